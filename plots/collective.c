@@ -40,8 +40,8 @@ static const char *title_of(const struct chart *chart, const struct records *row
                                                  last_part(chart->arena, cluster)), 90);
 }
 
-/* "ring, 16 ranks"; with the operation, or the file's name, where there are several. Where a library chose the algorithm
- * size by size, what it chose is one curve: "auto, 16 ranks". */
+/* "ring, 16 ranks"; with the operation, or the file's name, where there are several. Where a library chose the
+ * algorithm size by size, what it chose is one curve: "auto, 16 ranks". */
 static const char *series_of(const struct chart *chart, const struct record *row, bool one_op, double ranks)
 {
     const char *slash = strrchr(row->path, '/'), *asked = record_text(row, "asked"), *text;

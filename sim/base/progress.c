@@ -137,7 +137,8 @@ int progress_check(const struct progress *progress, struct error *err)
     unit_format_short(UNIT_COUNT, (double)progress->total, count[1], sizeof count[1]);
     if (progress->total)
         snprintf(far, sizeof far, "%s of %s operations (%.0f %%), %s of simulated time", count[0], count[1],
-                 floor(100 * share_done(progress)), unit_format_short(UNIT_TIME, progress->simulated, simulated, sizeof simulated));
+                 floor(100 * share_done(progress)),
+                 unit_format_short(UNIT_TIME, progress->simulated, simulated, sizeof simulated));
     else
         snprintf(far, sizeof far, "%s operations so far, none replayed", count[0]);
     return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s %s, %s: %s",

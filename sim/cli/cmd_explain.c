@@ -6,6 +6,7 @@
 #include "base/progress.h"
 #include "cli/cmd.h"
 #include "report/explanation.h"
+#include "run/memory_advice.h"
 
 enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN, OPT_BUDGET };
 static const char *const options[] = {
@@ -112,7 +113,8 @@ static int explain_main(const struct command *command, int argc, char **argv)
     scenario.progress = &progress;
     if (arguments.nsets || arguments.values[OPT_ENGINE])
         expected.seconds = 0;            /* another question than the folder's */
-    if (!rc && !workload_init_advised(&workload, &scenario, &err) && !simulate_advised(&workload, how, &run, &err) &&
+    if (!rc && !workload_init_advised(&workload, &scenario, &err) &&
+        !simulate_advised(&workload, memory_is_short(&workload) ? memory_needs : how, &run, &err) &&
         !check_time(&expected, &run, &err)) {
         print(&run, how, &arguments, &err);
         printed = true;

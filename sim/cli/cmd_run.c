@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
+#include "run/memory_advice.h"
 #include "report/caveats.h"
 
 enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET };
@@ -258,12 +259,16 @@ static void verify(const struct run *run, struct error *err)
 static bool run_scenario(const struct scenario *scenario, const struct arguments *arguments, struct workload *workload,
                          struct run *run, struct folder *folder, struct error *err)
 {
-    const struct simulate_options options = {
-        .engine = (enum engine)scenario->simulation.engine, .links = true, .causes = true,
-        .no_advice = arguments->values[OPT_NO_ADVICE],
-    };
-    int rc = (options.no_advice ? workload_init : workload_init_advised)(workload, scenario, err) ||
-             simulate_advised(workload, options, run, err) ? -1 : 0;
+    bool no_advice = arguments->values[OPT_NO_ADVICE];
+    struct simulate_options options = memory_needs;
+    int rc = (no_advice ? workload_init : workload_init_advised)(workload, scenario, err);
+
+    if (!rc && !memory_is_short(workload)) {
+        options = simulate_options_of(scenario);
+        options.links = options.causes = true;
+    }
+    options.no_advice = no_advice;
+    rc = rc || simulate_advised(workload, options, run, err) ? -1 : 0;
     bool stopped = rc && error_exit_code(err) == EXIT_STOPPED && run->metrics.ranks, told = false;
 
     progress_end(scenario->progress);

@@ -1,5 +1,6 @@
-/* digest: names things by their content: XXH3 with 128 bits (xxHash), which finds what was changed by accident. It does
- * not protect against somebody who looks for two contents with one name. `xxh128sum FILE` prints the digest of a file. */
+/* digest: names things by their content: XXH3 with 128 bits (xxHash), which finds what was changed by accident. It
+ * does not protect against somebody who looks for two contents with one name. `xxh128sum FILE` prints the digest of
+ * a file. */
 #ifndef DTSIM_DIGEST_H
 #define DTSIM_DIGEST_H
 

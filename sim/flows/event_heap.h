@@ -1,6 +1,6 @@
 /* event_heap: the times of things that will happen, the earliest first. A 4-ary heap that knows where each thing
- * stands, so that its time can change. Much happens at the very same time in programs whose ranks do the same: of things that
- * get the same time one after another, only one stands in the heap; the others are in a ring with it. */
+ * stands, so that its time can change. Much happens at the very same time in programs whose ranks do the same: of
+ * things that get the same time one after another, only one stands in the heap; the others are in a ring with it. */
 #ifndef DTSIM_EVENT_HEAP_H
 #define DTSIM_EVENT_HEAP_H
 

@@ -286,7 +286,7 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
 {
     struct planner planner = {
         .layers = layers, .n = (int)count, .recompute = limit->recompute,
-        .host_bandwidth = limit->host_bandwidth,
+        .host_bandwidth = limit->host_bandwidth, .progress = limit->progress,
     };
     struct arena scratch = {0};
     struct draft best, trial;
@@ -297,7 +297,10 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
         return 0;
     if (limit->memory <= 0)
         return -1;
-    chain_tables(&planner, &scratch, limit->memory);
+    if (chain_tables(&planner, &scratch, limit->memory)) {
+        arena_release(&scratch);
+        return -1;
+    }
     draft_init(&best, &scratch, count);
     draft_init(&trial, &scratch, count);
     plan_memory(&planner, limit->memory, limit->in_flight, &best, &trial);

@@ -17,7 +17,7 @@
 #ifndef DTSIM_CHAIN_H
 #define DTSIM_CHAIN_H
 
-#include "base/base.h"
+#include "base/progress.h"
 
 struct chain_layer {
     double forward, backward;    /* s of kernels */
@@ -38,6 +38,7 @@ struct chain_limit {
     int in_flight;               /* micro-batches whose activations are held at once, the one at work included */
     double host_bandwidth;       /* B/s to the host, and back; 0: nothing is offloaded */
     bool recompute;              /* layers may be recomputed */
+    struct progress *progress;   /* its budget ends the search; or NULL */
 };
 
 /* The activations that the first forward leaves of a layer. */
@@ -62,9 +63,12 @@ struct chain_plan {
     double moving;               /* B on their way to the host or back, at most */
 };
 
+/* What the search needs for a chain of so many layers: B of tables, and steps of some ns each to fill them. */
+struct chain_effort { double bytes, steps; };
+struct chain_effort chain_effort(size_t layers);
 /* Plans the chain; everything lives in the arena. Returns -1 if no plan fits, even with full recomputation and
- * offloading. A plan never needs more than the limit. The search rounds sizes to a fraction of the limit, so it may
- * miss the least time by about this fraction. */
+ * offloading, or if the budget is spent (progress_check() tells). A plan never needs more than the limit. The search
+ * rounds sizes to a fraction of the limit, so it may miss the least time by about this fraction. */
 int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
                struct chain_plan *plan);
 

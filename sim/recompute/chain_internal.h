@@ -32,13 +32,14 @@ struct planner {
     int *how;                    /* [segment][m]: the choice that takes this time */
     double *first;               /* [s][budget]: least s from the first forward of layer s to its backward */
     struct way *ways;            /* [s][budget]: the choice that takes this time */
+    struct progress *progress;
     int offloaded;               /* number of first layers whose activations may be offloaded */
     double price;                /* s for a byte offloaded */
     int spare;                   /* slots that working memory has beyond the budget of the first pass */
 };
 
-/* Rounds sizes to slots, and fills the table of segments; everything lives in the arena. */
-void chain_tables(struct planner *planner, struct arena *arena, double memory);
+/* Rounds sizes to slots, and fills the table of segments; everything lives in the arena. -1: the budget is spent. */
+int chain_tables(struct planner *planner, struct arena *arena, double memory);
 /* Fills the table of the first pass up to `budget` slots; working memory has `spare` slots more. */
 void chain_first(struct planner *planner, int spare, int budget);
 /* Activations of layer s that a way keeps in addition to its input, in bytes and in slots. */

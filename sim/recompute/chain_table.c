@@ -175,11 +175,26 @@ static double slot_size(const struct planner *planner, double memory, int slots)
     return best;
 }
 
-void chain_tables(struct planner *planner, struct arena *arena, double memory)
+/* Of the limit on memory; the slot is a little smaller (slot_size). */
+static int slots_for(size_t layers)
+{
+    return (int)fmin(1000, fmax(300, 1e9 / pow((double)layers, 3)));
+}
+
+/* A segment of each length begins at each layer; it is tried to be cut at each of its layers, for each number of
+ * slots. */
+struct chain_effort chain_effort(size_t layers)
+{
+    double n = (double)layers, each = slots_for(layers) * (n * (n + 1) / 2);
+
+    return (struct chain_effort){.bytes = each * (sizeof(double) + sizeof(int)), .steps = each * (n + 2) / 3};
+}
+
+int chain_tables(struct planner *planner, struct arena *arena, double memory)
 {
     size_t n = (size_t)planner->n, each;
 
-    planner->slot = slot_size(planner, memory, (int)fmin(1000, fmax(300, 1e9 / pow((double)n, 3))));
+    planner->slot = slot_size(planner, memory, slots_for(n));
     planner->rounding = planner->n / 8 + 2;
     planner->slots = (int)ceil(memory / planner->slot) + planner->rounding;
     each = (size_t)planner->slots + 1;
@@ -202,9 +217,13 @@ void chain_tables(struct planner *planner, struct arena *arena, double memory)
         planner->selective[l] =
             may_be_selective(planner, (int)l) ? slots_of(planner, selective_of(&planner->layers[l])) : -1;
     }
-    for (int s = planner->n; s-- > 0;)
+    for (int s = planner->n; s-- > 0;) {
+        if (progress_step(planner->progress, "planning", 0, 0, 0))
+            return -1;
         for (int t = s + 1; t <= planner->n; t++)
             fill_segment(planner, s, t);
+    }
+    return 0;
 }
 
 void chain_first(struct planner *planner, int spare, int budget)

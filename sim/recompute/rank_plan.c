@@ -110,7 +110,7 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
     bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
     struct chain_limit limit = {
         .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
-        .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster) : 0,
+        .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster) : 0, .progress = scenario->progress,
     };
 
     return chain_plan(sharing->arena, stage->chain, stage->nslices, &limit, plan);
@@ -216,6 +216,38 @@ static int plan_all(const struct sharing *sharing, const struct chunk_choices *c
     return share(sharing, choices, plans);
 }
 
+static bool is_over(const struct scenario *scenario)
+{
+    return scenario->progress && scenario->progress->over;
+}
+
+/* The search for a stage's plan takes the cube of its layers, unless all that its only chunk keeps fits. */
+static int check_effort(const struct sharing *sharing, struct error *err)
+{
+    enum { MOST = 400 };             /* layers: half a GB, some 20 s */
+    const struct scenario *scenario = sharing->scenario;
+    bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
+    struct chain_plan whole;
+    char bytes[48], steps[48];
+
+    if (sharing->chunks == 1 && !plan_chunk(sharing, 0, INFINITY, sharing->flying, &whole) &&
+        whole.held * sharing->flying + whole.working <= sharing->memory)
+        return 0;
+    for (int c = 0; c < sharing->chunks; c++) {
+        size_t layers = sharing->stages[plan_virtual_stage(&scenario->plan, sharing->rank, c)].nslices;
+        struct chain_effort effort = chain_effort(layers);
+
+        if (layers > MOST)
+            return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
+                             "memory: the plan of rank %d's %zu layers would need tables of about %s and %s steps; "
+                             "expected at most %d layers in a stage: more pipeline ranks%s",
+                             sharing->rank, layers, unit_format_short(UNIT_BYTES, effort.bytes, bytes, sizeof bytes),
+                             unit_format_short(UNIT_COUNT, effort.steps, steps, sizeof steps), MOST,
+                             optimal ? ", or 'recompute: full'" : "");
+    }
+    return 0;
+}
+
 /* The error that no plan fits, with the least memory that suffices; none is searched if no memory is left at all. */
 static int infeasible(struct sharing *sharing, const struct chunk_choices *choices, struct chain_plan *plans,
                       struct error *err)
@@ -232,12 +264,14 @@ static int infeasible(struct sharing *sharing, const struct chunk_choices *choic
         return error_infeasible(err, ERROR_MEMORY, loc,
                                 "memory: rank %d has %s too little for what it always holds, without activations",
                                 sharing->rank, have);
-    while (sharing->memory = high, high < 1e18 && plan_all(sharing, choices, plans))
+    while (sharing->memory = high, high < 1e18 && !is_over(scenario) && plan_all(sharing, choices, plans))
         low = high, high *= 2;
-    for (int i = 0; i < HALVINGS; i++) {
+    for (int i = 0; i < HALVINGS && !is_over(scenario); i++) {
         sharing->memory = (low + high) / 2;
         *(plan_all(sharing, choices, plans) ? &low : &high) = sharing->memory;
     }
+    if (progress_check(scenario->progress, err))
+        return -1;
     return error_infeasible(err, ERROR_MEMORY, loc,
                             "memory: rank %d has %s for the activations in flight (micro-batches: %d), beside "
                             "all else that it holds; the least that a plan was found for is about %s",
@@ -253,9 +287,12 @@ int rank_plan(struct arena *arena, const struct scenario *scenario, const struct
         .chunks = plan_chunks(&scenario->plan, rank),
         .flying = row_in_flight(row, -1), .memory = budget_of(scenario, stages, rank),
     };
-    struct chunk_choices *choices = xcalloc((size_t)sharing.chunks, sizeof *choices);
+    struct chunk_choices *choices;
     int rc;
 
+    if (check_effort(&sharing, err))
+        return -1;
+    choices = xcalloc((size_t)sharing.chunks, sizeof *choices);
     note_row(&sharing, row);
     for (int c = 0; sharing.chunks > 1 && sharing.memory >= 0 && c < sharing.chunks; c++)
         find_choices(&sharing, c, row_in_flight(row, c), &choices[c]);

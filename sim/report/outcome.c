@@ -95,7 +95,7 @@ void outcome_simulate(json_t *row, const struct scenario *scenario)
 
     json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
     if (workload_init(&workload, scenario, &err) ||
-        simulate(&workload, simulate_options_of(scenario), &run, &err)) {
+        simulate(&workload, memory_is_short(&workload) ? memory_needs : simulate_options_of(scenario), &run, &err)) {
         outcome_refused(row, &err);
     } else if (run.metrics.peak_memory > memory_limit(scenario)) {
         too_large(row, &run);

@@ -136,12 +136,15 @@ static double least_cost(const struct workload *workload)
 
 const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE};
 
-/* It depends on times where activations are copied to the host and where ranks choose at run time. */
+/* It does where activations are copied to the host and where ranks choose at run time. */
+static bool depends_on_times(const struct scenario *scenario)
+{
+    return scenario_by_layers(scenario) || plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
+}
+
 struct simulate_options memory_options_of(const struct scenario *scenario)
 {
-    if (scenario_by_layers(scenario) || plan_opportunistic(scenario_schedule(scenario), &scenario->plan))
-        return simulate_options_of(scenario);
-    return memory_needs;
+    return depends_on_times(scenario) ? simulate_options_of(scenario) : memory_needs;
 }
 
 /* A look at what ranks hold all the time saves many simulations. */
@@ -154,6 +157,11 @@ static bool states_fit(const struct workload *workload, double limit)
             return false;
     }
     return true;
+}
+
+bool memory_is_short(const struct workload *workload)
+{
+    return !depends_on_times(workload->scenario) && !states_fit(workload, memory_limit(workload->scenario));
 }
 
 bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err)

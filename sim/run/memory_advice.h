@@ -20,6 +20,9 @@ bool memory_fits(const struct workload *workload, struct simulate_options option
 extern const struct simulate_options memory_needs;
 /* How to find the memory of a scenario with the least work: as memory_needs, or as a run where it depends on times. */
 struct simulate_options memory_options_of(const struct scenario *scenario);
+/* Whether what ranks hold all the time, without activations, is more than memory_limit() already. Then a simulation
+ * with memory_needs says by how much memory is short, and no other one is worth its time. */
+bool memory_is_short(const struct workload *workload);
 /* Whether twice the micro-batch, in twice the batch, would fit into the GPU's memory too. -1 where such a scenario is
  * none, with the reason. */
 int memory_fits_twice(const struct scenario *scenario, bool *fits, struct error *err);

@@ -41,11 +41,15 @@ static void run_row(void *context, size_t index)
     struct scenario scenario;
     struct workload workload = {0};
     struct run run = {0};
+    struct simulate_options options;
 
     if (!paper_scenario(running->validation->paper, row, running->options->sets, running->options->nsets, &scenario,
                         &err) &&
-        !workload_init_advised(&workload, &scenario, &err))
-        outcome->fits = !simulate_advised(&workload, simulate_options_of(&scenario), &run, &err);
+        !workload_init_advised(&workload, &scenario, &err)) {
+        options = simulate_options_of(&scenario);
+        options.no_advice = true;        /* nobody reads it: a row that does not fit has its numbers */
+        outcome->fits = !simulate_advised(&workload, options, &run, &err);
+    }
     outcome->simulated = run.metrics.ranks != NULL;
     if (outcome->simulated && running->validation->paper->largest && !running->validation->paper->rows[row].oom)
         outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
@@ -111,7 +115,8 @@ double validation_predicted(const struct validation *validation, size_t row, siz
 
 double validation_error(const struct validation *validation, size_t row, size_t column)
 {
-    double measured = validation->paper->rows[row].measured[column], found = validation_predicted(validation, row, column);
+    double measured = validation->paper->rows[row].measured[column];
+    double found = validation_predicted(validation, row, column);
 
     switch (validation->paper->columns[column].metric->kind) {
     case METRIC_SHARE:

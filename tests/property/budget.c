@@ -36,6 +36,7 @@ static void test_time(void **state)
         int stopped = 0;
 
         simulated_load(&simulated, "%s", PIPELINE);
+        assert_true(!memory_is_short(simulated_workload(&simulated)));
         expected = time_within(&simulated, NULL, engine, &err);
         assert_int_equal(err.count, 0);
         for (; isnan(time); seconds *= 2) {
@@ -137,6 +138,61 @@ static void test_advice(void **state)
     simulated_release(&simulated);
 }
 
+/* What ranks hold all the time is a bound: where it is too much already, the simulation that finds memory alone finds
+ * what the whole one does. */
+static void test_short(void **state)
+{
+    static const char *const changes[] = {
+        "zero: 1", "zero: 3", "pipeline: 4", "tensor: 8", "schedule: interleaved, pipeline: 4, chunks: 2",
+        "schedule: gpipe, pipeline: 8", "schedule: zb-h1, pipeline: 4",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        struct simulated simulated;
+        struct error err = {0};
+        struct run alone;
+
+        simulated_load(&simulated, "model: {preset: gpt3-175b}\ncluster: {platform: dgx-a100, nodes: 2}\n"
+                       "batch: {global: 64, micro: 1}\nstrategy: {%s}\n", changes[i]);
+        assert_true(memory_is_short(simulated_workload(&simulated)));
+        assert_int_equal(simulate(simulated_workload(&simulated), memory_needs, &alone, &err), 0);
+        assert_int_equal(simulate(simulated_workload(&simulated), (struct simulate_options){.engine = ENGINE_FAST},
+                                  &simulated.run, &err), 0);
+        assert_true(alone.metrics.peak_memory > memory_limit(&simulated.scenario));
+        expect_near("peak memory", alone.metrics.peak_memory, simulated.run.metrics.peak_memory, changes[i]);
+        assert_int_equal(alone.metrics.peak_rank % simulated.scenario.plan.stages,
+                         simulated.run.metrics.peak_rank % simulated.scenario.plan.stages);
+        run_release(&alone);
+        simulated_release(&simulated);
+    }
+}
+
+/* A stage of so many layers that its tables would fill the memory is refused, unless it needs no plan. */
+static void test_layers(void **state)
+{
+    (void)state;
+    for (int limit = 10; limit <= 1000; limit *= 100) {
+        struct simulated simulated;
+        struct error err = {0};
+        char *layers = NULL;
+        size_t size;
+        FILE *out = open_memstream(&layers, &size);
+
+        for (int l = 0; l < 500; l++)
+            fprintf(out, "{name: l%d, forward: 1 ms, backward: 2 ms, activation: 100 MB, boundary: 3 MB}, ", l);
+        fclose(out);
+        simulated_load(&simulated, "model: {layers: [%s]}\ncluster: {nodes: 1, gpus_per_node: 1, gpu: a100-80gb}\n"
+                       "batch: {micro_batches: 4}\nmemory: {recompute: optimal, limit: %d GB}\n", layers, limit);
+        assert_int_equal(workload_init(&simulated.workload, &simulated.scenario, &err), limit == 10 ? -1 : 0);
+        if (err.count)
+            assert_non_null(strstr(err.messages[0].text, "500 layers would need tables of about "));
+        error_release(&err);
+        simulated_release(&simulated);
+        free(layers);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +200,8 @@ int main(void)
         cmocka_unit_test(test_engines),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_advice),
+        cmocka_unit_test(test_short),
+        cmocka_unit_test(test_layers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

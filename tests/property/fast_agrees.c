@@ -1,5 +1,6 @@
 /* The engine fast gives what simgrid gives: starts and ends of all operations. Contention is chaotic: where a
- * difference in the last digit of the bytes moves an end, nothing can be said but that the engines are no further apart.
+ * difference in the last digit of the bytes moves an end, nothing can be said but that the engines are no further
+ * apart.
  *
  *     test_fast_agrees [PROGRAMS [PLANS]]      so many random programs and plans; 2,000 and 1,000 take some minutes */
 #include "random_plan.h"

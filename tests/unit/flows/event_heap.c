@@ -8,8 +8,8 @@
 
 enum { IDS = 200, STEPS = 20000 };
 
-/* Against a list that is searched from end to end: times set, changed to earlier and later ones, one by one or several at
- * once, and taken. Many are the same. */
+/* Against a list that is searched from end to end: times set, changed to earlier and later ones, one by one or
+ * several at once, and taken. Many are the same. */
 static void test_order(void **state)
 {
     struct event_heap heap;
