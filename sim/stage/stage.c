@@ -1,31 +1,11 @@
+#include "stage/layer_cost.h"
 #include "stage/stage_exchange.h"
-#include "stage/stage_kernels.h"
 #include "stage/stage_memory.h"
 
 #include <math.h>
 
 #include "stage/compression.h"
 #include "stage/split.h"
-
-static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
-{
-    struct stage_work work = {0};
-
-    if (layer->timed)
-        work.seconds = layer->given[phase] / scenario->costs.speed;
-    else
-        stage_add_phase(&work, scenario, layer, phase);
-    exchanges_add(&work, &scenario->parallelism, &scenario->costs, layer, phase);
-    /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
-     * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
-    if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
-        work.hidden_gathers = layer->input_gathers;
-    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
-        stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
-        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
-    }
-    return work;
-}
 
 void stage_work_note(struct stage_work *work, const struct cost *cost)
 {
@@ -85,7 +65,7 @@ static bool boundary_divided(const struct parallelism *spec)
 }
 
 /* All layers that take part in an exchange exchange the same number of bytes. */
-static void add_exchange_sizes(struct stage *stage, const struct costs_spec *costs, const struct layer *layer)
+static void add_exchange_sizes(struct stage *stage, const struct layer *layer, const struct layer_cost *cost)
 {
     const double bytes[EXCHANGE_COUNT] = {
         [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
@@ -96,29 +76,7 @@ static void add_exchange_sizes(struct stage *stage, const struct costs_spec *cos
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(costs, layer, (enum phase)phase));
-}
-
-/* A recomputation that ends when the block's backward has all its inputs. It omits the all-reduce of the last product's
- * results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
-static struct stage_work stopped(const struct parallelism *spec, const struct costs_spec *costs,
-                                 const struct layer *layer, struct stage_work forward)
-{
-    bool tail = false, sums = spec->tensor > 1 && !spec->sequence_parallel;
-    struct stage_work needed = {0};
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        tail |= layer->kernels[i].tail;
-    if (!tail)
-        return forward;
-    stage_add_needed(&needed, costs, layer);
-    exchanges_add(&needed, spec, costs, layer, PHASE_FORWARD);
-    forward.seconds = needed.seconds - (sums && costs->launch_blocking ? costs->host_launch : 0);
-    forward.flop = needed.flop;
-    forward.extrapolated = needed.extrapolated;
-    forward.bases = needed.bases;
-    forward.exchanges[EXCHANGE_TENSOR] -= sums;
-    return forward;
+        stage->attention[phase] = fmax(stage->attention[phase], cost->attention[phase]);
 }
 
 /* Whether replicas divide some parameters of layers, which are PARAMETERS_APART then. */
@@ -135,25 +93,14 @@ struct by_class layer_trained(const struct scenario *scenario, const struct laye
 }
 
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
-                      struct stage_peaks *peaks)
+                      const struct layer_cost *cost, struct stage_peaks *peaks)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    const struct costs_spec *costs = &scenario->costs;
-    struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
-    struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
-    struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
-    struct stage_work both = stage_work_sum(input, weight), again;
-
-    exchanges_cut(&forward, stage, spec, costs, layer);
-    again = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, forward) : forward;
-    exchanges_overlap(&both, stage, spec, costs, layer);
-    if (layer->timed) {
-        both.seconds = layer->given_backward / costs->speed;
-        again.seconds = layer->given_recompute / costs->speed;
-    }
     struct slice *slice = &stage->slices[stage->nslices++];
+
     *slice = (struct slice){
-        .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
+        .work = {[FORWARD] = cost->forward, [BACKWARD_INPUT] = cost->input, [BACKWARD_WEIGHT] = cost->weight,
+                 [BACKWARD] = cost->backward},
         .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors,
         .ncommon = layer->ntensors - (divides_parameters(scenario) ? layer->ndivided : 0),
         .parameters = layer->parameters, .trained = layer_trained(scenario, layer), .frozen = layer->frozen,
@@ -162,12 +109,11 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         .recompute = layer->role == LAYER_BLOCK && recompute_covers(&scenario->memory.recompute, peaks->blocks),
     };
     if (slice->recompute)
-        slice->work[RECOMPUTE] = again;
+        slice->work[RECOMPUTE] = cost->again;
     if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
         slice->selective.activation = layer->selective_activation;
         slice->selective.workspace = layer->selective_workspace;
-        stage_add_core(&slice->selective.core, costs, layer, PHASE_FORWARD);
-        slice->selective.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
+        slice->selective.core = cost->core;
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
@@ -176,7 +122,8 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->trained.of[class] += slice->trained.of[class];
     stage->frozen += layer->frozen;
     stage_peaks_add(peaks, stage, scenario, layer);
-    add_exchange_sizes(stage, costs, layer);
+    add_exchange_sizes(stage, layer, cost);
+    columns_add(stage->columns, spec, layer, cost->columns);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }
 
@@ -249,29 +196,49 @@ static void reverse(struct slice *slices, size_t count)
     }
 }
 
-/* Layers before the blocks go to the first stage, layers after them to the last. begins: the first block of every
- * stage, then the number of blocks. */
-static void place_layers(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
-                         size_t count, const size_t *begins, struct stage *stages)
+/* The stage of every layer: layers before the blocks go to the first, layers after them to the last. begins: the first
+ * block of every stage, then the number of blocks. */
+static size_t *place_layers(struct arena *arena, const struct layer *layers, size_t count, const size_t *begins,
+                            size_t nstages)
 {
-    size_t nstages = (size_t)plan_virtual_stages(&scenario->plan), block = 0, stage = 0;
+    size_t *places = ARENA_ARRAY(arena, size_t, count), block = 0, of_block = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        while (layers[i].role == LAYER_BLOCK && begins[of_block + 1] <= block)
+            of_block++;
+        places[i] = layers[i].role == LAYER_FIRST ? 0 : layers[i].role == LAYER_LAST ? nstages - 1 : of_block;
+        block += layers[i].role == LAYER_BLOCK;
+    }
+    return places;
+}
+
+/* Room for the slices of every stage. */
+static void make_slices(struct arena *arena, const size_t *places, size_t count, struct stage *stages, size_t nstages)
+{
+    size_t *counts = ARENA_ARRAY(arena, size_t, nstages);
+
+    for (size_t i = 0; i < count; i++)
+        counts[places[i]]++;
+    for (size_t s = 0; s < nstages; s++)
+        stages[s].slices = ARENA_ARRAY(arena, struct slice, counts[s]);
+}
+
+static void fill_stages(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
+                        size_t count, const size_t *begins, struct stage *stages)
+{
+    size_t nstages = (size_t)plan_virtual_stages(&scenario->plan);
+    size_t *places = place_layers(arena, layers, count, begins, nstages);
     int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
     struct stage_peaks *peaks = ARENA_ARRAY(arena, struct stage_peaks, nstages);
+    struct layer_costs costs = {.scenario = scenario};
 
-    for (size_t s = 0; s < nstages; s++)
-        stages[s].slices = ARENA_ARRAY(arena, struct slice, count);
+    make_slices(arena, places, count, stages, nstages);
     for (size_t i = 0; i < count; i++) {
-        if (layers[i].role == LAYER_FIRST)
-            stage = 0;
-        else if (layers[i].role == LAYER_LAST)
-            stage = nstages - 1;
-        else
-            for (stage = 0; begins[stage + 1] <= block; stage++)
-                ;
-        add_layer(&stages[stage], scenario, &layers[i], &peaks[stage]);
-        block += layers[i].role == LAYER_BLOCK;
-        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, 0, NULL))
-            add_tied_copy(arena, scenario, &stages[stage], &layers[i], &layers[0]);
+        struct stage *stage = &stages[places[i]];
+
+        add_layer(stage, scenario, &layers[i], layer_cost(&costs, &layers[i]), &peaks[places[i]]);
+        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)places[i], 0, NULL))
+            add_tied_copy(arena, scenario, stage, &layers[i], &layers[0]);
     }
     for (size_t s = 0; s < nstages; s++) {
         stage_peaks_settle(&peaks[s], &stages[s], scenario);
@@ -304,7 +271,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
                      err) ||
         split_blocks(arena, spec, &scenario->plan, layers, count, &begins, err))
         return -1;
-    place_layers(arena, scenario, layers, count, begins, stages);
+    fill_stages(arena, scenario, layers, count, begins, stages);
     if (spec->partitioned_outputs && spec->tensor > 1)
         assembly_add(stages, scenario);
     stages[plan_virtual_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);

@@ -76,7 +76,7 @@ struct stage {
     double bytes[EXCHANGE_COUNT];    /* B of each exchange; for the context group B of this GPU's keys and values */
     double attention[2];     /* s of one layer's attention on a GPU, forward and backward; the context group's exchange
                                 overlaps with it */
-    struct {
+    struct stage_columns {
         double input, weight;    /* s of the backward's products for inputs and for weights; the least of all layers */
         struct pieces gathering, scattering, returning;      /* if products are cut: the column-parallel one, the
                                 row-parallel one after it, and the latter's backward for its input */

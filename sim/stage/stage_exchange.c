@@ -64,7 +64,7 @@ static struct pieces product_pieces(const struct costs_spec *costs, const struct
     return pieces;
 }
 
-void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct parallelism *spec,
+void exchanges_cut(struct stage_work *forward, struct stage_columns *columns, const struct parallelism *spec,
                    const struct costs_spec *costs, const struct layer *layer)
 {
     int n = spec->tensor;
@@ -74,14 +74,14 @@ void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct
             continue;
         forward->exchanges[EXCHANGE_TENSOR]--;
         forward->exchanges[EXCHANGE_PIECES + c]++;
-        stage->columns[c].gathering = product_pieces(costs, layer, layer->columns[c], PHASE_FORWARD, n);
-        stage->columns[c].scattering =
+        columns[c].gathering = product_pieces(costs, layer, layer->columns[c], PHASE_FORWARD, n);
+        columns[c].scattering =
             product_pieces(costs, layer, layer->behind[c], PHASE_FORWARD, SCATTER_PIECES);
-        stage->columns[c].returning = product_pieces(costs, layer, layer->behind[c], PHASE_BACKWARD_INPUT, n);
+        columns[c].returning = product_pieces(costs, layer, layer->behind[c], PHASE_BACKWARD_INPUT, n);
     }
 }
 
-void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct parallelism *spec,
+void exchanges_overlap(struct stage_work *backward, struct stage_columns *columns, const struct parallelism *spec,
                        const struct costs_spec *costs, const struct layer *layer)
 {
     for (int c = 0; spec->overlap_tensor && c < COLUMN_COUNT; c++) {
@@ -90,10 +90,30 @@ void exchanges_overlap(struct stage_work *backward, struct stage *stage, const s
         backward->exchanges[EXCHANGE_TENSOR]--;
         backward->exchanges[EXCHANGE_OVERLAPPED + c]++;
         for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
-            double *least = phase == PHASE_BACKWARD_INPUT ? &stage->columns[c].input : &stage->columns[c].weight;
-            double seconds = product_seconds(costs, layer, layer->columns[c], (enum phase)phase);
+            double *seconds = phase == PHASE_BACKWARD_INPUT ? &columns[c].input : &columns[c].weight;
 
-            *least = *least > 0 ? fmin(*least, seconds) : seconds;
+            *seconds = product_seconds(costs, layer, layer->columns[c], (enum phase)phase);
+        }
+    }
+}
+
+static double least(double before, double seconds)
+{
+    return before > 0 ? fmin(before, seconds) : seconds;
+}
+
+void columns_add(struct stage_columns *stage, const struct parallelism *spec, const struct layer *layer,
+                 const struct stage_columns *own)
+{
+    for (int c = 0; c < COLUMN_COUNT; c++) {
+        if (spec->overlap_products && layer->behind[c]) {
+            stage[c].gathering = own[c].gathering;
+            stage[c].scattering = own[c].scattering;
+            stage[c].returning = own[c].returning;
+        }
+        if (spec->overlap_tensor && layer->columns[c]) {
+            stage[c].input = least(stage[c].input, own[c].input);
+            stage[c].weight = least(stage[c].weight, own[c].weight);
         }
     }
 }

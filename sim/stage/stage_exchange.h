@@ -8,14 +8,16 @@
 bool divides_attention(const struct parallelism *spec, const struct layer *layer);
 void exchanges_add(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
                    const struct layer *layer, enum phase phase);
-/* Counts a forward's gathers and scatters that overlap with pieces of products, and notes the pieces' times in the
- * stage. */
-void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct parallelism *spec,
+/* Counts a forward's gathers and scatters that overlap with pieces of products, and sets the pieces' times. */
+void exchanges_cut(struct stage_work *forward, struct stage_columns *columns, const struct parallelism *spec,
                    const struct costs_spec *costs, const struct layer *layer);
-/* Counts the sums that overlap with products, in a backward that computes both gradients, and notes the products' times
- * in the stage. */
-void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct parallelism *spec,
+/* Counts the sums that overlap with products, in a backward that computes both gradients, and sets the products'
+ * times. */
+void exchanges_overlap(struct stage_work *backward, struct stage_columns *columns, const struct parallelism *spec,
                        const struct costs_spec *costs, const struct layer *layer);
+/* Adds what these two set for a layer to the columns of its stage. */
+void columns_add(struct stage_columns *stage, const struct parallelism *spec, const struct layer *layer,
+                 const struct stage_columns *own);
 /* Adds the memory traffic of DeepSpeed's gathered boundaries (runtime/utils.py, PartitionedTensor.full): a buffer is
  * cleared; PyTorch's all_gather into a list of tensors gathers into another buffer, and copies it into the list
  * (ProcessGroupNCCL.cpp); the result is cloned. A forward does so once, for its input; a backward twice, for its output

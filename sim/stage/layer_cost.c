@@ -1,0 +1,87 @@
+#include "stage/layer_cost.h"
+
+#include <string.h>
+
+#include "stage/stage_exchange.h"
+#include "stage/stage_kernels.h"
+
+static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+{
+    struct stage_work work = {0};
+
+    if (layer->timed)
+        work.seconds = layer->given[phase] / scenario->costs.speed;
+    else
+        stage_add_phase(&work, scenario, layer, phase);
+    exchanges_add(&work, &scenario->parallelism, &scenario->costs, layer, phase);
+    /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
+     * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
+    if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
+        work.hidden_gathers = layer->input_gathers;
+    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
+        stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
+        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
+    }
+    return work;
+}
+
+/* A recomputation that ends when the block's backward has all its inputs. It omits the all-reduce of the last product's
+ * results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
+static struct stage_work stopped(const struct parallelism *spec, const struct costs_spec *costs,
+                                 const struct layer *layer, struct stage_work forward)
+{
+    bool tail = false, sums = spec->tensor > 1 && !spec->sequence_parallel;
+    struct stage_work needed = {0};
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        tail |= layer->kernels[i].tail;
+    if (!tail)
+        return forward;
+    stage_add_needed(&needed, costs, layer);
+    exchanges_add(&needed, spec, costs, layer, PHASE_FORWARD);
+    forward.seconds = needed.seconds - (sums && costs->launch_blocking ? costs->host_launch : 0);
+    forward.flop = needed.flop;
+    forward.extrapolated = needed.extrapolated;
+    forward.bases = needed.bases;
+    forward.exchanges[EXCHANGE_TENSOR] -= sums;
+    return forward;
+}
+
+static void cost_layer(const struct scenario *scenario, const struct layer *layer, struct layer_cost *cost)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct costs_spec *costs = &scenario->costs;
+
+    *cost = (struct layer_cost){
+        .forward = layer_phase(scenario, layer, PHASE_FORWARD),
+        .input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT),
+        .weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT),
+    };
+    cost->backward = stage_work_sum(cost->input, cost->weight);
+    exchanges_cut(&cost->forward, cost->columns, spec, costs, layer);
+    cost->again = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, cost->forward) : cost->forward;
+    exchanges_overlap(&cost->backward, cost->columns, spec, costs, layer);
+    if (layer->timed) {
+        cost->backward.seconds = layer->given_backward / costs->speed;
+        cost->again.seconds = layer->given_recompute / costs->speed;
+    }
+    stage_add_core(&cost->core, costs, layer, PHASE_FORWARD);
+    cost->core.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        cost->attention[phase] = stage_core_seconds(costs, layer, (enum phase)phase);
+}
+
+/* Layers of one block are copies of it, with the same kernels. */
+const struct layer_cost *layer_cost(struct layer_costs *costs, const struct layer *layer)
+{
+    size_t slot = 0;
+
+    while (slot < LAYERS_KEPT && costs->layers[slot] && memcmp(costs->layers[slot], layer, sizeof *layer))
+        slot++;
+    if (slot == LAYERS_KEPT || !costs->layers[slot]) {
+        slot = costs->count++ % LAYERS_KEPT;
+        costs->layers[slot] = layer;
+        cost_layer(costs->scenario, layer, &costs->costs[slot]);
+    }
+    return &costs->costs[slot];
+}

@@ -1,0 +1,27 @@
+/* layer_cost: what a layer costs on a GPU, on whichever stage it stands. */
+#ifndef DTSIM_LAYER_COST_H
+#define DTSIM_LAYER_COST_H
+
+#include "stage/stage.h"
+
+struct layer_cost {
+    struct stage_work forward, input, weight;    /* input, weight: the two parts of the backward */
+    struct stage_work backward;      /* in one piece: exchanges may overlap with products */
+    struct stage_work again;         /* the forward in a recomputation */
+    struct stage_work core;          /* the part of the backward that selective recomputation adds */
+    double attention[2];             /* s of the core of attention, forward and backward */
+    struct stage_columns columns[COLUMN_COUNT];
+};
+
+/* A network has many layers, and most of them are alike: the last different ones are kept. */
+enum { LAYERS_KEPT = 4 };
+struct layer_costs {
+    const struct scenario *scenario;
+    const struct layer *layers[LAYERS_KEPT];
+    struct layer_cost costs[LAYERS_KEPT];
+    size_t count;                    /* of different layers so far */
+};
+/* The layer's cost, until LAYERS_KEPT other layers were asked for. Initialise with the scenario alone. */
+const struct layer_cost *layer_cost(struct layer_costs *costs, const struct layer *layer);
+
+#endif
