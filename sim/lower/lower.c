@@ -295,6 +295,7 @@ static void lowering_release(struct lowering *lowering)
         free(lowering->chunk_states[i].awaited.items);
     }
     free(lowering->waits.items);
+    free(lowering->places.items);
     rows_release(lowering->rows, lowering->plan->stages);
     arena_release(&lowering->arena);
 }

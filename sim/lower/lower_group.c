@@ -348,6 +348,8 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        if (!cost->exchanges[i])
+            continue;
         communicate(op, exchange_peers[i],
                     cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
         op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;

@@ -65,6 +65,14 @@ struct rank_host {
 /* A point where replicas wait for each other: the entry of their rows, and the operation that ends when all arrived. */
 struct barrier { size_t entry; uint32_t id; };
 
+/* The position of a row's entry: its replica, rank and stage. */
+struct place {
+    int replica, rank, stage, direction;
+    struct micro_batch_state *state;
+    struct chunk_state *chunk_state;
+    double hidden;           /* share of its all-to-alls that other works' kernels hide */
+};
+
 struct lowering {
     const struct workload *workload;
     const struct scenario *scenario; /* the workload's */
@@ -105,6 +113,7 @@ struct lowering {
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
     uint32_t *flow_ids;              /* scratch, a flow */
     struct waits waits;              /* of the entry's next operation; empty between entries */
+    struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
     int steps;                       /* local steps: the number of batches in the rows */
     bool whole;                      /* LOWER_ITERATION */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
@@ -112,18 +121,10 @@ struct lowering {
     bool failed;
 };
 
-/* The position of a row's entry: its replica, rank and stage. */
-struct place {
-    int replica, rank, stage, direction;
-    struct micro_batch_state *state;
-    struct chunk_state *chunk_state;
-    double hidden;           /* share of its all-to-alls that other works' kernels hide */
-};
-
 /* lower_work.c */
 /* Adds the operation of an entry, or of a piece of it, to the compute lane, after all of `lowering->waits`; empties
  * these. */
-uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, const struct stage_work *cost,
                        struct new_op op);
 /* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
 uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);

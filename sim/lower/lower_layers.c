@@ -154,7 +154,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
     walk->host->before = event_of(lowering->latest[walk->prank]);
-    walk->id = lower_compute(lowering, walk->here, work, kernels, op);
+    walk->id = lower_compute(lowering, walk->here, work, &kernels, op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -307,12 +307,12 @@ static void gathered_layer(struct walk *walk, const struct slice *layer, double 
 
     if (fused(lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
         if (!walk->op.continues)     /* the span begins as a backward */
-            lower_compute(lowering, walk->here, work, (struct stage_work){0}, walk->op);
+            lower_compute(lowering, walk->here, work, &(struct stage_work){0}, walk->op);
         walk->op = (struct new_op){.continues = true};
-        lower_compute(lowering, walk->here, again, layer->work[RECOMPUTE], walk->op);
+        lower_compute(lowering, walk->here, again, &layer->work[RECOMPUTE], walk->op);
     }
     walk->op.frees = frees;
-    walk->id = lower_compute(lowering, walk->here, work, layer->work[work.kind], walk->op);
+    walk->id = lower_compute(lowering, walk->here, work, &layer->work[work.kind], walk->op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -326,7 +326,7 @@ static void gathered_layers(struct walk *walk, bool completes)
     size_t begin = next_layer(stage, kind, 0);
 
     if (kind == RECOMPUTE && (fused(walk->lowering, walk->here) || begin == stage->nslices)) {
-        walk->id = lower_compute(walk->lowering, walk->here, walk->work, (struct stage_work){0}, walk->op);
+        walk->id = lower_compute(walk->lowering, walk->here, walk->work, &(struct stage_work){0}, walk->op);
         return;
     }
     walk->op.frees = 0;

@@ -11,10 +11,13 @@ static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool 
 {
     const struct scenario *scenario = lowering->scenario;
     int stages = lowering->plan->stages, at = sends ? from : to;
-    double rate = cluster_copy(&scenario->cluster, scenario_gpu(scenario, 0, from / stages, from % stages),
-                               scenario_gpu(scenario, 0, to / stages, to % stages));
+    double rate;
 
-    if (!lowering->copy_lane || isinf(rate))
+    if (!lowering->copy_lane)
+        return NO_OP;
+    rate = cluster_copy(&scenario->cluster, scenario_gpu(scenario, 0, from / stages, from % stages),
+                        scenario_gpu(scenario, 0, to / stages, to % stages));
+    if (isinf(rate))
         return NO_OP;
     like.kind = OP_COMPUTE;
     like.lane = lowering->copy_lane[at];

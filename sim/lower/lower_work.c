@@ -30,7 +30,7 @@ static struct micro_batch_state *on_stage(const struct lowering *lowering, struc
     return lowering_state(lowering, here.replica, here.direction, stage, mb);
 }
 
-uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, const struct stage_work *cost,
                        struct new_op op)
 {
     static const enum op_what whats[] = {
@@ -42,8 +42,8 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.kind = OP_COMPUTE;
     op.what = (uint8_t)whats[work.kind];
     op.lane = lowering->compute_lane[prank];
-    exchange_within(lowering, here, &cost, &op);
-    op.amount = cost.seconds + op.compute.communication;
+    exchange_within(lowering, here, cost, &op);
+    op.amount = cost->seconds + op.compute.communication;
     op.mb = work.mb;
     op.stage = here.stage;
     lowering->latest[prank] = program_add(lowering->program, op, lowering->waits.items, lowering->waits.count);
@@ -95,7 +95,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 
         if (in_time && until <= slice.seconds) {
             piece.seconds += until;
-            id = lower_compute(lowering, here, work, piece, op);
+            id = lower_compute(lowering, here, work, &piece, op);
             op = (struct new_op){.continues = true};
             on_stage(lowering, here, here.stage - 1, work.mb)->due = id;
             piece = (struct stage_work){0};
@@ -107,7 +107,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
         op.frees = last ? frees : 0;
-        id = lower_compute(lowering, here, work, piece, op);
+        id = lower_compute(lowering, here, work, &piece, op);
         op = (struct new_op){.continues = true};
         for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
             double seconds = buckets->items[bucket].sum.legs[0].seconds;
@@ -132,8 +132,8 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
     before.seconds -= after.seconds;
     last.frees = op.frees;
     op.frees = 0;
-    on_stage(lowering, here, here.stage - 1, work.mb)->due = lower_compute(lowering, here, work, before, op);
-    return lower_compute(lowering, here, work, after, last);
+    on_stage(lowering, here, here.stage - 1, work.mb)->due = lower_compute(lowering, here, work, &before, op);
+    return lower_compute(lowering, here, work, &after, last);
 }
 
 /* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
@@ -218,12 +218,11 @@ static bool dependencies(struct lowering *lowering, struct place here, struct wo
  * gradient. */
 static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct new_op op)
 {
-    struct stage_work cost = stage_at(lowering, here)->work[work.kind];
     struct event gradient = here.state->gradient;
     uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
 
     op.advances = work.kind == FORWARD;
-    id = lower_compute(lowering, here, work, cost, op);
+    id = lower_compute(lowering, here, work, &stage_at(lowering, here)->work[work.kind], op);
     if (work.kind == RECOMPUTE && gradient.count)     /* transfers of one boundary: their ids follow one another */
         program_choose(lowering->program, (struct choice){id, event_ids(&gradient)[0], gradient.count, most});
     return id;
@@ -251,8 +250,10 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     if (costs->plan || zero_applies(lowering))
         return layers_work(lowering, here, work, completes, op);
     if (replicates(lowering)) {
+        struct stage_work own = replicated_work(lowering, here, work);
+
         replicated_memory(lowering, here, work, &op);
-        return lower_compute(lowering, here, work, replicated_work(lowering, here, work), op);
+        return lower_compute(lowering, here, work, &own, op);
     }
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op);
@@ -260,7 +261,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         return timed_backward(lowering, here, work, op);
     if (lowering->opportunistic)
         return opportunistic_work(lowering, here, work, op);
-    return lower_compute(lowering, here, work, costs->work[work.kind], op);
+    return lower_compute(lowering, here, work, &costs->work[work.kind], op);
 }
 
 /* Notes the entry's result, which is there after operation `id`, and sends it to the next or previous stage. */
@@ -286,16 +287,16 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
 
 /* The share of overlapped works' all-to-alls that each other's kernels hide (DeepSeek-AI 2024, DeepSeek-V3, section
  * 3.2.1). Exposed are the seconds beyond all kernels, or the seconds that kernels lose (contention_exposed). */
-static double hidden_share(const struct lowering *lowering, int replica, int rank, size_t first, size_t last)
+static double hidden_share(const struct lowering *lowering, const struct work *works)
 {
+    const struct places *places = &lowering->places;
     double kernels = 0, dispatches = 0, share = 0;
 
-    if (lowering->rows[rank].items[first].kind == lowering->rows[rank].items[last].kind)
+    if (works[0].kind == works[places->count - 1].kind)
         return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
-    for (size_t i = first; i <= last; i++) {
-        struct work work = lowering->rows[rank].items[i];
-        struct place here = lowering_place(lowering, replica, rank, work);
-        const struct stage_work *cost = &stage_at(lowering, here)->work[work.kind];
+    for (size_t i = 0; i < places->count; i++) {
+        struct place here = places->items[i];
+        const struct stage_work *cost = &stage_at(lowering, here)->work[works[i].kind];
 
         kernels += cost->seconds;
         dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.chunk_state->exchanges[EXCHANGE_DISPATCH].seconds;
@@ -364,21 +365,23 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
-    lowering->waits.count = 0;       /* drops the waits of an entry that could not be lowered */
+    lowering->waits.count = lowering->places.count = 0;      /* drops those of an entry that could not be lowered */
     if (!meet(lowering, replica, rank))
         return false;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)
         wait_for(&lowering->waits, sent[up]);
-    for (size_t i = first; i <= last; i++)
-        if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i]))
+    for (size_t i = first; i <= last; i++) {
+        *GROW(&lowering->places) = lowering_place(lowering, replica, rank, row->items[i]);
+        if (!dependencies(lowering, lowering->places.items[i - first], row->items[i]))
             return false;
+    }
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
         wait_for(&lowering->waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, 0)]);
     for (size_t i = first; i <= last; i++)
-        lower_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i]);
-    hidden = hidden_share(lowering, replica, rank, first, last);
+        lower_arrival(lowering, lowering->places.items[i - first], row->items[i]);
+    hidden = hidden_share(lowering, &row->items[first]);
     for (size_t i = first; i <= last; i++) {
-        struct place here = lowering_place(lowering, replica, rank, row->items[i]);
+        struct place here = lowering->places.items[i - first];
         size_t before = lowering->program->ops.count;
 
         here.hidden = hidden;
@@ -390,7 +393,7 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
             here.chunk_state->complete = id;
     }
     for (size_t i = first; i <= last; i++)
-        finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);
+        finish(lowering, lowering->places.items[i - first], row->items[i], id);
     *cursor = last + 1;
     return true;
 }
