@@ -16,24 +16,32 @@ const struct command *command_at(size_t index)
     return index < COUNT(commands) ? commands[index] : NULL;
 }
 
+/* Whether the command knows --json and is given it. */
+static bool wants_json(const struct command *command, int argc, char **argv)
+{
+    bool knows = false, given = false;
+
+    for (size_t k = 0; k < command->naccepts; k++)
+        knows |= !strcmp(command->accepts[k], "--json");
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        given |= !strcmp(argv[i], "--json");
+    return knows && given;
+}
+
+int command_run(const struct command *command, int argc, char **argv)
+{
+    struct command called = *command;
+
+    called.json = wants_json(command, argc, argv);
+    return called.main(&called, argc, argv);
+}
+
 void command_help(const struct command *command, FILE *out)
 {
     fprintf(out, "%s\n\n%s\nusage: dtsim %s%s%s\n", command->brief, command->examples, command->name,
             *command->usage ? " " : "", command->usage);
     if (command->options)
         fprintf(out, "\n%s", command->options);
-}
-
-int usage_error(const struct command *command, const char *format, ...)
-{
-    va_list args;
-
-    fprintf(stderr, "dtsim %s: ", command->name);
-    va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fprintf(stderr, "; see 'dtsim help %s'\n", command->name);
-    return EXIT_USAGE;
 }
 
 static const char *engine_candidate(size_t i, const void *context)
@@ -133,6 +141,27 @@ static void print_errors_json(const struct error *err)
     whole = json_pack("{s:o, s:i}", "errors", list, "exit_code", (int)error_exit_code(err));
     json_print(whole, stdout);
     json_decref(whole);
+}
+
+int usage_error(const struct command *command, const char *format, ...)
+{
+    struct error err = {0};
+    char *message;
+    va_list args;
+
+    va_start(args, format);
+    if (vasprintf(&message, format, args) < 0)
+        BUG("no memory for a message");
+    va_end(args);
+    if (command->json) {
+        error_add(&err, EXIT_USAGE, (struct loc){0}, "%s", message);
+        print_errors_json(&err);
+        error_release(&err);
+        fflush(stdout);
+    }
+    fprintf(stderr, "dtsim %s: %s; see 'dtsim help %s'\n", command->name, message, command->name);
+    free(message);
+    return EXIT_USAGE;
 }
 
 int report_as(struct error *err, bool json)

@@ -15,6 +15,7 @@ struct command {
     const char **(*words)(struct arena *arena);      /* what its first argument may be, NULL-terminated, for completion;
                                                       * NULL: a file or a folder */
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
+    bool json;                       /* a program reads what this call prints, mistakes of the command line too */
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
     cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain,
@@ -24,6 +25,8 @@ const struct command *command_at(size_t index);      /* NULL past the last */
 struct exit_text { enum exit_code code; const char *text; };
 const struct exit_text *exit_text_at(size_t index);
 void command_help(const struct command *command, FILE *out);
+/* Runs the command. */
+int command_run(const struct command *command, int argc, char **argv);
 
 /* What several commands accept. */
 enum { ARGS_MAX = 256 };
@@ -41,7 +44,7 @@ struct arguments {
 enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
 int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
                     struct arguments *arguments);
-/* "dtsim run: MESSAGE", then where help is; EXIT_USAGE. */
+/* "dtsim run: MESSAGE", then where help is; on stdout too where a program reads, as report_as() has it. EXIT_USAGE. */
 int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */
 int engine_parse(const struct command *command, const char *name, enum engine *engine);

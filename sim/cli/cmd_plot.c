@@ -169,7 +169,7 @@ static int draw_rows(const char *const *values, bool sweep, struct plot_request 
     request->rows.rows = rows;
     rc = rc ? rc : plot(request, err);
     if (!rc && results.other_builds)
-        fprintf(stderr, "%zu rows that another build wrote are left out\n", results.other_builds);
+        fprintf(stderr, "rows that another build wrote are left out: %zu\n", results.other_builds);
     json_decref(rows);
     results_release(&results);
     return rc;

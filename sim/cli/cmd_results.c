@@ -46,7 +46,8 @@ static int read_wanted(const struct results *results, const char *const *values,
 {
     bool objectives;
 
-    *wanted = (struct wanted){.most = most};
+    /* One more than is shown: the last one may share its rank with the next. */
+    *wanted = (struct wanted){.most = most < SIZE_MAX ? most + 1 : most};
     key_list_objectives(results, &wanted->by);
     objectives = wanted->by.count > 0;
     wanted->numbers = values[OPT_BY] || objectives;
@@ -120,7 +121,7 @@ static int print_folders(const char *const *folders, size_t nfolders, const char
         tally_print(&results.tally, stdout);
     }
     if (!rc && results.other_builds)
-        fprintf(stderr, "%zu rows that another build wrote are left out\n", results.other_builds);
+        fprintf(stderr, "rows that another build wrote are left out: %zu\n", results.other_builds);
     results_release(&results);
     return rc;
 }
@@ -158,7 +159,7 @@ static int results_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     print_folders(arguments.positional, (size_t)arguments.npositional, arguments.values, format, top, &err);
-    return report(&err);
+    return report_as(&err, format == FORMAT_JSON);
 }
 
 const struct command cmd_results = {

@@ -63,14 +63,14 @@ static void print_breakdown(const struct metrics *m, FILE *out)
     part(m, "of all, jitter adds", m->jitter, false, out);
 }
 
-/* "; attention 12 % (measured 9 %, at other sizes 3 %)": shares of the compute time. Returns their seconds. */
+/* "attention 12 % (measured 9 %, at other sizes 3 %)": shares of the compute time. Returns their seconds. */
 static double print_bases(int kind, const double *seconds, double compute, FILE *out)
 {
     static const char *const kinds[] = {
-        [KERNEL_MATMUL] = " products",
-        [KERNEL_GROUPED] = "; grouped products",
-        [KERNEL_ATTENTION] = "; attention",
-        [KERNEL_MEMORY] = "; memory-bound kernels",
+        [KERNEL_MATMUL] = "products",
+        [KERNEL_GROUPED] = "grouped products",
+        [KERNEL_ATTENTION] = "attention",
+        [KERNEL_MEMORY] = "memory-bound kernels",
     };
     static const char *const bases[] = {
         [BASIS_MEASURED] = "measured", [BASIS_SIZES] = "at other sizes",
@@ -84,14 +84,14 @@ static double print_bases(int kind, const double *seconds, double compute, FILE 
         sum += seconds[basis];
     if (sum == 0)
         return 0;
-    fprintf(out, "%s %.0f %%", kinds[kind], 100 * sum / compute);
+    fprintf(out, "  %-24s %.0f %%", kinds[kind], 100 * sum / compute);
     for (int basis = 0; basis < BASIS_COUNT; basis++) {
         if (seconds[basis] == 0)
             continue;
         fprintf(out, "%s%s %.0f %%", before, bases[basis], 100 * seconds[basis] / compute);
         before = ", ";
     }
-    fputc(')', out);
+    fputs(")\n", out);
     return sum;
 }
 
@@ -109,13 +109,12 @@ static void print_costs(const struct run *run, FILE *out)
                 scenario->cluster.gpu.title);
         return;
     }
-    fprintf(out, "compute costs: profile %s, fitted to kernels of %s; of the compute time",
+    fprintf(out, "compute costs: profile %s, fitted to kernels of %s; of the compute time\n",
             scenario->costs.loaded->name, scenario->costs.loaded->gpu);
     for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
         launches -= print_bases(kind, m->bases.seconds[kind], compute, out);
     if (launches > 0.005 * compute)
-        fprintf(out, "; the rest, %.0f %%, waits for the host to launch kernels", 100 * launches / compute);
-    fputc('\n', out);
+        fprintf(out, "  %-24s %.0f %%\n", "waits for launches", 100 * launches / compute);
 }
 
 static void print_model(const struct model *model, FILE *out)
@@ -172,9 +171,10 @@ static void print_run(const struct run *run, FILE *out)
     char text[2][48], degrees[128];
 
     text_write(TEXT_LINE, scenario->name, out);
-    fprintf(out, ": %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n",
+    fprintf(out, ": %s, %s = %d GPU%s, %d micro-batch%s a replica, engine %s%s\n",
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
-            scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
+            scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s", scenario->plan.micro_batches,
+            scenario->plan.micro_batches == 1 ? "" : "es", engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
     print_model(&scenario->model, out);
     print_cluster(&scenario->cluster, out);

@@ -48,9 +48,10 @@ static void show_stages(const struct workload *workload, FILE *out)
     char text[6][48], degrees[128];
 
     text_write(TEXT_LINE, scenario->name, out);
-    fprintf(out, ": %s, %s = %d GPUs, %d micro-batches a replica\n\n",
+    fprintf(out, ": %s, %s = %d GPU%s, %d micro-batch%s a replica\n\n",
             scenario_schedule(scenario)->title, scenario_degrees(scenario, degrees, sizeof degrees),
-            scenario_gpus(scenario), scenario->plan.micro_batches);
+            scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s", scenario->plan.micro_batches,
+            scenario->plan.micro_batches == 1 ? "" : "es");
     if (model_active_parameters(&scenario->model) < model_parameters(&scenario->model))
         fprintf(out, "%s parameters, of which a token meets %s\n\n",
                 unit_format_short(UNIT_COUNT, model_parameters(&scenario->model), text[0], 48),

@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; command_at(i); i++)
         if (!strcmp(word, command_at(i)->name)) {
-            int code = command_at(i)->main(command_at(i), argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv);
+            int code = command_run(command_at(i), argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv);
 
             if (fflush(stdout) || ferror(stdout)) {
                 fputs("dtsim: cannot write to standard output\n", stderr);

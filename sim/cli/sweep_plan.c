@@ -50,12 +50,12 @@ void sweep_plan_print(const struct points *points, const struct selection *selec
             printf("%s%s", a > zip->first ? ", " : "  ", points->axes.items[a].name);
         printf(": %zu value%s\n", zip->length, zip->length == 1 ? "" : "s");
     }
-    printf("%llu combinations", (unsigned long long)selection->looked);
+    printf("%llu combination%s", (unsigned long long)selection->looked, selection->looked == 1 ? "" : "s");
     for (size_t i = 0; i < points->constraints.count; i++)
         printf("\n  %llu dropped by %s", (unsigned long long)selection->dropped[i], points->constraints.items[i].text);
     if (points->nincluded)
         printf("\n  %zu included", points->nincluded);
-    printf("\n%zu points\n", selection->count);
+    printf("\n%zu point%s\n", selection->count, selection->count == 1 ? "" : "s");
     for (size_t i = 0; i < selection->count && i < FIRST; i++)
         print_point(points, selection->items[i]);
     if (selection->count > FIRST)
@@ -123,7 +123,8 @@ void sweep_estimate_print(const struct sweep *sweep, const struct selection *sel
     if (!selection->count || row_maker_init(&trial.maker, err) || pool_run(&pool, err) != POOL_ALL)
         return;
     each = (now() - begun) / (double)trial.tried;
-    printf("estimate: %s%s on %zu processes, as %zu points took %s each\n", trial.late ? "more than " : "",
+    printf("estimate: %s%s on %zu process%s, as %zu point%s took %s%s\n", trial.late ? "more than " : "",
            unit_format_short(UNIT_TIME, each * (double)selection->count / (double)options->jobs, all, sizeof all),
-           options->jobs, trial.tried, unit_format_short(UNIT_TIME, each, one, sizeof one));
+           options->jobs, options->jobs == 1 ? "" : "es", trial.tried, trial.tried == 1 ? "" : "s",
+           unit_format_short(UNIT_TIME, each, one, sizeof one), trial.tried == 1 ? "" : " each");
 }

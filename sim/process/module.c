@@ -3,7 +3,10 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "files/digest.h"
 
 /* Relative to the program's folder, in the order in which they are searched. CMake knows where modules are
  * installed. */
@@ -42,9 +45,13 @@ const void *module_open(const char *name, const char *what, struct error *err)
     struct arena arena = {0};
     const char *path = find(&arena, name, what, err);
     void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    const void *symbol = module ? dlsym(module, arena_printf(&arena, "module_%s", name)) : NULL;
+    const char *sources = module ? dlsym(module, "sources_digest") : NULL;       /* the module's own */
+    const void *symbol = NULL;
 
-    if (path && !symbol)
+    if (module && (!sources || strcmp(sources, sources_digest) != 0))
+        error_add(err, EXIT_NO_TOOL, (struct loc){0}, "%s needs a module of the same build as this program: %s is of "
+                  "another one; install both together", what, path);
+    else if (path && (!module || !(symbol = dlsym(module, arena_printf(&arena, "module_%s", name)))))
         error_add(err, EXIT_NO_TOOL, (struct loc){0}, "%s needs a module that cannot be loaded: %s", what, dlerror());
     arena_release(&arena);
     return symbol;

@@ -67,17 +67,20 @@ static const char *refused(const struct compared *compared, size_t row)
 /* The column's numbers by row; whether people see it. */
 static bool read_column(const struct compared *compared, const struct column *column, double *numbers)
 {
-    bool any = false, differ = false;
+    bool any = false, differ = false, several = false;
     double first = NAN;
 
     for (size_t i = 0; i < compared->rows.count; i++) {
         numbers[i] = refused(compared, i) ? NAN : value_of(compared, i, column);
         if (isnan(numbers[i]))
             continue;
+        several |= any;
         differ |= any && numbers[i] != first;
         first = any ? first : numbers[i];
         any = true;
     }
+    if (!strcmp(column->key, "rank") && !several)        /* among one there is no order */
+        return false;
     /* One version of the weights is what everybody expects. */
     return column->title && any && (!column->same_hidden || differ || (!strcmp(column->key, "weight_versions") &&
                                                                        first > 1));
@@ -121,14 +124,14 @@ static bool has_note(const struct compared_row *row, const char *text)
 }
 
 /* "note: gpipe, 1f1b: ...", each text once, behind the rows that it is about; of all rows without them. */
-static void print_note(const struct compared *compared, const char *text, FILE *out)
+static void print_note(const struct compared *compared, const char *text, const char *before, FILE *out)
 {
     const struct compared_row *rows = compared->rows.items;
     size_t count = 0;
 
     for (size_t i = 0; i < compared->rows.count; i++)
         count += has_note(&rows[i], text);
-    fputs("note: ", out);
+    fprintf(out, "%snote: ", before);
     for (size_t i = 0; i < compared->rows.count && count < compared->rows.count; i++)
         if (has_note(&rows[i], text)) {
             text_write(TEXT_LINE, rows[i].name, out);
@@ -138,8 +141,8 @@ static void print_note(const struct compared *compared, const char *text, FILE *
     fputc('\n', out);
 }
 
-/* What a reader should know before believing rows. */
-static void print_caveats(const struct compared *compared, FILE *out)
+/* What a reader should know before believing rows; `line`: before each. */
+static void print_caveats(const struct compared *compared, const char *line, FILE *out)
 {
     for (size_t i = 0; i < compared->rows.count; i++) {
         json_t *notes = json_object_get(compared->rows.items[i].row, "notes"), *note;
@@ -152,35 +155,43 @@ static void print_caveats(const struct compared *compared, FILE *out)
             while (text && before < i && !has_note(&compared->rows.items[before], text))
                 before++;
             if (text && before == i)
-                print_note(compared, text, out);
+                print_note(compared, text, line, out);
         }
     }
 }
 
-static void explain_ranks(const struct compared *compared, FILE *out)
+static void explain_ranks(const struct compared *compared, const char *before, FILE *out)
 {
     struct tie_number *numbers = xcalloc(compared->rows.count + 1, sizeof *numbers);
 
     for (size_t i = 0; i < compared->rows.count; i++)
         numbers[i] = compared->rows.items[i].number;
+    fputs(before, out);
     tie_explain(numbers, compared->rows.count, out);
     free(numbers);
 }
 
-static void print_notes(const struct compared *compared, bool versions, FILE *out)
+/* `before`: each note. Of one row there is nothing to compare. */
+static void print_notes(const struct compared *compared, bool versions, const char *before, FILE *out)
 {
     const struct compared_row *first = baseline(compared);
+    size_t ranked = 0;
 
+    for (size_t i = 0; i < compared->rows.count; i++)
+        ranked += compared->rows.items[i].rank.rank > 0;
     if (!first)
         return;
-    fputs("\nspeed-up: samples/s over those of ", out);
+    fprintf(out, "\n%sspeed-up: samples/s over those of ", before);
     if (first == compared->rows.items)
         fputs("the first row", out);
     else
         text_write(TEXT_LINE, first->name, out);
-    fputs(versions ? "; where a rank holds several versions of its weights, the schedule is\nasynchronous, and "
-                     "iteration is its mean time from update to update\n" : "\n", out);
-    explain_ranks(compared, out);
+    fputc('\n', out);
+    if (versions)
+        fprintf(out, "%sversions: where a rank holds several of its weights, the schedule is asynchronous, and iteration "
+                "is its\nmean time from update to update\n", before);
+    if (ranked > 1)
+        explain_ranks(compared, before, out);
 }
 
 void compared_print(const struct compared *compared, bool markdown, FILE *out)
@@ -209,10 +220,8 @@ void compared_print(const struct compared *compared, bool markdown, FILE *out)
     }
     add_cells(&sheet, compared, shown, count, styles);
     sheet_print(&sheet, markdown, out);
-    if (!markdown) {
-        print_notes(compared, versions, out);
-        print_caveats(compared, out);
-    }
+    print_notes(compared, versions, markdown ? "- " : "", out);
+    print_caveats(compared, markdown ? "- " : "", out);
     sheet_release(&sheet);
     free(numbers);
 }

@@ -79,7 +79,7 @@ static int compare_rules(const void *a, const void *b)
 
 void tally_print(struct tally *tally, FILE *out)
 {
-    fprintf(out, "%zu points:", tally->rows);
+    fprintf(out, "%zu point%s:", tally->rows, tally->rows == 1 ? "" : "s");
     for (int status = 0, said = 0; status < OUTCOME_COUNT; status++)
         if (tally->ended[status])
             fprintf(out, "%s %zu %s", said++ ? "," : "", tally->ended[status], outcome_names[status]);
