@@ -40,6 +40,9 @@ static const struct field pace_fields[] = {
      .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
     {KEY(pace, network_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
      .required = true, .brief = "payload bandwidth of a NIC divided by the bandwidth on the data sheet"},
+    {KEY(pace, ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10, .fallback = "0",
+     .brief = "messages whose time the ends of a ring in a node add (the rank copies while it sends nothing); also of "
+              "an all-to-all, which copies a rank's own share"},
     {KEY(pace, inside_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "upper bound on a GPU's bandwidth, all channels together, if the group is in one node"},
     {KEY(pace, network_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,

@@ -34,6 +34,8 @@ struct pace {
     double channel_from;             /* a smaller one has a channel for each so many B of its vector; NaN: all */
     double inside_share;             /* payload bandwidth inside a node / bandwidth on the data sheet */
     double network_share;            /* payload bandwidth of a NIC / bandwidth on the data sheet */
+    double ends;                     /* messages whose time the ends of a ring in a node add, because a rank does not
+                                        send and receive at once there; also of all-to-alls in a node */
     double inside_most;              /* B/s, bound of a GPU's channels together, group in one node; NaN: no bound */
     double network_most;             /* B/s, bound of a GPU's channels together, group spans nodes; NaN: no bound */
     double nic_most;                 /* B/s, bound of each channel if the group spans nodes; NaN: no bound */

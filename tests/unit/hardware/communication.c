@@ -52,6 +52,29 @@ static void assert_near(double actual, double expected, double tolerance)
         fail_msg("%.12g instead of %.12g", actual, expected);
 }
 
+/* The ends of a ring cost as much as so many more messages: without latency, (n - 1 + ends) / (n - 1) of the time. */
+static void ends_of_a_ring(void **state)
+{
+    static const enum collective_op ops[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER};
+    struct cluster cluster;
+
+    (void)state;
+    write_file("ends.yaml", "ring: {simple: {inside: 0 s, network: 0 s, inside_share: 0.5, network_share: 1, "
+                            "ends: 0.6}}\n"
+                            "send: {inside: 0 s, network: 0 s, inside_share: 0.5, network_share: 1, ends: 0.6}\n");
+    cluster = load_good("{nodes: 1, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: 0 s}, "
+                        "network: {bandwidth: 10 GB/s, latency: 0 s}, communication: ./ends.yaml}");
+    for (size_t i = 0; i < COUNT(ops); i++)
+        for (int n = 2; n <= 8; n *= 2) {
+            double messages = (ops[i] == COLLECTIVE_ALL_REDUCE ? 2 : 1) * (n - 1);
+
+            assert_near(run_text(ENGINE_FAST, &cluster, collective_find(ops[i], "ring"), n, 1, 1e9).seconds,
+                        (messages + 0.6) * 1e9 / n / 50e9, 1e-6);
+        }
+    assert_near(run_text(ENGINE_FAST, &cluster, collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"), 4, 1, 1e9).seconds,
+                3.6 * 1e9 / 4 / 50e9, 1e-6);
+}
+
 /* launch + steps (latency + bytes / n / rate), for the protocol that makes it the least; on both engines. */
 static void ring_in_a_node(void **state)
 {
@@ -314,6 +337,7 @@ static void no_profile_is_faster_than_its_links(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ends_of_a_ring),
         cmocka_unit_test(ring_in_a_node),
         cmocka_unit_test(ring_between_nodes),
         cmocka_unit_test(ring_over_nodes_is_as_nccl_counts),
