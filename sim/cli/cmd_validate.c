@@ -153,6 +153,8 @@ const struct command cmd_validate = {
                "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
                "  --json              every row with all its metrics\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
+               "Each row is asked twice: as the file configures it, and plainly, by the model, the cluster, the batch,\n"
+               "the degrees, the formats and the name of the software, which are what a person knows.\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
     .accepts = validate_options,
     .naccepts = COUNT(validate_options),

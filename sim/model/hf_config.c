@@ -17,7 +17,9 @@ struct family {
     const char *name;            /* model_type */
     const char *base;            /* values that the family fixes, and defaults of keys that config.json may leave out */
     struct rule rules[24];
-    const char *refused[2];      /* two switches that must be equal, because struct transformer has one for both */
+    const char *refused[2];      /* two switches that must be equal, because struct transformer has one for both; or one
+                                    that must be false */
+    const char *costs[4];        /* keys that change what is computed, and that struct transformer does not know */
 };
 
 #define DECODER_RULES \
@@ -32,16 +34,16 @@ static const struct family families[] = {
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 2048, flash_attention: true}",
      {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"mlp_bias", "bias", false}},
-     {"attention_bias", "mlp_bias"}},
+     {"attention_bias", "mlp_bias"}, {NULL}},
     {"mistral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
-     {DECODER_RULES}, {NULL}},
+     {DECODER_RULES}, {NULL}, {NULL}},
     {"mixtral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
      {DECODER_RULES, {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
-     {NULL}},
+     {NULL}, {NULL}},
     /* its multi-token-prediction modules (num_nextn_predict_layers) are left out */
     {"deepseek_v3",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
@@ -51,18 +53,56 @@ static const struct family families[] = {
       {"n_routed_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true},
       {"moe_intermediate_size", "expert_ffn", true}, {"n_shared_experts", "shared_experts", false},
       {"first_k_dense_replace", "dense_layers", true}, {"moe_layer_freq", "moe_every", false}},
-     {"attention_bias", "mlp_bias"}},     /* it has no mlp_bias */
+     {"attention_bias", "mlp_bias"}, {NULL}},     /* it has no mlp_bias */
+    /* norms of queries and keys (qwen3) and after each half of a block (gemma2) and sinks of attention (gpt_oss) are
+     * hundredths of a percent of the parameters, and are left out */
+    {"qwen2",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: true,"
+     " bias: false, sequence: 32768, kv_heads: 32, flash_attention: true}",
+     {DECODER_RULES}, {NULL}, {"use_sliding_window"}},
+    {"qwen3",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 32768, kv_heads: 32, head_size: 128, flash_attention: true}",
+     {DECODER_RULES}, {"attention_bias", NULL}, {"use_sliding_window"}},
+    {"qwen3_moe",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 32768, kv_heads: 4, experts: 128, experts_per_token: 8, expert_ffn: 768,"
+     " flash_attention: true}",
+     {DECODER_RULES, {"num_experts", "experts", false}, {"num_experts_per_tok", "experts_per_token", false},
+      {"moe_intermediate_size", "expert_ffn", false}, {"decoder_sparse_step", "moe_every", false}},
+     {"attention_bias", NULL}, {"use_sliding_window", "mlp_only_layers"}},
+    {"gemma2",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: true, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 8192, head_size: 256, flash_attention: true}",
+     {DECODER_RULES}, {"attention_bias", NULL}, {"sliding_window", "attn_logit_softcapping"}},
+    {"phi3",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 4096, flash_attention: true}",
+     {DECODER_RULES, {"resid_pdrop", "dropout", false}}, {NULL}, {"sliding_window"}},
+    {"opt",
+     "{sequence: 2048, positions: 2048, dropout: 0.1, attention_dropout: 0, tied: true, flash_attention: true}",
+     {{"num_hidden_layers", "layers", true}, {"hidden_size", "hidden", true}, {"num_attention_heads", "heads", true},
+      {"ffn_dim", "ffn", true}, {"vocab_size", "vocabulary", true}, {"max_position_embeddings", "positions", false},
+      {"max_position_embeddings", "sequence", false}, {"tie_word_embeddings", "tied", false},
+      {"dropout", "dropout", false}, {"attention_dropout", "attention_dropout", false},
+      {"enable_bias", "bias", false}, {"enable_bias", "qkv_bias", false}}, {NULL}, {NULL}},
+    {"gpt_oss",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: true,"
+     " bias: true, sequence: 131072, kv_heads: 8, head_size: 64, flash_attention: true}",
+     {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"attention_bias", "bias", false},
+      {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
+     {NULL}, {"sliding_window"}},
     {"gpt2", "{sequence: 1024, positions: 1024, dropout: 0.1, attention_dropout: 0.1, tied: true}",
      {{"n_layer", "layers", true}, {"n_embd", "hidden", true}, {"n_head", "heads", true}, {"n_inner", "ffn", false},
       {"vocab_size", "vocabulary", true}, {"n_positions", "positions", false}, {"n_positions", "sequence", false},
       {"tie_word_embeddings", "tied", false}, {"resid_pdrop", "dropout", false},
-      {"attn_pdrop", "attention_dropout", false}}, {NULL}},
+      {"attn_pdrop", "attention_dropout", false}}, {NULL}, {NULL}},
     {"gpt_neox", "{positions: 0, sequence: 2048, dropout: 0, attention_dropout: 0, tied: false}",
      {{"num_hidden_layers", "layers", true}, {"hidden_size", "hidden", true}, {"num_attention_heads", "heads", true},
       {"intermediate_size", "ffn", true}, {"vocab_size", "vocabulary", true},
       {"max_position_embeddings", "sequence", false}, {"tie_word_embeddings", "tied", false},
       {"hidden_dropout", "dropout", false}, {"attention_dropout", "attention_dropout", false},
-      {"attention_bias", "qkv_bias", false}}, {NULL}},
+      {"attention_bias", "qkv_bias", false}}, {NULL}, {NULL}},
     {"bert",
      "{positions: 512, sequence: 512, token_types: 2, dropout: 0.1, attention_dropout: 0.1, tied: true,"
      " causal: false, final_norm: false, embedding_norm: true, head: masked-language-model}",
@@ -71,7 +111,7 @@ static const struct family families[] = {
       {"max_position_embeddings", "positions", false}, {"max_position_embeddings", "sequence", false},
       {"type_vocab_size", "token_types", false}, {"tie_word_embeddings", "tied", false},
       {"hidden_dropout_prob", "dropout", false}, {"attention_probs_dropout_prob", "attention_dropout", false}},
-     {NULL}},
+     {NULL}, {NULL}},
 };
 
 /* The value of a key; null counts as left out. */
@@ -87,7 +127,7 @@ static struct node *value_of(const struct node *config, const char *key)
 static const struct family *family_of(const struct node *config, struct error *err)
 {
     const struct node *type = value_of(config, "model_type");
-    char names[128] = "";
+    char names[256] = "";
 
     for (size_t i = 0; i < COUNT(families); i++) {
         if (type && type->kind == NODE_SCALAR && strcmp(type->text, families[i].name) == 0)
@@ -128,13 +168,33 @@ static struct node *translate(struct arena *arena, const struct family *family, 
             error_add(err, EXIT_INPUT, config->loc, "hf_config: missing key '%s' (model_type %s)", rule->key,
                       family->name);
     }
-    if (family->refused[0] && is_true(config, family->refused[0]) != is_true(config, family->refused[1]))
+    if (family->refused[0] && !family->refused[1] && is_true(config, family->refused[0]))
+        error_add(err, EXIT_INPUT, node_loc(config, family->refused[0]), "hf_config: %s: true, which is not supported "
+                  "of %s", family->refused[0], family->name);
+    if (family->refused[1] && is_true(config, family->refused[0]) != is_true(config, family->refused[1]))
         error_add(err, EXIT_INPUT, config->loc, "hf_config: %s and %s differ, which is not supported",
                   family->refused[0], family->refused[1]);
     return err->count + err->dropped > before ? NULL : shape;
 }
 
-int hf_config_load(struct arena *arena, const char *path, struct transformer **shape, struct error *err)
+/* The keys that change what is computed and are not counted, as a sentence; NULL: none is set. */
+static const char *uncounted(struct arena *arena, const struct family *family, const struct node *config)
+{
+    const char *list = NULL;
+
+    for (size_t i = 0; i < COUNT(family->costs) && family->costs[i]; i++) {
+        const struct node *value = value_of(config, family->costs[i]);
+        bool off = !value || (value->kind == NODE_SCALAR ? !strcmp(value->text, "false") : value->count == 0);
+
+        if (!off)
+            list = arena_printf(arena, "%s%s%s", list ? list : "", list ? ", " : "", family->costs[i]);
+    }
+    return list ? arena_printf(arena, "config.json says %s, which is not modelled: times and memory are those of a "
+                               "model without", list) : NULL;
+}
+
+int hf_config_load(struct arena *arena, const char *path, struct transformer **shape, const char **note,
+                   struct error *err)
 {
     const struct node *config;
     const struct family *family;
@@ -149,6 +209,7 @@ int hf_config_load(struct arena *arena, const char *path, struct transformer **s
     if (!mapping)
         return -1;
     *shape = ARENA_ARRAY(arena, struct transformer, 1);
+    *note = uncounted(arena, family, config);
     if (field_parse(arena, &transformer_table, mapping, *shape, err) < 0)
         return -1;
     return transformer_finish(*shape, err);

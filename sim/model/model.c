@@ -101,7 +101,7 @@ static int load_hf_config(struct arena *arena, struct model *model, struct error
 
     if (access(path, R_OK))
         return error_add(err, EXIT_INPUT, loc, "model: hf_config: cannot read '%s': %s", path, strerror(errno));
-    if (hf_config_load(arena, path, &model->transformer, err) < 0)
+    if (hf_config_load(arena, path, &model->transformer, &model->note, err) < 0)
         return -1;
     if (!model->title)
         model->title = model->hf_config;

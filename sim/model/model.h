@@ -104,6 +104,7 @@ struct model {
     int sequence;                            /* replaces the transformer's, and equals it after model_load; 0: none */
     double published_parameters;             /* of presets: the number that the source publishes; 0: none */
     const char *title;
+    const char *note;                        /* what of hf_config is not modelled, in a sentence; NULL: nothing */
 };
 extern const struct table model_table;
 

@@ -26,6 +26,12 @@ static const char *model_note(struct arena *arena, const struct scenario *scenar
     return scenario->model.transformer ? transformer_caveat(arena, scenario->model.transformer) : NULL;
 }
 
+static const char *configuration_note(struct arena *arena, const struct scenario *scenario)
+{
+    (void)arena;
+    return scenario->model.note;
+}
+
 /* The all-reduce that was asked for is not what ZeRO runs where it has no halves (collective_half). */
 static const char *halves_note(struct arena *arena, const struct scenario *scenario)
 {
@@ -98,7 +104,7 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        vocabulary_note, model_note, halves_note, stages_note, stragglers_note, slow_links_note, repeat_note,
+        vocabulary_note, model_note, configuration_note, halves_note, stages_note, stragglers_note, slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};
 

@@ -246,8 +246,6 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     schedule = scenario_schedule(scenario);
     order = scenario->parallelism.schedule.order;
-    if (!node_get(scenario->parallelism.node, "overlap_tensor"))
-        scenario->parallelism.overlap_tensor = scenario->parallelism.sequence_parallel;
     if (!node_get(scenario->memory.node, "gradients"))
         scenario->memory.precision.gradients = memory_default_gradients(scenario);
     if (resolve_division(scenario, err))

@@ -141,6 +141,9 @@ static void take_back(struct scenario *scenario)
     bool sockets = !scenario->cluster.ideal && library && !isnan(library->send->copy);
     const struct { int part; const char *key; bool idle; } laid[] = {
         {PART_STRATEGY, "reduce_scatter", scatters},
+        {PART_STRATEGY, "scatter_gather", spec->partitioned_outputs},
+        {PART_STRATEGY, "overlap_tensor", spec->overlap_products && !spec->overlap_tensor},
+        {PART_MEMORY, "fused_accumulation", scenario->memory.precision.gradients == GRADIENTS_CONVERTED},
         {PART_STRATEGY, "one_communicator", !sockets},
         {PART_RECOMPUTE, "early_stop", memory_early_stop_fault(scenario) != NULL},
         {PART_MEMORY, "logits", scenario_by_layers(scenario)},
@@ -155,13 +158,16 @@ static void take_back(struct scenario *scenario)
         if (laid[i].idle && field_laid(part->table, part->object, laid[i].key))
             field_unlay(&scenario->arena, part->table, part->object, laid[i].key);
     }
+    if (!node_get(spec->node, "overlap_tensor"))
+        scenario->parallelism.overlap_tensor = spec->sequence_parallel;
 }
 
 int scenario_settle_idle(struct scenario *scenario, struct error *err)
 {
-    int rc = check_schedule(scenario, err);
+    int rc;
 
     take_back(scenario);
+    rc = check_schedule(scenario, err);
     if (check_memory(scenario, err))
         rc = -1;
     return check_costs(scenario, err) ? -1 : rc;

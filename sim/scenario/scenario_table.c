@@ -210,8 +210,8 @@ const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
-    .lent = "context_attention scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p "
-            "overlap_tensor overlap_products reduce_scatter data_parallel first_bucket bucket flatten all_reduce",
+    .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
+            "reduce_scatter data_parallel first_bucket bucket flatten server all_reduce",
 };
 
 static const struct field recompute_spec_fields[] = {

@@ -98,8 +98,9 @@ static int value_of(void *context, int name, struct value *value, struct error *
 {
     struct condition *condition = context;
     const struct member *member = &condition->members[name];
-    const struct node *node = field_dump_key(condition->arena, member->part->table, member->part->object,
-                                             member->field->key);
+    const struct software_part *part = member->part;
+    const struct node *node = part->object ? field_dump_key(condition->arena, part->table, part->object,
+                                                            member->field->key) : NULL;
 
     (void)err;
     if (!node || node->kind != NODE_SCALAR)

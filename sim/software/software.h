@@ -6,7 +6,8 @@
 
 #include "config/field.h"
 
-/* A part of a scenario that was read: its path, "memory.recompute", and the struct that its table describes. */
+/* A part of a scenario that was read: its path, "memory.recompute", and the struct that its table describes; NULL where
+ * this scenario has no such part. */
 struct software_part {
     const char *path;
     const struct table *table;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "files/data.h"
+#include "validate/plain.h"
 
 static int keep_node(const struct node *value, enum node_kind kind, const char *key, const char *expected, void *object,
                      struct error *err)
@@ -306,8 +307,8 @@ void paper_release(struct paper *paper)
     memset(paper, 0, sizeof *paper);
 }
 
-int paper_scenario(struct paper *paper, size_t index, const char *const *sets, size_t nsets, struct scenario *scenario,
-                   struct error *err)
+int paper_scenario(struct paper *paper, size_t index, bool plain, const char *const *sets, size_t nsets,
+                   struct scenario *scenario, struct error *err)
 {
     const struct paper_row *row = &paper->rows[index];
     struct node *root = node_mapping(&paper->arena);
@@ -319,6 +320,8 @@ int paper_scenario(struct paper *paper, size_t index, const char *const *sets, s
         if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
             rc = conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
                           paper->columns[i].node->loc, err);
+    if (!rc && plain)
+        root = plain_scenario(&paper->arena, root);
     if (!rc)
         rc = scenario_read(&paper->arena, root, sets, nsets, row->id, scenario, err);
     scenario_prefer(scenario, ENGINE_FAST);

@@ -63,9 +63,10 @@ extern const struct table paper_table;
 /* Reads and checks the file, but not the scenarios of its rows. Call paper_release in any case. */
 int paper_load(const char *path, struct paper *paper, struct error *err);
 void paper_release(struct paper *paper);
-/* The scenario of a row: base, changed by the row's cells and then by `sets`. The scenario takes over the paper's
+/* The scenario of a row: base, changed by the row's cells, with `plain` asked plainly (plain.h), and then changed by
+ * `sets`. The scenario takes over the paper's
  * arena, so call this only once per process. */
-int paper_scenario(struct paper *paper, size_t row, const char *const *sets, size_t nsets, struct scenario *scenario,
-                   struct error *err);
+int paper_scenario(struct paper *paper, size_t row, bool plain, const char *const *sets, size_t nsets,
+                   struct scenario *scenario, struct error *err);
 
 #endif

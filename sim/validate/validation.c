@@ -43,15 +43,16 @@ static void run_row(void *context, size_t index)
     struct run run = {0};
     struct simulate_options options;
 
-    if (!paper_scenario(running->validation->paper, row, running->options->sets, running->options->nsets, &scenario,
-                        &err) &&
+    if (!paper_scenario(running->validation->paper, row, !running->validation->plain, running->options->sets,
+                        running->options->nsets, &scenario, &err) &&
         !workload_init_advised(&workload, &scenario, &err)) {
         options = simulate_options_of(&scenario);
         options.no_advice = true;        /* nobody reads it: a row that does not fit has its numbers */
         outcome->fits = !simulate_advised(&workload, options, &run, &err);
     }
     outcome->simulated = run.metrics.ranks != NULL;
-    if (outcome->simulated && running->validation->paper->largest && !running->validation->paper->rows[row].oom)
+    if (outcome->simulated && running->validation->plain && running->validation->paper->largest &&
+        !running->validation->paper->rows[row].oom)
         outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
     outcome->metrics = run.metrics;
     outcome->metrics.ranks = NULL;
@@ -214,7 +215,7 @@ static void count_largest(struct validation *validation, size_t row)
 {
     const struct outcome *outcome = &validation->outcomes[row];
 
-    if (!validation->paper->largest || validation->paper->rows[row].oom || !outcome->simulated)
+    if (!validation->plain || !validation->paper->largest || validation->paper->rows[row].oom || !outcome->simulated)
         return;
     validation->largest[0]++;
     validation->largest[1] += outcome->fits && !outcome->fits_twice;
@@ -252,7 +253,7 @@ static void fill_cache(struct cache *cache, const struct paper *paper, size_t ro
     struct error ignored = {0};
 
     own.arena = (struct arena){.cache = cache};
-    paper_scenario(&own, row, options->sets, options->nsets, &scenario, &ignored);
+    paper_scenario(&own, row, false, options->sets, options->nsets, &scenario, &ignored);
     scenario_release(&scenario);
     arena_release(&own.arena);
     error_release(&ignored);
@@ -273,13 +274,12 @@ static void run_rows(struct running *running, size_t count)
     cache_release(&cache);
 }
 
-int validation_init(struct validation *validation, struct paper *paper, const struct validation_options *options,
-                    struct error *err)
+static int simulate_rows(struct validation *validation, const struct validation_options *options, struct error *err)
 {
     struct running running = {validation, options, NULL, err};
+    struct paper *paper = validation->paper;
     size_t count = 0;
 
-    *validation = (struct validation){.paper = paper};
     validation->outcomes = child_share(paper->nrows * sizeof *validation->outcomes);
     if (!validation->outcomes)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = paper->file}, "no memory to share");
@@ -299,8 +299,23 @@ int validation_init(struct validation *validation, struct paper *paper, const st
     return 0;
 }
 
+int validation_init(struct validation *validation, struct paper *paper, const struct validation_options *options,
+                    struct error *err)
+{
+    struct error ignored = {0};
+
+    *validation = (struct validation){.paper = paper, .plain = ARENA_ARRAY(&paper->arena, struct validation, 1)};
+    *validation->plain = (struct validation){.paper = paper};
+    if (simulate_rows(validation, options, err) || simulate_rows(validation->plain, options, &ignored))
+        return -1;
+    error_release(&ignored);
+    return 0;
+}
+
 void validation_release(struct validation *validation)
 {
+    if (validation->plain)
+        validation_release(validation->plain);
     if (validation->outcomes)
         child_unshare(validation->outcomes, validation->paper->nrows * sizeof *validation->outcomes);
     *validation = (struct validation){0};

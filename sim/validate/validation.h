@@ -30,6 +30,7 @@ struct summary {
 
 struct validation {
     struct paper *paper;
+    struct validation *plain;        /* the same rows asked plainly (plain.h); NULL of a validation that is that */
     struct outcome *outcomes;        /* one per row, shared with the processes that simulate them */
     struct summary *summaries;       /* by column; only of measured columns */
     size_t first;                    /* the first measured column, to which bars and ratios refer */
@@ -47,8 +48,9 @@ struct validation_options {
     size_t jobs;                     /* number of rows that are simulated at the same time */
 };
 
-/* Simulates the rows, each in a process of its own. Rows that fail are counted, and their messages are added once. -1
- * if there is no memory to share, or if `rows` names an unknown row. Call validation_release in any case. */
+/* Simulates the rows as they are configured and asked plainly, each in a process of its own. Rows that fail are
+ * counted, and their messages are added once, but for those asked plainly. -1 if there is no memory to share, or if `rows` names
+ * an unknown row. Call validation_release in any case. */
 int validation_init(struct validation *validation, struct paper *paper, const struct validation_options *options,
                     struct error *err);
 void validation_release(struct validation *validation);

@@ -102,6 +102,16 @@ static void print_summary(const struct validation *validation, const char *name,
     fputc('\n', out);
 }
 
+/* The first measured column, where flags that a person cannot know are left out (plain.h). */
+static void print_plain(const struct validation *plain, FILE *out)
+{
+    const struct summary *summary = &plain->summaries[plain->first];
+
+    print_summary(plain, "asked plainly", summary, out);
+    if (plain->failed)
+        fprintf(out, "asked plainly: %zu rows could not be simulated\n", plain->failed);
+}
+
 static void print_bars(const struct validation *validation, FILE *out)
 {
     struct bar_result bars[BARS];
@@ -135,6 +145,7 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
             print_summary(validation, paper->columns[c].name, &validation->summaries[c], out);
+    print_plain(validation->plain, out);
     print_summary(validation, "relative to other rows", &validation->relative, out);
     if (validation->memory[0][1] + validation->memory[1][0] + validation->memory[1][1])
         fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
@@ -153,8 +164,8 @@ void validation_print_line(const struct validation *validation, FILE *out)
     size_t count = validation ? validation_bars(validation, bars) : 0, passed = 0;
 
     if (!validation) {
-        fprintf(out, "%-32s %-24s %5s %8s %9s %9s %6s  %s\n", "table", "compared", "rows", "mean", "max", "bias",
-                "rank", "bars");
+        fprintf(out, "%-32s %-24s %5s %8s %8s %9s %9s %6s  %s\n", "table", "compared", "rows", "mean", "plainly",
+                "max", "bias", "rank", "bars");
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -165,9 +176,9 @@ void validation_print_line(const struct validation *validation, FILE *out)
 
         if (!summary->count)
             continue;
-        fprintf(out, "%-32s %-24s %5zu %6.1f %% %+7.1f %% %+7.1f %% ", first ? validation->paper->name : "",
-                validation->paper->columns[c].name, summary->count, 100 * summary->mean, 100 * summary->max,
-                100 * summary->bias);
+        fprintf(out, "%-32s %-24s %5zu %6.1f %% %6.1f %% %+7.1f %% %+7.1f %% ", first ? validation->paper->name : "",
+                validation->paper->columns[c].name, summary->count, 100 * summary->mean,
+                100 * validation->plain->summaries[c].mean, 100 * summary->max, 100 * summary->bias);
         if (summary->groups)
             fprintf(out, "%6.2f", summary->rank);
         else
@@ -202,9 +213,9 @@ static void print_markdown_memory(const struct validation *validation, FILE *out
 void validation_print_markdown(const struct validation *validation, FILE *out)
 {
     if (!validation) {
-        fputs("| table | what was measured | compared | rows | mean error | largest | bias | rank | fits "
-              "| largest micro-batch |\n"
-              "|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n", out);
+        fputs("| table | what was measured | compared | rows | asked plainly | as configured | largest | bias | rank "
+              "| fits | largest micro-batch |\n"
+              "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", out);
         return;
     }
     const struct paper *paper = validation->paper;
@@ -216,8 +227,9 @@ void validation_print_markdown(const struct validation *validation, FILE *out)
 
         if (!summary->count)
             continue;
-        fprintf(out, "| [%s](%s.yaml) | %s | %s | %zu | %.1f %% | %s | %s |", paper->name, paper->name,
-                first ? paper->title : "", paper->columns[c].name, summary->count, 100 * summary->mean,
+        fprintf(out, "| [%s](%s.yaml) | %s | %s | %zu | %.1f %% | %.1f %% | %s | %s |", paper->name, paper->name,
+                first ? paper->title : "", paper->columns[c].name, summary->count,
+                100 * validation->plain->summaries[c].mean, 100 * summary->mean,
                 percent_text(summary->max, text[0]), percent_text(summary->bias, text[1]));
         if (summary->groups)
             fprintf(out, " %.2f |", summary->rank);
@@ -260,6 +272,8 @@ static json_t *row_json(const struct validation *validation, size_t row)
     json_object_set_new(json, "predicted", predicted);
     json_object_set_new(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());
     json_object_set_new(json, "error", error);
+    json_object_set_new(json, "plain_error",
+                        number_json(validation_error(validation->plain, row, validation->first)));
     json_object_set_new(json, "relative_error", number_json(validation_relative_error(validation, row)));
     return json;
 }
@@ -302,6 +316,8 @@ json_t *validation_json(const struct validation *validation)
     json_object_set_new(json, "fitted", paper->fitted ? json_string(paper->fitted) : json_null());
     json_object_set_new(json, "rows", rows);
     json_object_set_new(json, "summary", summaries);
+    json_object_set_new(json, "plain", summary_json(&validation->plain->summaries[validation->first], paper));
+    json_object_set_new(json, "plain_failed", json_integer((json_int_t)validation->plain->failed));
     json_object_set_new(json, "relative", summary_json(&validation->relative, paper));
     json_object_set_new(json, "memory",
                         json_pack("{s:I, s:I, s:I, s:I}", "fits_as_fits", (json_int_t)validation->memory[0][0],

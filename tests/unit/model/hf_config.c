@@ -76,7 +76,8 @@ static void hf_refused(const char *text, const char *expected)
 static void hf_messages(void **state)
 {
     (void)state;
-#define SUPPORTED "supported are llama, mistral, mixtral, deepseek_v3, gpt2, gpt_neox and bert"
+#define SUPPORTED "supported are llama, mistral, mixtral, deepseek_v3, qwen2, qwen3, qwen3_moe, gemma2, phi3, opt, " \
+                  "gpt_oss, gpt2, gpt_neox and bert"
     hf_refused("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
     hf_refused("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
     hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
@@ -110,6 +111,53 @@ static void hf_defaults(void **state)
     assert_int_equal(model.transformer->positions, 1024);
     assert_int_equal(model.transformer->ffn, 256);
     assert_true(model.transformer->tied && model.transformer->dropout == 0.1);
+}
+
+/* Configurations as published (huggingface.co, config.json of each model; keys that say nothing of the shape left out),
+ * and the number of parameters that each model's page states: within half a percent. What they do in part of the
+ * attention is noted. */
+static void hf_published(void **state)
+{
+    static const struct { const char *config; double parameters; const char *note; } published[] = {
+        {"{model_type: qwen2, hidden_size: 3584, num_attention_heads: 28, num_key_value_heads: 4, intermediate_size: "
+         "18944, num_hidden_layers: 28, vocab_size: 152064, tie_word_embeddings: false, use_sliding_window: false, "
+         "sliding_window: 131072}", 7615616512, NULL},      /* Qwen/Qwen2-7B */
+        {"{model_type: qwen3, hidden_size: 4096, num_attention_heads: 32, num_key_value_heads: 8, head_dim: 128, "
+         "intermediate_size: 12288, num_hidden_layers: 36, vocab_size: 151936, attention_bias: false}", 8190735360,
+         NULL},                                             /* Qwen/Qwen3-8B */
+        {"{model_type: qwen3_moe, hidden_size: 2048, num_attention_heads: 32, num_key_value_heads: 4, head_dim: 128, "
+         "intermediate_size: 6144, moe_intermediate_size: 768, num_hidden_layers: 48, num_experts: 128, "
+         "num_experts_per_tok: 8, decoder_sparse_step: 1, mlp_only_layers: [], vocab_size: 151936}", 30532122624,
+         NULL},                                             /* Qwen/Qwen3-30B-A3B */
+        {"{model_type: gemma2, hidden_size: 3584, num_attention_heads: 16, num_key_value_heads: 8, head_dim: 256, "
+         "intermediate_size: 14336, num_hidden_layers: 42, vocab_size: 256000, sliding_window: 4096, "
+         "attn_logit_softcapping: 50.0}", 9241705984,
+         "sliding_window, attn_logit_softcapping"},   /* google/gemma-2-9b */
+        {"{model_type: phi3, hidden_size: 3072, num_attention_heads: 32, num_key_value_heads: 32, intermediate_size: "
+         "8192, num_hidden_layers: 32, vocab_size: 32064, sliding_window: 2047}", 3821079552,
+         "sliding_window"},                                 /* microsoft/Phi-3-mini-4k-instruct */
+        {"{model_type: opt, hidden_size: 4096, num_attention_heads: 32, ffn_dim: 16384, num_hidden_layers: 32, "
+         "vocab_size: 50272, max_position_embeddings: 2048}", 6658473984, NULL},      /* facebook/opt-6.7b */
+        {"{model_type: gpt_oss, hidden_size: 2880, num_attention_heads: 64, num_key_value_heads: 8, head_dim: 64, "
+         "intermediate_size: 2880, num_hidden_layers: 24, num_local_experts: 32, num_experts_per_tok: 4, "
+         "vocab_size: 201088, attention_bias: true, sliding_window: 128}", 20914757184, "sliding_window"},
+                                                            /* openai/gpt-oss-20b */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(published); i++) {
+        struct model model;
+        double parameters;
+
+        write_config(published[i].config);
+        model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
+        parameters = model_parameters(&model);
+        if (fabs(parameters / published[i].parameters - 1) > 0.005)
+            fail_msg("%s: %.0f parameters, published are %.0f", published[i].config, parameters,
+                     published[i].parameters);
+        if (!published[i].note != !model.note || (model.note && !strstr(model.note, published[i].note)))
+            fail_msg("%s: the note is '%s'", published[i].config, model.note ? model.note : "");
+    }
 }
 
 static void preset_messages(void **state)
@@ -197,7 +245,7 @@ static int drop_config(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(hf_configs), TEST(hf_messages), TEST(hf_defaults), TEST(with_changes),
+    const struct CMUnitTest tests[] = {TEST(hf_configs), TEST(hf_published), TEST(hf_messages), TEST(hf_defaults), TEST(with_changes),
                                        TEST(with_messages), TEST(preset_messages)};
 
     return cmocka_run_group_tests(tests, make_config, drop_config);
