@@ -60,17 +60,21 @@ enum { BLOCK_SIZE = 64 << 10 };
 struct arena_block {
     struct arena_block *previous;
     size_t size, used;
+    bool zeroed;                 /* all of it; else what is taken is zeroed then */
     max_align_t data[];
 };
 
-static struct arena_block *block_new(size_t size)
+/* Most of a block for many allocations may never be taken. */
+static struct arena_block *block_new(size_t size, bool zeroed)
 {
     struct arena_block *block;
 
     if (size > SIZE_MAX - sizeof *block)
         out_of_memory();
-    block = xcalloc(1, sizeof *block + size);
+    block = zeroed ? xcalloc(1, sizeof *block + size) : xrealloc(NULL, sizeof *block + size, 1);
     block->size = size;
+    block->used = 0;
+    block->zeroed = zeroed;
     return block;
 }
 
@@ -79,6 +83,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     const size_t align = _Alignof(max_align_t);
     struct arena_block *block = arena->last;
     size_t rounded = size ? size : 1;
+    char *taken;
 
     if (rounded > SIZE_MAX - align)
         out_of_memory();
@@ -86,7 +91,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (BLOCK_SIZE > 0)
         rounded = (rounded + align - 1) / align * align;
     if (!block || rounded > block->size - block->used) {
-        block = block_new(rounded > (size_t)BLOCK_SIZE ? rounded : (size_t)BLOCK_SIZE);
+        block = rounded > (size_t)BLOCK_SIZE ? block_new(rounded, true) : block_new((size_t)BLOCK_SIZE, false);
         if (arena->last && rounded > (size_t)BLOCK_SIZE / 2) {
             /* A large allocation fills its block: the next ones go on in the older block, which still has room. */
             block->previous = arena->last->previous;
@@ -96,8 +101,9 @@ void *arena_alloc(struct arena *arena, size_t size)
             arena->last = block;
         }
     }
+    taken = (char *)block->data + block->used;
     block->used += rounded;
-    return (char *)block->data + block->used - rounded;
+    return block->zeroed ? taken : memset(taken, 0, rounded);
 }
 
 char *arena_strndup(struct arena *arena, const char *text, size_t length)
