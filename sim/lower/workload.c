@@ -101,7 +101,8 @@ const struct stage *workload_stages(const struct workload *workload, int replica
 
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
-    *workload = (struct workload){.scenario = scenario, .plan = scenario->plan};
+    *workload = (struct workload){.scenario = scenario, .plan = scenario->plan,
+                                   .arena = {.cache = scenario->arena.cache}};
     if (stages_cost(&workload->arena, scenario, &workload->stages, err))
         return -1;
     take_times(workload);

@@ -1,6 +1,11 @@
 #include "recompute/chain_internal.h"
 
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/progress.h"
+#include "cache/cache.h"
 
 /* A plan in the making. */
 struct draft {
@@ -281,8 +286,9 @@ static void keep_all(struct arena *arena, const struct chain_layer *layers, size
     plan->working = fmax(most - plan->held, 0);
 }
 
-int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
-               struct chain_plan *plan)
+/* Searches for the plan; everything that stays lives in the arena. */
+static int search(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
+                  struct chain_plan *plan)
 {
     struct planner planner = {
         .layers = layers, .n = (int)count, .recompute = limit->recompute,
@@ -292,11 +298,6 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
     struct draft best, trial;
     int rc;
 
-    keep_all(arena, layers, count, plan);
-    if (plan->held * limit->in_flight + plan->working <= limit->memory)
-        return 0;
-    if (limit->memory <= 0)
-        return -1;
     if (chain_tables(&planner, &scratch, limit->memory)) {
         arena_release(&scratch);
         return -1;
@@ -316,5 +317,57 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
         memcpy(plan->steps, best.plan.steps, plan->nsteps * sizeof *plan->steps);
     }
     arena_release(&scratch);
+    return rc;
+}
+
+/* All that a plan follows from. A layer's last member is a bool, so no bytes but those behind it are between members. */
+static void plan_key(const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
+                     struct cache_key *key)
+{
+    const size_t whole = offsetof(struct chain_layer, keep) + sizeof layers->keep;
+    const double numbers[] = {limit->memory, limit->in_flight, limit->host_bandwidth, limit->recompute};
+
+    _Static_assert(sizeof *layers - offsetof(struct chain_layer, keep) == _Alignof(double),
+                   "a member behind `keep` stands in no key");
+    /* `progress` says when to give up */
+    _Static_assert(sizeof *limit == sizeof numbers + sizeof limit->progress, "a member of the limit is in no key");
+    cache_key_add(key, numbers, sizeof numbers);
+    for (size_t i = 0; i < count; i++)
+        cache_key_add(key, &layers[i], whole);
+}
+
+/* What a search found. */
+struct found { int rc; struct chain_plan plan; };
+
+int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
+               struct chain_plan *plan)
+{
+    struct arena own = {0};
+    struct cache_key key = {0};
+    const struct found *known;
+    struct found *found;
+    int rc;
+
+    keep_all(arena, layers, count, plan);
+    if (plan->held * limit->in_flight + plan->working <= limit->memory)
+        return 0;
+    if (limit->memory <= 0)
+        return -1;
+    if (!arena->cache)
+        return search(arena, layers, count, limit, plan);
+    plan_key(layers, count, limit, &key);
+    known = cache_find(arena->cache, CACHE_PLAN, key.items, key.count);
+    if (!known) {
+        found = ARENA_ARRAY(&own, struct found, 1);
+        found->rc = search(&own, layers, count, limit, &found->plan);
+        known = found;
+    }
+    rc = known->rc;
+    if (!rc)
+        *plan = known->plan;
+    if (own.last && ((limit->progress && limit->progress->over) ||       /* it was stopped */
+                     !cache_put(arena->cache, CACHE_PLAN, key.items, key.count, known, &own)))
+        arena_join(arena, &own);
+    free(key.items);
     return rc;
 }

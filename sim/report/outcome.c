@@ -87,6 +87,21 @@ static void too_large(json_t *row, const struct run *run)
     json_object_set_new(row, "metrics", metrics);
 }
 
+/* Finds out what the scenario needs, where it hardly fits: for a row that says so nothing else is asked. */
+static int find_shortage(const struct workload *workload, struct run *run, struct error *err)
+{
+    double limit = memory_limit(workload->scenario);
+    struct simulate_options options = memory_options_of(workload->scenario);
+
+    if (options.what == LOWER_ITERATION || memory_seems_to_fit(workload, limit))
+        return 0;
+    if (simulate(workload, options, run, err))
+        return -1;
+    if (run->metrics.peak_memory <= limit)
+        run_release(run);
+    return 0;
+}
+
 void outcome_simulate(json_t *row, const struct scenario *scenario)
 {
     struct workload workload = {0};
@@ -94,8 +109,8 @@ void outcome_simulate(json_t *row, const struct scenario *scenario)
     struct error err = {0};
 
     json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
-    if (workload_init(&workload, scenario, &err) ||
-        simulate(&workload, memory_is_short(&workload) ? memory_needs : simulate_options_of(scenario), &run, &err)) {
+    if (workload_init(&workload, scenario, &err) || find_shortage(&workload, &run, &err) ||
+        (!run.metrics.ranks && simulate(&workload, simulate_options_of(scenario), &run, &err))) {
         outcome_refused(row, &err);
     } else if (run.metrics.peak_memory > memory_limit(scenario)) {
         too_large(row, &run);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recompute/rank_plan.h"
 #include "recompute/stage_plan.h"
 #include "base/progress.h"
 #include "run/run.h"
@@ -162,6 +163,25 @@ static bool states_fit(const struct workload *workload, double limit)
 bool memory_is_short(const struct workload *workload)
 {
     return !depends_on_times(workload->scenario) && !states_fit(workload, memory_limit(workload->scenario));
+}
+
+bool memory_seems_to_fit(const struct workload *workload, double limit)
+{
+    const struct plan *plan = &workload->plan;
+
+    for (int r = 0; r < plan->stages; r++) {
+        struct memory states = memory_states(workload->scenario, workload->stages, r);
+        double bytes = memory_total(&states);
+
+        for (int c = 0; c < plan_chunks(plan, r); c++) {
+            const struct stage *stage = &workload->stages[plan_virtual_stage(plan, r, c)];
+
+            bytes += row_in_flight(&workload->rows[r], c) * (plan->recompute ? stage->checkpoint : stage->activation);
+        }
+        if (bytes > limit)
+            return false;
+    }
+    return true;
 }
 
 bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err)

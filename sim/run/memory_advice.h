@@ -17,6 +17,8 @@ void memory_advise(const struct scenario *scenario, struct error *err);
 /* Whether no rank of the workload needs more than `limit` bytes, as the simulation tells: where nothing depends on
  * times, memory follows from the rows of one replica (memory_needs). False, with the reason, where it fails. */
 bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err);
+/* The same at a glance: what ranks hold all the time, and the activations in flight. It may be wrong either way. */
+bool memory_seems_to_fit(const struct workload *workload, double limit);
 extern const struct simulate_options memory_needs;
 /* How to find the memory of a scenario with the least work: as memory_needs, or as a run where it depends on times. */
 struct simulate_options memory_options_of(const struct scenario *scenario);

@@ -2,7 +2,7 @@
  * order in this process: with one cache for all, with a cache that holds next to nothing, and with none. Their rows are
  * the same bytes. And a process does not grow, however many scenarios it simulates.
  *
- *     test_remembered [TIMES]      so many scenarios; without it 1,500 */
+ *     test_remembered [TIMES]      so many scenarios; without it 1,000 */
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "report/outcome.h"
 #include "variations.h"
 
-static size_t times = 1500;
+static size_t times = 1000;
 
 /* What is remembered differs by what they exchange and plan. */
 #define SMALL "simulation: {engine: fast}\n"
