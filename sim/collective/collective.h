@@ -50,8 +50,8 @@ struct task {
     int per_node;                    /* divides n: ranks [i per_node, (i + 1) per_node) are neighbours in one node; 1
                                         if nodes hold different numbers of ranks */
     double bytes;                    /* the vector of one channel */
-    int folded;                      /* of a folded ring: rank r + folded does the same as rank r, so only the first
-                                        `folded` ranks are written, for all n steps, as if they were the ring; else 0 */
+    int folded;                      /* the ranks of two nodes, if these stand for all (struct folded): only these are
+                                        written, in all steps, each node in the other nodes' place; 0: all n ranks */
 };
 
 /* The cost of one message, for closed forms on clusters. */
@@ -101,8 +101,14 @@ struct collective {
     bool every_nic;                  /* all members of a node send to other nodes: one channel is enough */
     bool crowds;                     /* and their messages meet in the NICs (for cost) */
     enum pacer pacer;
-    bool ring;                       /* a rank sends the share of the vector that it last got, and all ranks do the same
-                                        (pace.round, task.folded) */
+    bool ring;                       /* a rank sends the share of the vector that it last got, to the next rank alone
+                                        (pace.round) */
+    enum alike {
+        NODES_DIFFER,
+        NODES_ALIKE,                 /* all nodes do the same at the same time, so task.folded may be set; */
+        NODES_ALIKE_OF_TWO,          /* the same, but only if the number of ranks is a power of two; */
+        NODES_IN_RING,               /* the same, and they send to the next node alone */
+    } nodes;
     bool chain;                      /* goes once along a ring, from the root or to it */
     bool library;                    /* NCCL has it: auto chooses among these if the cluster has a profile */
     bool usual;                      /* the default of its operation; one of each operation */
@@ -142,7 +148,7 @@ struct group {
     int n;                           /* members */
     const int *ranks;                /* a member: the rank of the program that its lanes belong to */
     const int *gpus;                 /* a member: its GPU */
-    const struct folded_ring *folded; /* the members and channels that are lowered and stand for all; NULL: all are */
+    const struct folded *folded; /* the members and channels that are lowered and stand for all; NULL: all are */
 };
 
 struct cluster;
@@ -160,20 +166,25 @@ struct collective_choice collective_choose(const struct collective *collective, 
 /* False for a reduction in the switch on a cluster whose profile has none. */
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
 
-/* A folded ring stands for a ring through many nodes, with two of them. It is exact if all nodes are alike, with the
- * same number of members in the same places: every node does the same as the node before it, so all members begin and
- * end everything together. Two nodes whose ring goes on for the same number of steps then do the same at the same
- * times, because links are shared in only one way (max-min), and this way is as symmetric as the flows. Channels are
- * folded too: a channel is the one before it, some GPUs further on in every node. If these GPUs have NICs of their own,
- * the first few channels on the first few GPUs of each node load every link as all channels on all GPUs do. */
-struct folded_ring {
+/* Of a collective through many nodes, the members and channels that are lowered and stand for all. This is exact if all
+ * nodes are alike, with the same number of members in the same places.
+ *
+ * Nodes: in some collectives every node does the same as every other (collective.nodes), so all nodes begin and end
+ * everything together. Two nodes that do this for the same number of steps, each in the place of all others, do the
+ * same at the same times, because links are shared in only one way (max-min), and this way is as symmetric as the flows.
+ *
+ * Channels: a channel is the one before it, some GPUs further on in every node. If these GPUs have NICs of their own,
+ * all channels do the same at the same time, whatever the collective does, and the first few channels on the first few
+ * GPUs of each node load every link as all channels on all GPUs do. A single channel may be all on one GPU of each
+ * node. It sends to itself then, through the links of its port. */
+struct folded {
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
 };
-/* False, with nothing to release, if the ring cannot be folded. `used`: the choice of collective_choose for all groups
- * (as in measure.h), which runs undisturbed on `channels` channels. The caller frees folded->gpus. */
-bool collective_fold_ring(struct folded_ring *folded, const struct collective *used, const struct cluster *cluster,
-                          const int *gpus, int ngroups, int n, int channels);
+/* False, with nothing to release, if the collective cannot be folded. `used`: the choice of collective_choose for all
+ * groups (as in measure.h), which runs undisturbed on `channels` channels. The caller frees folded->gpus. */
+bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
+                     const int *gpus, int ngroups, int n, int channels);
 
 /* Adds the collective that collective_choose chooses to the program, as transfers. Each used channel moves its part of
  * `bytes` along its own order of the members. The members of every node are rotated in it, so that channels enter and
@@ -181,7 +192,7 @@ bool collective_fold_ring(struct folded_ring *folded, const struct collective *u
  * lanes: lanes[member * channels + channel]. ready: no message from or to member m begins before ready[m]; or NULL.
  * like: its what, mb and stage are used. done: for each member a zero-second COMPUTE on its first lane, which ends when
  * the member holds its result and all its messages have left. The root is member 0. The share of a member differs from
- * channel to channel, which makes no difference. For a folded ring lanes, ready and done are of its n members only. */
+ * channel to channel, which makes no difference. For a folded group lanes, ready and done are of its n members only. */
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
                       struct program *program, uint32_t *done);

@@ -176,7 +176,7 @@ void collective_lower(const struct collective *collective, const struct cluster 
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
                       struct program *program, uint32_t *done)
 {
-    const struct folded_ring *folded = group->folded;
+    const struct folded *folded = group->folded;
     struct group lowered = folded ? (struct group){.n = folded->n, .gpus = folded->gpus} : *group;
     struct dag dag;
     struct collective_choice choice;
@@ -201,7 +201,7 @@ void collective_lower(const struct collective *collective, const struct cluster 
     lowering.channels = folded ? folded->channels : choice.channels;
     dag_init(&dag, choice.used, &(struct task){
         .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
-        .folded = folded ? folded->n : 0,
+        .folded = folded && folded->n < group->n ? folded->n : 0,
     });
     BUG_IF(dag.messages.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
     lowering.channel = xcalloc((size_t)lowering.channels, sizeof *lowering.channel);

@@ -87,9 +87,9 @@ static bool find_placement(struct measure *measure, const int *gpus, size_t coun
     return true;
 }
 
-/* Lowers every group's collective into one program; all start at once. A folded ring has only its own members. */
+/* Lowers every group's collective into one program; all start at once. Of a folded one only its members. */
 static void lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
-                         const struct folded_ring *folded, struct program *program)
+                         const struct folded *folded, struct program *program)
 {
     int channels = wanted->key.channels, members = folded ? folded->n : wanted->key.n;
     uint32_t *lanes = xcalloc((size_t)members * (size_t)channels, sizeof *lanes);
@@ -98,10 +98,10 @@ static void lower_groups(const struct measure *measure, const struct measurement
     program->ranks = wanted->key.ngroups * members;
     for (int g = 0; g < wanted->key.ngroups; g++) {
         struct group group = {.n = wanted->key.n, .gpus = gpus + (size_t)g * (size_t)wanted->key.n};
-        struct folded_ring own;
+        struct folded own;
 
         if (folded) {
-            own = (struct folded_ring){folded->n, folded->channels, folded->gpus + g * members};
+            own = (struct folded){folded->n, folded->channels, folded->gpus + g * members};
             group.folded = &own;
         }
         for (int m = 0; m < members; m++)
@@ -143,13 +143,44 @@ static void merge_pairs(struct pairs *pairs)
     pairs->count = kept + 1;
 }
 
-/* The pairs of a folded ring's whole ring: every member sends the same bytes to the next one, on every channel. */
+/* What each rank sends each other one on a channel, of the whole collective. */
+static struct pairs pairs_of_ranks(const struct collective *used, struct task task)
+{
+    struct messages messages = {0};
+    struct pairs pairs = {0};
+    bool in_ring = used->nodes == NODES_IN_RING;
+    int g = task.per_node, chunks;
+
+    if (in_ring)             /* two nodes are enough, because a node sends to itself and the next node alone */
+        task.folded = 2 * g;
+    chunks = used->chunks(&task);
+    used->draw(&messages, &task);
+    for (size_t i = 0; i < messages.count; i++) {
+        const struct message *message = &messages.items[i];
+
+        if (!in_ring || message->src < g)
+            *GROW(&pairs) = (struct pair){message->src, message->dst, task.bytes * message->nchunks / chunks, 0};
+    }
+    free(messages.items);
+    merge_pairs(&pairs);
+    for (size_t i = 0, first = pairs.count; in_ring && i < first * (size_t)(task.n / g - 1); i++) {
+        struct pair like = pairs.items[i];
+
+        *GROW(&pairs) = (struct pair){(like.src + g) % task.n, (like.dst + g) % task.n, like.payload, 0};
+    }
+    return pairs;
+}
+
+/* The pairs of the whole collective, where a part of it stands for all: the bytes that links carry beside the payload
+ * depend on whether a pair is within a node. */
 static void unfold_pairs(const struct measure *measure, struct measurement *wanted, const int *gpus)
 {
-    struct pairs whole = {0};
     struct group group = {.n = wanted->key.n, .gpus = gpus};
     int *order = xcalloc((size_t)wanted->key.n, sizeof *order), channels = wanted->result.channels;
-    double payload = wanted->result.bytes_sent / channels, overhead[2] = {0};
+    double overhead[2] = {0};
+    struct pairs whole = {0}, ranks = pairs_of_ranks(wanted->result.used, (struct task){
+        .n = wanted->key.n, .per_node = collective_per_node(measure->cluster, &group), .bytes = wanted->key.bytes / channels,
+    });
 
     for (size_t i = 0; i < wanted->pairs.count; i++) {
         const struct pair *pair = &wanted->pairs.items[i];
@@ -160,22 +191,25 @@ static void unfold_pairs(const struct measure *measure, struct measurement *want
     }
     for (int c = 0; c < channels; c++) {
         collective_order(measure->cluster, &group, c, channels, wanted->result.used, order);
-        for (int i = 0; i < wanted->key.n; i++) {
-            int ends[] = {gpus[order[i]], gpus[order[(i + 1) % wanted->key.n]]};
+        for (size_t i = 0; i < ranks.count; i++) {
+            const struct pair *pair = &ranks.items[i];
+            int ends[] = {gpus[order[pair->src]], gpus[order[pair->dst]]};
 
             *GROW(&whole) = (struct pair){
-                ends[0], ends[1], payload, payload * overhead[cluster_within_node(measure->cluster, ends, 2)],
+                ends[0], ends[1], pair->payload,
+                pair->payload * overhead[cluster_within_node(measure->cluster, ends, 2)],
             };
         }
     }
     free(order);
+    free(ranks.items);
     free(wanted->pairs.items);
     wanted->pairs = whole;
 }
 
-/* `share`: the part of the first group's messages that is replayed; less than 1 for a folded ring. */
+/* `share`: the part of the first group's messages that is replayed; less than 1 if it is folded. */
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
-               const struct folded_ring *folded, double share, struct error *err)
+               const struct folded *folded, double share, struct error *err)
 {
     int members = folded ? folded->n : wanted->key.n, rc;
     struct program program = {.progress = measure->progress};
@@ -209,8 +243,9 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     return rc;
 }
 
-/* A message takes some hundred bytes until it is replayed: more messages would fill a machine's memory. */
-enum { MOST_MESSAGES = 1 << 26 };
+/* A message takes some hundred bytes until it is replayed, and each rank has 8 bytes for each chunk: more of these would
+ * fill a machine's memory. */
+enum { MOST_MESSAGES = 1 << 26, MOST_CHUNKS = 1 << 29 };
 
 /* Replays what collective_choose has chosen. */
 static int measure_anew(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
@@ -218,17 +253,24 @@ static int measure_anew(const struct measure *measure, struct measurement *wante
     const struct collective *collective = wanted->key.collective, *used = wanted->result.used;
     int n = wanted->key.n, channels = wanted->result.channels, rc;
     struct group group = {.n = n, .gpus = gpus};
-    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
-    struct folded_ring folded;
-    bool folds = collective_fold_ring(&folded, used, measure->cluster, gpus, wanted->key.ngroups, n, channels);
+    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group),
+                        .bytes = wanted->key.bytes / channels};
+    struct folded folded;
+    bool folds = collective_fold(&folded, used, measure->cluster, gpus, wanted->key.ngroups, n, channels);
     double share = folds ? (double)folded.n / n * folded.channels / channels : 1;
     double messages = collective_messages(used, &task) * channels * wanted->key.ngroups * share;
+    double chunks = (double)(folds ? folded.n : n) * used->chunks(&task);
 
     if (messages > MOST_MESSAGES)
         rc = error_add(err, EXIT_INPUT, (struct loc){0},
                        "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
                        "or channels, or another algorithm (dtsim list collectives)",
                        collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
+    else if (chunks > MOST_CHUNKS)
+        rc = error_add(err, EXIT_INPUT, (struct loc){0},
+                       "%s: %s over %d ranks would be up to %.2g chunks on ranks; expected at most %.2g: fewer ranks, "
+                       "or another algorithm (dtsim list collectives)", collective_op_names[collective->op],
+                       used->name, n, chunks, (double)MOST_CHUNKS);
     else
         rc = progress_admit(measure->progress, messages, err) ||
              run(measure, wanted, gpus, folds ? &folded : NULL, share, err) ? -1 : 0;

@@ -100,7 +100,9 @@ struct route {
     double latency;                  /* s, of the whole route */
     double bandwidth;                /* B/s, of the slowest link; INFINITY on the ideal cluster */
 };
-struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
+/* A GPU's route to itself leads through its port, as that of a message between two GPUs of a node: it may stand for
+ * several GPUs (collective.h, struct folded). */
+struct route cluster_route(const struct cluster *cluster, int src, int dst);
 /* B/s of a NIC: its bandwidth, or the rate to which it is limited. */
 double cluster_nic_rate(const struct cluster *cluster);
 /* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied. */

@@ -51,6 +51,7 @@ const struct collective collective_all_gather_doubling = {
                "latency + (n + 1 + sum of d + min(d, n - p), d = 1, 2, .. p/2) bytes / n / bandwidth",
     .crowds = true,
     .chunks = chunks,
+    .messages = core_messages,
     .draw = draw,
     .ideal = ideal,
 };

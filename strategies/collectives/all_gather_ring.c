@@ -30,6 +30,7 @@ const struct collective collective_all_gather_ring = {
     .figure = figure,
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
+    .nodes = NODES_IN_RING,
     .library = true,
     .usual = true,
     .chunks = ring_chunks,

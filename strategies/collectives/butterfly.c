@@ -24,11 +24,11 @@ static int chunks(const struct task *task)
 
 static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, p = core_size(n), step = fold_in(messages, n, 1);
+    int n = task->n, p = core_size(n), ranks = task->folded ? task->folded : p, step = fold_in(messages, n, 1);
 
     for (int distance = 1; distance < p; distance *= 2, step++)
-        for (int q = 0; q < p; q++)
-            reduce(messages, step, core_rank(n, q), core_rank(n, q ^ distance), 0, 1);
+        for (int q = 0; q < ranks; q++)
+            reduce(messages, step, core_rank(n, q), core_rank(n, core_partner(task, q, distance)), 0, 1);
     fold_out(messages, step, n, 1);
 }
 
@@ -58,7 +58,9 @@ const struct collective collective_butterfly = {
              "2005",
     .figure = figure,
     .formula = "log2 p (latency + bytes / bandwidth), p = 2^floor(log2 n); n > p: + 2 (latency + bytes / bandwidth)",
+    .nodes = NODES_ALIKE_OF_TWO,
     .chunks = chunks,
+    .messages = core_messages,
     .draw = draw,
     .ideal = ideal,
     .cost = cost,

@@ -7,6 +7,8 @@
 
 #include "collective/collective.h"
 
+#include <math.h>
+
 /* p. */
 static inline int core_size(int n)
 {
@@ -23,6 +25,26 @@ static inline int core_rank(int n, int q)
     int resting = n - core_size(n);
 
     return q < resting ? 2 * q + 1 : q + resting;
+}
+
+/* Where number q's partner across the distance is. If two nodes stand for all, each is the other's partner across all
+ * distances between nodes; their ranks are a power of two then. */
+static inline int core_partner(const struct task *task, int q, int distance)
+{
+    return task->folded && distance >= task->per_node ? (q + task->per_node) % task->folded : q ^ distance;
+}
+
+/* The number whose part of the vector number q has: q; if two nodes stand for all, that of the first node's rank in the
+ * same place. */
+static inline int core_place(const struct task *task, int q)
+{
+    return task->folded ? q % task->per_node : q;
+}
+
+/* The most messages of an algorithm whose core meets once or twice across each distance. */
+static inline double core_messages(const struct task *task)
+{
+    return 2.0 * task->n * (1 + log2(task->n));
 }
 
 /* Writes the messages to the core, as step 0; returns the first step of the core. */

@@ -36,14 +36,17 @@ static int chunks(const struct task *task)
 
 static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, p = core_size(n), step = fold_in(messages, n, p), d;
+    int n = task->n, p = core_size(n), ranks = task->folded ? task->folded : p;
+    int step = fold_in(messages, n, p), d;
 
     for (d = 1; d < p; d *= 2, step++)
-        for (int q = 0; q < p; q++)
-            reduce(messages, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q ^ d, 2 * d), p / (2 * d));
+        for (int q = 0; q < ranks; q++)
+            reduce(messages, step, core_rank(n, q), core_rank(n, core_partner(task, q, d)),
+                   block(p, core_place(task, q ^ d), 2 * d), p / (2 * d));
     for (d = p / 2; d > 0; d /= 2, step++)
-        for (int q = 0; q < p; q++)
-            copy(messages, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q, 2 * d), p / (2 * d));
+        for (int q = 0; q < ranks; q++)
+            copy(messages, step, core_rank(n, q), core_rank(n, core_partner(task, q, d)),
+                 block(p, core_place(task, q), 2 * d), p / (2 * d));
     fold_out(messages, step, n, p);
 }
 
@@ -76,7 +79,9 @@ const struct collective collective_halving_doubling = {
                "n > p: + 2 (latency + bytes / bandwidth)",
     .reduce_scatter = &collective_reduce_scatter_halving,
     .all_gather = &collective_all_gather_doubling,
+    .nodes = NODES_ALIKE_OF_TWO,
     .chunks = chunks,
+    .messages = core_messages,
     .draw = draw,
     .ideal = ideal,
     .cost = cost,

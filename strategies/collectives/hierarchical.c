@@ -23,22 +23,30 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
+/* A step of all rings inside the nodes; `ahead`: of the chunk that a rank sends, before the rank's own. */
+static void draw_inside(struct messages *messages, const struct task *task, int step, int ahead, int ranks,
+                        void (*hand)(struct messages *, int, int, int, int, int))
+{
+    int g = task->per_node, nodes = task->n / g;
+
+    for (int r = 0; r < ranks; r++)
+        hand(messages, step, r, r / g * g + (r + 1) % g, (2 * g + r % g - ahead) % g * nodes, nodes);
+}
+
 static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, g = task->per_node, nodes = n / g, step = 0;
+    int g = task->per_node, nodes = task->n / g, ranks = task->folded ? task->folded : task->n, written = ranks / g;
+    int step = 0;
 
     for (int i = 0; i < g - 1; i++, step++)
-        for (int r = 0; r < n; r++)
-            reduce(messages, step, r, r / g * g + (r + 1) % g, (g + r % g - 1 - i) % g * nodes, nodes);
-    for (int i = 0; i < nodes - 1; i++, step++)
-        for (int r = 0; r < n; r++)
-            reduce(messages, step, r, (r + g) % n, r % g * nodes + (nodes + r / g - 1 - i) % nodes, 1);
-    for (int i = 0; i < nodes - 1; i++, step++)
-        for (int r = 0; r < n; r++)
-            copy(messages, step, r, (r + g) % n, r % g * nodes + (nodes + r / g - i) % nodes, 1);
+        draw_inside(messages, task, step, i + 1, ranks, reduce);
+    /* once round to sum a chunk and once to copy it: a node passes on the chunk that it last got */
+    for (int i = 0; i < 2 * (nodes - 1); i++, step++)
+        for (int r = 0; r < ranks; r++)
+            (i < nodes - 1 ? reduce : copy)(messages, step, r, (r + g) % ranks,
+                                            r % g * nodes + (2 * nodes + r / g - 1 - i) % written, 1);
     for (int i = 0; i < g - 1; i++, step++)
-        for (int r = 0; r < n; r++)
-            copy(messages, step, r, r / g * g + (r + 1) % g, (g + r % g - i) % g * nodes, nodes);
+        draw_inside(messages, task, step, i, ranks, copy);
 }
 
 static double cost(const struct task *task, const struct fabric *fabric)
@@ -66,6 +74,7 @@ const struct collective collective_hierarchical = {
     .formula = "2 (g - 1) (latency in the node + bytes / g / bandwidth) + 2 (L - 1) (latency + bytes / n / bandwidth), "
                "g ranks in each of L nodes",
     .every_nic = true,
+    .nodes = NODES_IN_RING,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

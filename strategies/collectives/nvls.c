@@ -43,24 +43,36 @@ static int nodes_of(const struct task *task)
     return task->n / task->per_node;
 }
 
+/* The ranks that are written. */
+static int ranks_of(const struct task *task)
+{
+    return task->folded ? task->folded : task->n;
+}
+
+/* Chunks of a rank's share: one a node, or two if two nodes stand for all. */
+static int share_of(const struct task *task)
+{
+    return nodes_of(task) * (task->folded ? 2 : 1);
+}
+
 static int chunks(const struct task *task)
 {
-    return task->n;
+    return task->per_node * share_of(task);
 }
 
 /* Every rank sends every other rank of its node this rank's share, to be summed; or its own share, to be kept. */
 static int draw_nodes(struct messages *messages, const struct task *task, int step, enum combine combine)
 {
-    int g = task->per_node, nodes = nodes_of(task);
+    int g = task->per_node, share = share_of(task);
 
     for (int d = 1; d < g; d++, step++)
-        for (int r = 0; r < task->n; r++) {
+        for (int r = 0; r < ranks_of(task); r++) {
             int dst = r / g * g + (r + d) % g;
 
             if (combine == REDUCE)
-                reduce(messages, step, r, dst, dst % g * nodes, nodes);
+                reduce(messages, step, r, dst, dst % g * share, share);
             else
-                copy(messages, step, r, dst, r % g * nodes, nodes);
+                copy(messages, step, r, dst, r % g * share, share);
         }
     return step;
 }
@@ -98,6 +110,35 @@ static int draw_round(struct messages *messages, const struct task *task, int st
     return step;
 }
 
+/* The same round of two nodes that stand for all: in each step they send to each other. All sums use the same chunks in
+ * the middle of the share, so that one waits for the one before it. A copied part must be none that the sender receives
+ * in the same round, and must hold what it received in the round before: so the sides of the middle take turns. */
+static int draw_folded_round(struct messages *messages, const struct task *task, int step, int unit, int radix,
+                             int round, enum combine combine)
+{
+    int g = task->per_node, nodes = nodes_of(task), part = nodes / unit / radix;
+
+    for (int d = 1; d < radix; d++, step++)
+        for (int r = 0; r < 2 * g; r++) {
+            int peer = (r + g) % (2 * g), middle = r % g * share_of(task) + nodes;
+
+            if (combine == REDUCE)
+                reduce(messages, step, r, peer, middle - part, 2 * part);
+            else
+                copy(messages, step, r, peer, (r / g + round) % 2 ? middle : middle - 2 * part, 2 * part);
+        }
+    return step;
+}
+
+static int draw_between(struct messages *messages, const struct task *task, int step, int unit, int round,
+                        enum combine combine)
+{
+    int radix = factor_of(nodes_of(task) / unit);
+
+    return task->folded ? draw_folded_round(messages, task, step, unit, radix, round, combine)
+                        : draw_round(messages, task, step, unit, radix, combine);
+}
+
 static void draw(struct messages *messages, const struct task *task)
 {
     int nodes = nodes_of(task), step = draw_nodes(messages, task, 0, REDUCE), unit = 1, units[32], rounds = 0;
@@ -105,9 +146,9 @@ static void draw(struct messages *messages, const struct task *task)
     for (; unit < nodes; unit *= factor_of(nodes / unit))
         units[rounds++] = unit;
     for (int i = 0; i < rounds; i++)
-        step = draw_round(messages, task, step, units[i], factor_of(nodes / units[i]), REDUCE);
+        step = draw_between(messages, task, step, units[i], i, REDUCE);
     for (int i = rounds - 1; i >= 0; i--)
-        step = draw_round(messages, task, step, units[i], factor_of(nodes / units[i]), COPY);
+        step = draw_between(messages, task, step, units[i], i, COPY);
     draw_nodes(messages, task, step, COPY);
 }
 
@@ -184,6 +225,7 @@ const struct collective collective_nvls = {
                "(2 bytes + (2 ceil(log2 L) - 2 - piece / bytes) piece) / g / bandwidth",
     .every_nic = true,
     .crowds = true,
+    .nodes = NODES_ALIKE,
     .pacer = PACER_NVLS,
     .library = true,
     .chunks = chunks,

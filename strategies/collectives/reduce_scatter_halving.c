@@ -50,6 +50,7 @@ const struct collective collective_reduce_scatter_halving = {
                "latency + (n + 1 + sum of d + min(d, n - p), d = 1, 2, .. p/2) bytes / n / bandwidth",
     .crowds = true,
     .chunks = chunks,
+    .messages = core_messages,
     .draw = draw,
     .ideal = ideal,
 };

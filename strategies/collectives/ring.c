@@ -41,6 +41,7 @@ const struct collective collective_ring = {
     .figure = figure,
     .formula = "2 (n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
+    .nodes = NODES_IN_RING,
     .library = true,
     .usual = true,
     .reduce_scatter = &collective_reduce_scatter_ring,

@@ -1,13 +1,27 @@
-/* Folded rings take exactly as long as whole rings, which are written, lowered and replayed too. */
+/* Folded collectives take exactly as long as whole ones, which are written, lowered and replayed too. */
 #include "cluster_files.h"
 #include "collective_run.h"
 #include "collective/measure.h"
 
 #include "collective/dag.h"
 
-enum { MOST_GPUS = 64 };
+enum { MOST_GPUS = 128 };
 
 static const enum collective_op ops[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER};
+
+/* Any collective of the list that the cluster can run. */
+static const struct collective *any_collective(const struct cluster *cluster, uint64_t *seed)
+{
+    const struct collective *collective;
+    size_t count = 0;
+
+    while (collective_at(count))
+        count++;
+    do
+        collective = collective_at((size_t)random_below(seed, (int)count));
+    while (!collective_runs_on(collective, cluster) || !collective->draw);
+    return collective;
+}
 
 static bool waits_for(const struct dag *dag, size_t list, uint32_t wait)
 {
@@ -130,9 +144,9 @@ static bool folds(const struct question *question, int *members, int *channels)
     struct group group = {.n = question->n, .gpus = question->gpus};
     struct collective_choice choice = collective_choose(question->collective, &question->cluster, &group,
                                                         question->bytes, question->channels);
-    struct folded_ring folded;
+    struct folded folded;
 
-    if (!collective_fold_ring(&folded, choice.used, &question->cluster, question->gpus, question->ngroups, question->n,
+    if (!collective_fold(&folded, choice.used, &question->cluster, question->gpus, question->ngroups, question->n,
                               choice.channels))
         return false;
     *members = folded.n;
@@ -205,6 +219,33 @@ static void whole_nodes_take_as_long(void **state)
     assert_true(folded > 70);
 }
 
+/* Sums in the switches between any number of nodes, trees and halving on every platform, all channels and some. */
+static void algorithms_of_libraries_take_as_long(void **state)
+{
+    static const char *const names[] = {"nvls", "double-tree", "hierarchical", "halving-doubling", "butterfly", "tree"};
+    int folded = 0, members, channels;
+
+    (void)state;
+    for (int i = 0; i < (int)COUNT(names) * 12; i++) {
+        int nodes = 2 + i / (int)COUNT(names), gpus = (const int[]){8, 4, 2, 6}[i % 4];
+        struct question question = {
+            .cluster = nodes_like(i % 3 == 1 && i % (int)COUNT(names) ? "dgx-a100" : "dgx-h100", nodes, gpus, gpus),
+            .ngroups = 1, .n = nodes * gpus,
+            .collective = collective_find(COLLECTIVE_ALL_REDUCE, names[i % (int)COUNT(names)]),
+        };
+        struct group group = {.n = question.n, .gpus = identity()};
+
+        memcpy(question.gpus, identity(), (size_t)question.n * sizeof(int));
+        question.bytes = (const double[]){3e3, 1e6, 3e7}[i % 5 % 3];
+        question.channels = i % 4 ? collective_channels(&question.cluster, &group) : 1 + i % 3;
+        if (!collective_runs_on(question.collective, &question.cluster))
+            continue;
+        check_question(&question);
+        folded += folds(&question, &members, &channels);
+    }
+    assert_true(folded > 40);
+}
+
 static void shuffle(int *items, int n, uint64_t *seed)
 {
     for (int i = n - 1; i > 0; i--) {
@@ -259,31 +300,36 @@ static void random_groups(struct question *question, uint64_t *seed)
         shuffle(question->gpus + (question->ngroups - 1) * question->n, question->n, seed);
 }
 
-/* Every ring that is folded takes the time of the whole ring; a ring that cannot be folded is not. */
+/* Every collective that is folded takes the time of the whole one; one that cannot be folded is not. Half are rings. */
 static void random_groups_take_as_long(void **state)
 {
     uint64_t seed = 11;
-    int folded = 0, fewer_channels = 0, several = 0, whole = 0, members, channels;
+    int folded = 0, fewer_channels = 0, several = 0, whole = 0, nodes = 0, trees = 0, members, channels;
 
     (void)state;
-    for (int i = 0; i < 160; i++) {
+    for (int i = 0; i < 600; i++) {
         struct question question = {.cluster = random_cluster(&seed)};
+        const struct collective *used;
 
         random_groups(&question, &seed);
-        question.collective = collective_find(ops[random_below(&seed, 3)], "ring");
+        used = question.collective = i % 2 ? collective_find(ops[random_below(&seed, 3)], "ring")
+                                           : any_collective(&question.cluster, &seed);
         question.bytes = (const double[]){1, 5e4, 7e7}[random_below(&seed, 3)];
-        if (question.ngroups * question.n * question.n * question.channels > 4000)
+        if (collective_messages(used, &(struct task){.n = question.n, .per_node = 1}) * question.ngroups *
+                question.channels > 8000)
             continue;
         check_question(&question);
         if (folds(&question, &members, &channels)) {
             folded++;
             fewer_channels += channels < question.channels;
             several += question.ngroups > 1;
+            nodes += !used->ring && members < question.n;
+            trees += !strcmp(used->name, "double-tree");
         } else {
             whole++;
         }
     }
-    assert_true(folded > 40 && fewer_channels > 3 && several > 8 && whole > 50);
+    assert_true(folded > 40 && fewer_channels > 3 && several > 8 && whole > 50 && nodes > 2 && trees > 0);
 }
 
 static int members_of(struct cluster cluster, const char *name, int n, const int *gpus, int *channels)
@@ -298,16 +344,16 @@ static int members_of(struct cluster cluster, const char *name, int n, const int
     return members;
 }
 
-static void only_rings_of_alike_nodes_are_folded(void **state)
+static void only_alike_nodes_are_folded(void **state)
 {
     struct cluster cluster = make_cluster(8, 4, 4), narrow = cluster;
     int channels;
 
     (void)state;
     assert_int_equal(members_of(cluster, "ring", 32, identity(), &channels), 8);
-    assert_int_equal(channels, 2);
+    assert_int_equal(channels, 1);
     assert_int_equal(members_of(cluster, "ring", 8, identity(), &channels), 8);      /* folds channels only */
-    assert_int_equal(channels, 2);
+    assert_int_equal(channels, 1);
     assert_int_equal(members_of(cluster, "ring", 4, identity(), &channels), 4);      /* one node */
     assert_int_equal(channels, 4);
     assert_int_equal(members_of(make_cluster(8, 4, 1), "ring", 32, identity(), &channels), 8);
@@ -315,12 +361,13 @@ static void only_rings_of_alike_nodes_are_folded(void **state)
     assert_int_equal(members_of(make_cluster(8, 8, 4), "ring", 64, identity(), &channels), 16);
     assert_int_equal(channels, 1);                                                   /* between the two GPUs of a NIC */
     assert_int_equal(members_of(cluster, "ring", 31, identity(), &channels), 31);    /* one GPU is missing */
-    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++) {
-        const struct collective *other = collective_of(COLLECTIVE_ALL_REDUCE, i);
-
-        if (other->draw && !other->ring)
-            assert_int_equal(members_of(cluster, other->name, 32, identity(), &channels), 32);
-    }
+    assert_int_equal(members_of(cluster, "hierarchical", 32, identity(), &channels), 8);
+    assert_int_equal(members_of(cluster, "butterfly", 32, identity(), &channels), 8);
+    assert_int_equal(members_of(cluster, "halving-doubling", 16, identity(), &channels), 8);
+    assert_int_equal(members_of(cluster, "halving-doubling", 24, identity(), &channels), 24);    /* no power of two */
+    assert_int_equal(channels, 1);                                                   /* but one channel for all */
+    assert_int_equal(members_of(cluster, "double-tree", 32, identity(), &channels), 32);
+    assert_int_equal(channels, 1);
     narrow.network.topology = (struct topology_spec){
         .kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 4, .oversubscription = 4,
     };
@@ -335,8 +382,9 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_rings_repeat_folded_ones),
         cmocka_unit_test(whole_nodes_take_as_long),
+        cmocka_unit_test(algorithms_of_libraries_take_as_long),
         cmocka_unit_test(random_groups_take_as_long),
-        cmocka_unit_test(only_rings_of_alike_nodes_are_folded),
+        cmocka_unit_test(only_alike_nodes_are_folded),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
