@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/base.h"
 
@@ -90,4 +92,35 @@ char *text_made(enum text_place place, const char *text)
     text_write(place, text, out);
     fclose(out);
     return made;
+}
+
+void text_wrap(const char *words, int column, int indent, int width, FILE *out)
+{
+    bool first = true;
+
+    for (const char *word = words + strspn(words, " "); *word; word += strspn(word, " ")) {
+        int length = (int)strcspn(word, " ");
+
+        if (!first && column + 1 + length > width) {
+            fprintf(out, "\n%*s", indent, "");
+            column = indent;
+        } else if (!first) {
+            putc(' ', out);
+            column++;
+        }
+        fprintf(out, "%.*s", length, word);
+        column += length;
+        word += length;
+        first = false;
+    }
+    putc('\n', out);
+}
+
+int text_width(FILE *out)
+{
+    struct winsize window;
+
+    if (fileno(out) < 0 || !isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &window) || !window.ws_col)
+        return 100;
+    return window.ws_col < 60 ? 60 : window.ws_col;
 }

@@ -15,5 +15,10 @@ enum text_place {
 void text_write(enum text_place place, const char *text, FILE *out);
 /* The same into memory that the caller frees. */
 char *text_made(enum text_place place, const char *text);
+/* Writes words into lines of at most `width` columns: the first one goes on at `column`, further ones begin with
+ * `indent` spaces. A word that is longer has a line of its own. Ends the last line. */
+void text_wrap(const char *words, int column, int indent, int width, FILE *out);
+/* Columns of what `out` writes to: those of a terminal, 60 at least, else 100. */
+int text_width(FILE *out);
 
 #endif

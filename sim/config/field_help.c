@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "config/field_value.h"
 
 #include <string.h>
@@ -41,11 +42,19 @@ static const char *kind_text(struct arena *arena, const struct field *field)
     BUG("'%s' is of no kind", field->key);
 }
 
-/* One line for each value of a choice that has a text of its own. */
+/* A name, padded to `width`, and what there is to say of it, in lines. */
+static void name_and_text(int indent, int width, const char *name, const char *text, FILE *out)
+{
+    int column = fprintf(out, "%*s%-*s ", indent, "", width, name);
+
+    text_wrap(text, column, indent + width + 1, text_width(out), out);
+}
+
+/* A line or more for each value of a choice that has a text of its own. */
 static void choices_help(const struct field *field, int depth, FILE *out)
 {
     for (size_t i = 0; field->choice_briefs && field->choice_briefs[i]; i++)
-        fprintf(out, "%*s%-19s %s\n", 2 * depth + 25, "", field->choices[i], field->choice_briefs[i]);
+        name_and_text(2 * depth + 25, 19, field->choices[i], field->choice_briefs[i], out);
 }
 
 void field_help(const struct table *table, int depth, FILE *out)
@@ -55,16 +64,17 @@ void field_help(const struct table *table, int depth, FILE *out)
     for (size_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
 
-        fprintf(out, "%*s%-*s %s", 2 * depth + 2, "", 20 - 2 * depth > 0 ? 20 - 2 * depth : 0, field->key,
-                field->brief ? field->brief : "");
-        fprintf(out, " (%s", kind_text(&arena, field));
+        const char *need = "";
+
         if (field->fallback)
-            fprintf(out, "; default %s", field->fallback);
+            need = arena_printf(&arena, "; default %s", field->fallback);
         else if (field->required)
-            fprintf(out, field->dispensable ? "; mostly required" : "; required");
+            need = field->dispensable ? "; mostly required" : "; required";
         else if (word_in(table->exactly_one, field->key))
-            fprintf(out, "; exactly one of these");
-        fprintf(out, ")\n");
+            need = "; exactly one of these";
+        name_and_text(2 * depth + 2, 20 - 2 * depth > 0 ? 20 - 2 * depth : 0, field->key,
+                      arena_printf(&arena, "%s (%s%s)", field->brief ? field->brief : "", kind_text(&arena, field), need),
+                      out);
         choices_help(field, depth, out);
         if (field->table && !field->table->partial && depth < HELP_DEPTH)     /* partial: another table prints it */
             field_help(field->table, depth + 1, out);

@@ -66,10 +66,39 @@ static void test_every_pair(void **state)
         }
 }
 
+/* Every line begins with the indentation and is no wider than asked for, unless it is one word; no word is lost. */
+static void test_wrap(void **state)
+{
+    static const char words[] = "one two  three four averyverylongwordindeed five six seven";
+
+    (void)state;
+    for (int width = 8; width <= 80; width++) {
+        char *text = NULL, *line, *rest;
+        size_t size, count = 0;
+        FILE *out = open_memstream(&text, &size);
+
+        fputs("    ", out);
+        text_wrap(words, 4, 4, width, out);
+        fclose(out);
+        assert_int_equal(text[size - 1], '\n');
+        for (rest = text; (line = strsep(&rest, "\n")) && *line; count++) {
+            assert_int_equal(strspn(line, " "), 4);
+            assert_true(line[strlen(line) - 1] != ' ');
+            assert_true((int)strlen(line) <= width || !strchr(line + 4, ' '));
+        }
+        if (width >= 4 + (int)sizeof words)
+            assert_int_equal(count, 1);
+        if (width == 8)
+            assert_int_equal(count, 8);
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines), cmocka_unit_test(test_cells), cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_lines), cmocka_unit_test(test_cells),
+        cmocka_unit_test(test_wrap), cmocka_unit_test(test_every_pair),
     };
 
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
