@@ -21,7 +21,7 @@ static const struct { const char *type, *dtype; double bytes; } types[] = {
     {"c10::Float8_e5m2", "fp8", 1},
 };
 
-static const char no_dims[] = "no shapes were recorded (profile with record_shapes=True)";
+static const char no_dims[] = "its shapes were not recorded (record_shapes=True), or its format is not known";
 
 static int type_index(const char *type)
 {
@@ -133,8 +133,10 @@ static int read_attention(const json_t *args, size_t query, bool heads_first, si
     struct tensor q, k;
     int tokens = heads_first ? 2 : 1, heads = heads_first ? 1 : 2;
 
-    if (!read_tensor(args, query, 4, &q) || !read_tensor(args, query + 1, 4, &k) || q.ndims != 4 || k.ndims != 4)
+    if (!read_tensor(args, query, 3, &q) || !read_tensor(args, query + 1, 3, &k))
         return refuse(why, no_dims);
+    if (q.ndims != 4 || k.ndims != 4)
+        return refuse(why, "its sequences have lengths of their own, which are not recorded");
     if (!mask || (strcmp(mask, "True") != 0 && strcmp(mask, "False") != 0))
         return refuse(why, "no 'Concrete Inputs' were recorded, which say whether it is causal");
     shape->kernel = attention_direction_names[attention_direction(backward, !strcmp(mask, "True"))];

@@ -1,4 +1,4 @@
-/* A document read piece by piece is what jansson reads at once; a document that is cut off is refused wherever it is. */
+/* A document read piece by piece is what jansson reads at once; one that is cut off is refused wherever it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

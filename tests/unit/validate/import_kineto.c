@@ -61,8 +61,8 @@ static void assert_rows(const char *events, const char *rows)
                        "{\"External id\": " #id ", \"correlation\": 1" #id "}}"
 #define LAUNCHED(correlation, us) "{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"k\", \"dur\": " #us ", \"args\": " \
                                   "{\"correlation\": " #correlation "}}"
-#define LAUNCH(id, correlation) "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", \"args\": " \
-                                "{\"External id\": " #id ", \"correlation\": " #correlation "}}"
+#define LAUNCH(id, correlation) "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", " \
+                                "\"args\": {\"External id\": " #id ", \"correlation\": " #correlation "}}"
 #define TWO "\"Input type\": [" BF16 ", " BF16 "], "
 
 static void products(void **state)
@@ -97,15 +97,16 @@ static void attention(void **state)
     (void)state;
 #define HEADS "[2, 100, 8, 64], [2, 200, 4, 64], [2, 200, 4, 64]"
 #define THREE "\"Input type\": [" BF16 ", " BF16 ", " BF16 "], "
-    assert_rows(OP(1, "aten::_flash_attention_forward", THREE "\"Input Dims\": [" HEADS "], \"Concrete Inputs\": [\"\", "
-                      "\"\", \"\", \"\", \"\", \"100\", \"200\", \"0.\", \"True\"]") "," KERNEL(1, 30),
+    assert_rows(OP(1, "aten::_flash_attention_forward", THREE "\"Input Dims\": [" HEADS "], \"Concrete Inputs\": "
+                      "[\"\", \"\", \"\", \"\", \"\", \"100\", \"200\", \"0.\", \"True\"]") "," KERNEL(1, 30),
                 "attention-forward-causal,bf16,16,100,200,64,,,30,1\n");
     assert_rows(OP(1, "aten::_flash_attention_backward", "\"Input type\": [" BF16 ", " BF16 ", " BF16 ", " BF16 "], "
-                      "\"Input Dims\": [[2, 100, 8, 64], " HEADS "], \"Concrete Inputs\": [\"\", \"\", \"\", \"\", \"\", "
-                      "\"\", \"\", \"\", \"100\", \"200\", \"0.\", \"False\"]") "," KERNEL(1, 30) "," KERNEL(1, 40),
+                      "\"Input Dims\": [[2, 100, 8, 64], " HEADS "], \"Concrete Inputs\": [\"\", \"\", \"\", \"\", "
+                      "\"\", \"\", \"\", \"\", \"100\", \"200\", \"0.\", \"False\"]") "," KERNEL(1, 30) "," KERNEL(1, 40),
                 "attention-backward,bf16,16,100,200,64,,,70,1\n");
     assert_rows(OP(1, "aten::_scaled_dot_product_flash_attention", THREE "\"Input Dims\": [[2, 8, 100, 64], "
-                      "[2, 4, 200, 64], [2, 4, 200, 64]], \"Concrete Inputs\": [\"\", \"\", \"\", \"0.\", \"False\"]") ","
+                      "[2, 4, 200, 64], [2, 4, 200, 64]], \"Concrete Inputs\": [\"\", \"\", \"\", \"0.\", "
+                      "\"False\"]") ","
                 KERNEL(1, 30), "attention-forward,bf16,16,100,200,64,,,30,1\n");
 }
 
@@ -143,6 +144,12 @@ static void left_out(void **state)
     assert_non_null(strstr(csv, "\n# left out: 1 of aten::mm: its operands do not fit together\n"));
     assert_non_null(strstr(csv, "gelu-forward,bf16,,1,64,,,,5,1\n"));
     assert_null(strstr(csv, "matmul"));
+    free(csv);
+    csv = import(OP(1, "aten::gelu", "\"Input type\": [" BF16 "], \"Input Dims\": [[64]]") "," KERNEL(1, 5) ","
+                 OP(2, "aten::_flash_attention_forward", "\"Input type\": [" BF16 ", " BF16 ", " BF16 "], "
+                       "\"Input Dims\": [[100, 8, 64], [100, 8, 64], [100, 8, 64]]") "," KERNEL(2, 5), &err);
+    assert_non_null(csv);
+    assert_non_null(strstr(csv, "1 of aten::_flash_attention_forward: its sequences have lengths of their own"));
     free(csv);
     assert_null(import(OP(1, "aten::mm", "\"x\": 1") "," KERNEL(1, 5), &err));
     assert_int_equal(err.count, 1);
@@ -186,7 +193,8 @@ static void medians(void **state)
             assert_true(asprintf(&events[nevents++], "{\"cat\": \"kernel\", \"name\": \"k\", \"dur\": %.3f, \"args\": "
                                  "{\"correlation\": %d}}", us, 1000 + i * 3 + k) > 0);
             assert_true(asprintf(&events[nevents++], "{\"cat\": \"cuda_driver\", \"name\": \"cuLaunchKernel\", "
-                                 "\"args\": {\"External id\": %d, \"correlation\": %d}}", i + 10, 1000 + i * 3 + k) > 0);
+                                 "\"args\": {\"External id\": %d, \"correlation\": %d}}", i + 10,
+                                 1000 + i * 3 + k) > 0);
         }
         times[shape][counts[shape]++] = sum;
     }
