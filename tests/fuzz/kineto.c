@@ -1,5 +1,5 @@
-/* Whatever the bytes of a profiler's trace: no crash, no leak; errors stand in the file, and what is printed are samples
- * in form: samples_parse refuses none but for a time or a size that no GPU has. */
+/* Whatever the bytes of a profiler's trace: no crash, no leak; errors stand in the file, and what is printed are
+ * samples: samples_parse refuses none but for a time or a size that no GPU has. */
 #include <stdlib.h>
 #include <string.h>
 

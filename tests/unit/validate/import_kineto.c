@@ -102,7 +102,8 @@ static void attention(void **state)
                 "attention-forward-causal,bf16,16,100,200,64,,,30,1\n");
     assert_rows(OP(1, "aten::_flash_attention_backward", "\"Input type\": [" BF16 ", " BF16 ", " BF16 ", " BF16 "], "
                       "\"Input Dims\": [[2, 100, 8, 64], " HEADS "], \"Concrete Inputs\": [\"\", \"\", \"\", \"\", "
-                      "\"\", \"\", \"\", \"\", \"100\", \"200\", \"0.\", \"False\"]") "," KERNEL(1, 30) "," KERNEL(1, 40),
+                      "\"\", \"\", \"\", \"\", \"100\", \"200\", \"0.\", \"False\"]") "," KERNEL(1, 30) ","
+                KERNEL(1, 40),
                 "attention-backward,bf16,16,100,200,64,,,70,1\n");
     assert_rows(OP(1, "aten::_scaled_dot_product_flash_attention", THREE "\"Input Dims\": [[2, 8, 100, 64], "
                       "[2, 4, 200, 64], [2, 4, 200, 64]], \"Concrete Inputs\": [\"\", \"\", \"\", \"0.\", "
