@@ -231,7 +231,9 @@ static int connect(struct reader *reader)
             status = error_add(reader->err, EXIT_INPUT, again, "'%s' is given twice",
                                text_clip(all[i].id, shown, sizeof shown));
         }
-    for (struct edge *edge = reader->edges.items; edge < reader->edges.items + reader->edges.count; edge++) {
+    for (size_t i = 0; i < reader->edges.count; i++) {
+        struct edge *edge = &reader->edges.items[i];
+
         edge->source = find(reader, edge->from, edge->from_loc);
         edge->target = find(reader, edge->to, edge->to_loc);
         if (!edge->source || !edge->target) {

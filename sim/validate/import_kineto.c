@@ -237,7 +237,8 @@ static void join(struct reader *reader)
         if (kernel->format != KINETO_FORMAT_UNKNOWN)
             op->format = kernel->format;
     }
-    for (struct op *op = reader->ops.items; op < reader->ops.items + reader->ops.count; op++) {
+    for (size_t i = 0; i < reader->ops.count; i++) {
+        struct op *op = &reader->ops.items[i];
         const char *why;
 
         if (!op->us)                     /* an operation around others, or one on the CPU */
