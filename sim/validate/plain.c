@@ -34,7 +34,7 @@ struct node *plain_scenario(struct arena *arena, const struct node *root)
     struct node *memory, *model;
 
     replace(arena, plain, "strategy",
-            "schedule tensor pipeline data context expert chunks zero shard sequence_parallel", false);
+            "schedule tensor pipeline stage_replicas data context expert chunks zero shard sequence_parallel", false);
     replace(arena, plain, "memory", "precision optimizer recompute offload lora", false);
     replace(arena, plain, "software", "like", false);
     replace(arena, plain, "model", "", true);
