@@ -30,8 +30,8 @@ struct micro_batch_state {
     struct event activation, gradient;       /* the arrival of the forward's input, and of the backward's */
     uint32_t forwarded, recomputed, backwarded;
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
-    bool recomputes;                 /* the row recomputes it */
     struct event *moved;             /* a layer: the copy of its activations to the host; NULL: no copy yet */
+    bool recomputes;                 /* the row recomputes it */
     bool split;                      /* its backward for weights comes later */
     bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
 };

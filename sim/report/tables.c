@@ -127,10 +127,10 @@ static void memory_line(const struct run *run, int rank, double at, enum memory_
  * and go with operations, all else is there all the time, with the fragmentation of the peak. */
 void memory_write(const struct run *run, FILE *out)
 {
+    static const enum memory_kind kinds[] = {MEMORY_ACTIVATIONS, MEMORY_WORKSPACE};
     const struct program *program = &run->lowered.program;
     struct memory *held = xcalloc((size_t)program->ranks, sizeof *held);
-    size_t count;
-    struct memory_event *events = memory_events(&run->timeline, &count);
+    struct memory_events events = memory_events(&run->timeline);
 
     fputs("rank\tt\tkind\tbytes\treplicas\n", out);
     for (int r = 0; r < program->ranks; r++) {
@@ -139,21 +139,20 @@ void memory_write(const struct run *run, FILE *out)
         for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
             memory_line(run, r, 0, (enum memory_kind)kind, held[r].bytes[kind], out);
     }
-    for (size_t i = 0; i < count; i++) {
-        static const enum memory_kind kinds[] = {MEMORY_ACTIVATIONS, MEMORY_WORKSPACE};
-        const struct op *op = &program->ops.items[events[i].op];
-        const struct traits *traits = op_traits(program, op);
-        int rank = program->lanes.items[op->lane].rank;
-        const double changes[] = {events[i].ends ? -traits->frees : traits->takes,
-                                  events[i].ends ? -traits->workspace : traits->workspace};
+    for (int r = 0; r < program->ranks; r++)
+        for (size_t i = events.first[r]; i < events.first[r + 1]; i++) {
+            const struct memory_event *event = &events.items[i];
+            const struct traits *traits = &program->traits.items[event->traits];
+            const double changes[] = {event->ends ? -traits->frees : traits->takes,
+                                      event->ends ? -traits->workspace : traits->workspace};
 
-        for (size_t k = 0; k < COUNT(kinds); k++)
-            if (changes[k] != 0) {
-                held[rank].bytes[kinds[k]] += changes[k];
-                memory_line(run, rank, events[i].at, kinds[k], held[rank].bytes[kinds[k]], out);
-            }
-    }
-    free(events);
+            for (size_t k = 0; k < COUNT(kinds); k++)
+                if (changes[k] != 0) {
+                    held[r].bytes[kinds[k]] += changes[k];
+                    memory_line(run, r, event->at, kinds[k], held[r].bytes[kinds[k]], out);
+                }
+        }
+    memory_events_release(&events);
     free(held);
 }
 

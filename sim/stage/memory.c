@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 const char *const memory_kind_names[] = {
     [MEMORY_PARAMETERS] = "parameters",   [MEMORY_GATHERED] = "gathered", [MEMORY_GRADIENTS] = "gradients",
@@ -244,72 +245,87 @@ static void sort_events(struct memory_event *events, size_t count)
 /* Writes an operation's events, at most two, and returns their number. */
 static size_t events_of(const struct timeline *timeline, uint32_t id, uint32_t order, struct memory_event *events)
 {
-    const struct traits *traits = op_traits(timeline->program, &timeline->program->ops.items[id]);
+    const struct op *op = &timeline->program->ops.items[id];
+    const struct traits *traits = op_traits(timeline->program, op);
+    struct memory_event event = {.order = order, .traits = op->traits & INT32_MAX};
     size_t count = 0;
 
+    event.at = timeline->start[id];
     if (traits->takes + traits->workspace > 0)
-        events[count++] = (struct memory_event){timeline->start[id], id, order, false};
+        events[count++] = event;
+    event.at = timeline->end[id];
+    event.ends = 1;
     if (traits->frees + traits->workspace > 0)
-        events[count++] = (struct memory_event){timeline->end[id], id, order, true};
+        events[count++] = event;
     return count;
 }
 
-struct memory_event *memory_events(const struct timeline *timeline, size_t *count)
+struct memory_events memory_events(const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
     size_t ranks = (size_t)program->ranks, *next = xcalloc(ranks + 2, sizeof *next);
-    struct memory_event *events = xcalloc(2 * program->ops.count + 1, sizeof *events), both[2];
+    struct memory_events events = {.first = next};
+    struct memory_event both[2];
     uint32_t *order = timeline_order(timeline);
 
     for (uint32_t id = 0; id < program->ops.count; id++)
         next[program->lanes.items[program->ops.items[id].lane].rank + 2] += events_of(timeline, id, 0, both);
     for (size_t r = 0; r < ranks; r++)
         next[r + 2] += next[r + 1];
+    events.items = xcalloc(next[ranks + 1], sizeof *events.items);
     for (uint32_t k = 0; k < program->ops.count; k++) {
         size_t *at = &next[program->lanes.items[program->ops.items[order[k]].lane].rank + 1];
+        size_t count = events_of(timeline, order[k], k, both);
 
-        *at += events_of(timeline, order[k], k, &events[*at]);
+        memcpy(events.items + *at, both, count * sizeof *both);
+        *at += count;
     }
     for (size_t r = 0; r < ranks; r++)
-        sort_events(events + next[r], next[r + 1] - next[r]);
-    *count = next[ranks];
+        sort_events(events.items + next[r], next[r + 1] - next[r]);
     free(order);
-    free(next);
     return events;
 }
 
+void memory_events_release(struct memory_events *events)
+{
+    free(events->items);
+    free(events->first);
+}
+
 /* At the peak the sum of the activations and one operation's workspace is largest. */
+static void find_peak(struct memory_peak *peak, const struct program *program, const struct memory_event *events,
+                      size_t count)
+{
+    double held = 0, most = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct traits *traits = &program->traits.items[events[i].traits];
+
+        held += events[i].ends ? -traits->frees : traits->takes;
+        if (events[i].ends)
+            continue;
+        peak->activations = fmax(peak->activations, held);
+        if (held + traits->workspace > most) {
+            most = held + traits->workspace;
+            peak->memory.bytes[MEMORY_ACTIVATIONS] = held;
+            peak->memory.bytes[MEMORY_WORKSPACE] = traits->workspace;
+        }
+    }
+}
+
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    size_t ranks = (size_t)program->ranks, count;
-    struct memory_event *events = memory_events(timeline, &count);
-    struct memory_peak *peaks = xcalloc(ranks, sizeof *peaks);
-    double *held = xcalloc(ranks, sizeof *held), *most = xcalloc(ranks, sizeof *most);
+    struct memory_events events = memory_events(timeline);
+    struct memory_peak *peaks = xcalloc((size_t)program->ranks, sizeof *peaks);
 
-    for (size_t r = 0; r < ranks; r++)
-        peaks[r].memory = memory_states(scenario, stages, (int)r);
-    for (size_t i = 0; i < count; i++) {
-        const struct op *op = &program->ops.items[events[i].op];
-        const struct traits *traits = op_traits(program, op);
-        int r = program->lanes.items[op->lane].rank;
-
-        held[r] += events[i].ends ? -traits->frees : traits->takes;
-        if (events[i].ends)
-            continue;
-        peaks[r].activations = fmax(peaks[r].activations, held[r]);
-        if (held[r] + traits->workspace > most[r]) {
-            most[r] = held[r] + traits->workspace;
-            peaks[r].memory.bytes[MEMORY_ACTIVATIONS] = held[r];
-            peaks[r].memory.bytes[MEMORY_WORKSPACE] = traits->workspace;
-        }
-    }
-    for (size_t r = 0; r < ranks; r++)
+    for (int r = 0; r < program->ranks; r++) {
+        peaks[r].memory = memory_states(scenario, stages, r);
+        find_peak(&peaks[r], program, events.items + events.first[r], events.first[r + 1] - events.first[r]);
         add_fragmentation(&peaks[r].memory, scenario);
-    free(events);
-    free(held);
-    free(most);
+    }
+    memory_events_release(&events);
     return peaks;
 }
 

@@ -68,10 +68,20 @@ double memory_fragmentation(const struct scenario *scenario);    /* the share th
  * the replica's share of gradients and states counts. */
 double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank);
 
-/* The starts and ends of operations that take or free memory, sorted by rank, then time, then timeline_order: an
- * operation takes memory after the operations that it waits for have freed theirs. The caller frees the array. */
-struct memory_event { double at; uint32_t op, order; bool ends; };
-struct memory_event *memory_events(const struct timeline *timeline, size_t *count);
+/* The starts and ends of operations that take or free memory, by rank, sorted by time, then timeline_order: an operation
+ * takes memory after the operations that it waits for have freed theirs. */
+struct memory_event {
+    double at;
+    uint32_t order;
+    uint32_t traits : 31;    /* of the operation: what it takes or frees */
+    uint32_t ends : 1;
+};
+struct memory_events {
+    struct memory_event *items;
+    size_t *first;           /* rank r has the events from first[r] to first[r + 1] */
+};
+struct memory_events memory_events(const struct timeline *timeline);
+void memory_events_release(struct memory_events *events);
 double memory_total(const struct memory *memory);
 
 /* B that a GPU may hold; INFINITY if the limit is unknown or not enforced. */
