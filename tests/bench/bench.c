@@ -21,7 +21,7 @@ static uint32_t compute(struct program *program, uint32_t lane, const uint32_t *
 static uint32_t transfer(struct program *program, uint32_t lane, int src, int dst, double bytes, const uint32_t *deps,
                          size_t ndeps)
 {
-    struct new_op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes, 
+    struct new_op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes,
                     .transfer = {.src = (uint32_t)src, .dst = (uint32_t)dst}};
 
     return program_add(program, op, deps, ndeps);

@@ -1,6 +1,7 @@
 /* commands: what commands cost, process start included. A line a workload: CPU seconds (user and system, children
  * included) of the fastest and the median of some runs, operations a second of the fastest, and the most memory of one
- * process; of some of them, instructions.
+ * process; of some of them, instructions. Then what twice as much of something costs, which is at most 2.3 times as much
+ * if costs are linear.
  *
  *     bench_commands RUNS PROGRAM           from the folder of the sources
  *     bench_commands RUNS PROGRAM OTHER     both, run by run in turn, and how much longer OTHER takes
@@ -57,6 +58,19 @@ static const struct workload {
     {"does not fit: DeepSeek on 2,048", "run tests/bench/deepseek-v3-memory.yaml " FAST, 0, false},
 };
 
+/* What costs twice as much where there is twice as much of it: a command that ends where the number goes. The number
+ * that is doubled is large enough that process start and loading do not count. */
+static const struct doubling {
+    const char *name, *command;
+    int number;
+} doublings[] = {
+    {"micro-batches", PIPELINE " --set strategy.pipeline=4 --set batch.micro_batches=", 100000},
+    {"stages", PIPELINE " --set batch.micro_batches=4096 --set cluster.nodes=32 --set strategy.pipeline=", 64},
+    {"replicas", PIPELINE " --set batch.micro_batches=256 --set cluster.nodes=256 --set simulation.fold=off "
+     "--set strategy.pipeline=16 --set strategy.data=", 32},
+    {"channels", RING " --set strategy.data=256 --set cluster.nodes=32 --set strategy.channels=", 4},
+};
+
 enum { MOST_RUNS = 50 };
 static const double LONG = 5;        /* s: runs of OTHER that take longer are not repeated */
 
@@ -67,15 +81,18 @@ struct cost {
     long memory;                     /* KiB */
 };
 
-static char *command_of(const struct workload *workload, const char *program, bool fast)
+/* `number`: stands at the end of the command; 0: none does. */
+static char *command_of(const char *command, int number, const char *program, bool fast)
 {
-    const char *engine = fast ? "--engine fast" : "--engine simgrid", *mark = strchr(workload->command, *FAST);
-    char *text = NULL;
+    const char *engine = fast ? "--engine fast" : "--engine simgrid", *mark = strchr(command, *FAST);
+    char *text = NULL, last[16] = "";
 
     if (!mark)
-        mark = workload->command + strlen(workload->command);
-    if (asprintf(&text, "exec %s %.*s%s%s", program, (int)(mark - workload->command), workload->command,
-                 *mark ? engine : "", *mark ? mark + 1 : "") < 0)
+        mark = command + strlen(command);
+    if (number)
+        snprintf(last, sizeof last, "%d", number);
+    if (asprintf(&text, "exec %s %.*s%s%s%s", program, (int)(mark - command), command, *mark ? engine : "",
+                 *mark ? mark + 1 : "", last) < 0)
         BUG("no memory");
     return text;
 }
@@ -168,7 +185,7 @@ static void bench(const struct workload *workload, char **programs, const bool *
     char *commands[2] = {NULL};
 
     for (int p = 0; p < count; p++)
-        commands[p] = command_of(workload, programs[p], fast[p]);
+        commands[p] = command_of(workload->command, 0, programs[p], fast[p]);
     for (int i = 0; i < runs; i++)
         for (int p = 0; p < count; p++)
             if (costs[p].runs == i && !(p && i && costs[p].seconds[0] > LONG))
@@ -183,6 +200,24 @@ static void bench(const struct workload *workload, char **programs, const bool *
     putchar('\n');
     for (int p = 0; p < count; p++)
         free(commands[p]);
+}
+
+static void bench_doubling(const struct doubling *doubling, const char *program, bool fast, int runs)
+{
+    struct cost costs[2] = {0};
+
+    for (int twice = 0; twice < 2; twice++) {
+        char *command = command_of(doubling->command, doubling->number << twice, program, fast);
+
+        for (int i = 0; i < runs && costs[twice].runs == i; i++)
+            measure(command, &costs[twice]);
+        free(command);
+    }
+    printf("%9d %9d %-12s", doubling->number, 2 * doubling->number, doubling->name);
+    for (int twice = 0; twice < 2; twice++)
+        cell(costs[twice].runs ? costs[twice].seconds[0] : -1, 9, 4);
+    cell(costs[0].runs && costs[1].runs ? costs[1].seconds[0] / costs[0].seconds[0] : -1, 7, 2);
+    putchar('\n');
 }
 
 static bool knows_fast(const char *program)
@@ -214,5 +249,8 @@ int main(int argc, char **argv)
     printf(count > 1 ? " %9s %9s %7s %7s %7s\n" : "\n", "other", "median", "M ops/s", "MB", "ratio");
     for (size_t i = 0; i < COUNT(workloads); i++)
         bench(&workloads[i], argv + 2, fast, count, runs);
+    printf("\n%-32s %9s %9s %7s\n", "CPU seconds of twice as much", "once", "twice", "ratio");
+    for (size_t i = 0; i < COUNT(doublings); i++)
+        bench_doubling(&doublings[i], argv[2], fast[0], runs);
     return EXIT_OK;
 }
