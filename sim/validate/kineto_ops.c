@@ -103,7 +103,8 @@ static int read_product(const json_t *args, size_t first, bool batched, bool tra
     if (!read_tensor(args, first, least, &a) || !read_tensor(args, first + 1, least, &b))
         return refuse(why, no_dims);
     if (!a.strided || !b.strided)
-        return refuse(why, "no 'Input Strides' were recorded, which say how its operands lie in memory (PyTorch 2.3)");
+        return refuse(why, "no 'Input Strides' were recorded, which say how its operands lie in memory; newer PyTorch "
+                      "has them");
     double k = a.dims[a.ndims - 1], n = b.dims[b.ndims - (transposed ? 2 : 1)];
     char orders[2] = {order(&a), order(&b)};
 
