@@ -45,7 +45,7 @@ const void *module_open(const char *name, const char *what, struct error *err)
     struct arena arena = {0};
     const char *path = find(&arena, name, what, err);
     void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-    const char *sources = module ? dlsym(module, "sources_digest") : NULL;       /* the module's own */
+    const char *sources = module ? dlsym(module, "module_sources") : NULL;
     const void *symbol = NULL;
 
     if (module && (!sources || strcmp(sources, sources_digest) != 0))

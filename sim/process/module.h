@@ -2,8 +2,8 @@
  * every symbol of SimGrid and of the libraries behind it, which takes longer than most simulations.
  *
  * A module is the file dtsim-NAME.so. It stands in the program's own folder, as it is built, or in lib/dtsim of the
- * installation, wherever that has been put. It may call the program's functions, and has the digest of the sources that
- * it was built from (files/digest.h): data are laid out alike in module and program only if these are the same. */
+ * installation, wherever that has been put. It may call the program's functions, and has the digest of its sources
+ * (files/digest.h) as its symbol "module_sources": only if it is the program's own, their data are laid out alike. */
 #ifndef DTSIM_MODULE_H
 #define DTSIM_MODULE_H
 
@@ -11,8 +11,8 @@
 
 /* Loads a module and returns its symbol "module_NAME", whose type is for its users to know. A process that has loaded
  * it, and every process that it forks later, gets it again at once. `what` needs it, for messages: "the simgrid
- * engine". NULL after an error: EXIT_NO_TOOL, where the file was looked for, that it is of another build, or why it cannot
- * be loaded. */
+ * engine". NULL after an error: EXIT_NO_TOOL, where the file was looked for, that it is of another build, or why it
+ * cannot be loaded. */
 const void *module_open(const char *name, const char *what, struct error *err);
 
 #endif
