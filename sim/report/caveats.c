@@ -46,6 +46,18 @@ static const char *halves_note(struct arena *arena, const struct scenario *scena
                         collective_half(all_reduce, COLLECTIVE_ALL_GATHER)->name);
 }
 
+/* A tensor-parallel group under sequence parallelism has rings in an all-reduce's place (lower_group.c). */
+static const char *sequence_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct collective *all_reduce = scenario_all_reduce(scenario);
+
+    if (scenario->parallelism.tensor == 1 || !scenario->parallelism.sequence_parallel ||
+        all_reduce->reduce_scatter == collective_usual(COLLECTIVE_REDUCE_SCATTER, false))
+        return NULL;
+    return arena_printf(arena, "all_reduce: %s is not what sequence_parallel runs; its reduce-scatters and all-gathers "
+                        "are rings", all_reduce->name);
+}
+
 /* Who measured a rank would give it several times. */
 static const char *stages_note(struct arena *arena, const struct scenario *scenario)
 {
@@ -104,7 +116,8 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        vocabulary_note, model_note, configuration_note, halves_note, stages_note, stragglers_note, slow_links_note, repeat_note,
+        vocabulary_note, model_note, configuration_note, halves_note, sequence_note, stages_note, stragglers_note,
+        slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};
 
