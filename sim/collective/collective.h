@@ -209,8 +209,8 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
                                 const struct group *group, double bytes);
 /* The most messages that it may take on one channel, for the task's ranks and nodes. */
 double collective_messages(const struct collective *collective, const struct task *task);
-/* The default number of channels: the NICs that the members of a node use, if the group has several GPUs in each of
- * several nodes, all nodes are alike and the members of a node are next to each other; else 1. */
+/* The default number of channels: the NICs that the members of a node use, of the node that uses the fewest, if the
+ * members of a node are next to each other; else, and in one node, 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);
 /* order[rank of the collective] is a member of the group, on one channel of several. */
 void collective_order(const struct cluster *cluster, const struct group *group, int channel, int channels,

@@ -88,6 +88,8 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     rates.launch = pace->launch + cluster->communication->launch;
     rates.inside.latency = fmax(rates.inside.latency, factor * (topology->nodes ? fmax(pace->inside, pace->spanning) :
                                                                 pace->inside));
+    if (topology->nodes && !tuned && collective->ring && collective->op != COLLECTIVE_ALL_REDUCE)
+        rates.inside.latency = fmax(rates.inside.latency, pace->gather);        /* fmax ignores NaN */
     rates.inside.bandwidth = pace->inside_share * share * cluster->inside.bandwidth;
     if (!topology->nodes)
         rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, collective, n),

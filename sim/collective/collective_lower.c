@@ -42,13 +42,20 @@ int collective_per_node(const struct cluster *cluster, const struct group *group
 
 int collective_channels(const struct cluster *cluster, const struct group *group)
 {
-    int length = run_length(cluster, group, 0), nics = run_nics(cluster, group, 0, length);
+    int length = run_length(cluster, group, 0), first = length, nics = run_nics(cluster, group, 0, length), last = -1;
 
-    if (length == 1 || length == group->n)
+    if (length == group->n)
         return 1;
-    for (int start = 0; start < group->n; start += length)
-        if (run_length(cluster, group, start) != length || run_nics(cluster, group, start, length) != nics)
-            return 1;
+    for (int start = 0; start < group->n; start += length) {
+        int node = cluster_node_of(cluster, group->gpus[start]), own;
+
+        length = run_length(cluster, group, start);
+        own = run_nics(cluster, group, start, length);
+        if (length != first && node <= last)
+            return 1;                            /* nodes that come again: their NICs would serve twice */
+        last = node > last ? node : last;
+        nics = own < nics ? own : nics;
+    }
     return nics;
 }
 

@@ -28,6 +28,9 @@ static const struct field pace_fields[] = {
      .brief = "latency of a message between two GPUs of a node; if the switch reduces: of the way there and back"},
     {KEY(pace, spanning), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "minimum of the latency inside a node if the group spans nodes"},
+    {KEY(pace, gather), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "minimum of the latency inside a node of an all-gather or a reduce-scatter whose group spans nodes; the "
+              "library's own tuning does not know it; left out: as spanning"},
     {KEY(pace, network), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "latency of a message to another node if all channels are used"},
     {KEY(pace, network_single), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,

@@ -27,6 +27,8 @@ struct pace {
     double inside;                   /* s, latency of a message between two GPUs of a node; through switches that reduce
                                         and copy, of the way there and back */
     double spanning;                 /* s, minimum of the latency inside a node if the group spans nodes */
+    double gather;                   /* s, minimum of the latency inside a node in all-gathers and reduce-scatters whose
+                                        group spans nodes; not in the library's own tuning; NaN: none */
     double network;                  /* s, latency of a message to another node if all channels are used */
     double network_single;           /* s, the same if one channel is used; with more, the host serves one after
                                         another; NaN: as network */

@@ -160,7 +160,8 @@ static void channels_are_the_nics_of_a_node(void **state)
         {1, 8, 8, {0, 1, 2, 3, 4, 5, 6, 7}},             /* one node */
         {1, 8, 1, {5}},
         {1, 8, 4, {0, 8, 16, 24}},                       /* one GPU a node */
-        {1, 8, 3, {0, 1, 8}},                            /* nodes with different numbers of members */
+        {1, 8, 3, {0, 1, 8}},                            /* nodes with different numbers of members: the fewest NICs */
+        {4, 8, 12, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
         {1, 4, 4, {0, 1, 8, 10}},                        /* nodes with different numbers of NICs in use */
         {1, 8, 4, {0, 8, 1, 9}},                         /* members from node to node */
     };
