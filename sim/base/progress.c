@@ -10,10 +10,10 @@
 #include "base/units.h"
 
 /* B of memory for each operation of a program, with its dependencies, its times and what engines and metrics keep for
- * it. `dtsim run` was found to need 140 B (a pipeline of four stages) to 340 B (replicas that exchange messages, with
+ * it. `dtsim run` was found to need 60 B (a pipeline of four stages) to 140 B (replicas that exchange messages, with
  * replays for the causes) for each operation that is estimated. The least of it: what fits is not refused, and what
  * does not is stopped later. */
-enum { OPERATION_BYTES = 140 };
+enum { OPERATION_BYTES = 60 };
 
 static double now(void)
 {
