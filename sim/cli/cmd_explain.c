@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/progress.h"
+#include "cache/cache.h"
 #include "cli/cmd.h"
 #include "report/explanation.h"
 #include "run/memory_advice.h"
@@ -90,6 +91,7 @@ static int explain_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
+    struct cache cache;
     struct expected expected = {0, {0}};
     struct progress progress;
     struct workload workload = {0};
@@ -105,7 +107,9 @@ static int explain_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_JSON] && arguments.values[OPT_MARKDOWN])
         return usage_error(command, "expected one of --json, --markdown");
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
+    cache_init(&cache, CACHE_BYTES);
     rc = load(arguments.positional[0], &arguments, &scenario, &expected, &err);
+    scenario.arena.cache = &cache;       /* for its variations */
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
     struct simulate_options how = simulate_options_of(&scenario);
@@ -124,6 +128,7 @@ static int explain_main(const struct command *command, int argc, char **argv)
     workload_release(&workload);
     code = report_as(&err, arguments.values[OPT_JSON] && !printed);
     scenario_release(&scenario);
+    cache_release(&cache);
     return code;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/progress.h"
 #include "base/text.h"
+#include "cache/cache.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
 #include "run/memory_advice.h"
@@ -287,6 +288,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
+    struct cache cache;
     struct workload workload = {0};
     struct run run = {0};
     struct folder folder = {0};
@@ -300,7 +302,9 @@ static int run_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
+    cache_init(&cache, CACHE_BYTES);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    scenario.arena.cache = &cache;       /* for its variations */
     scenario.progress = &progress;
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
@@ -312,6 +316,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     workload_release(&workload);
     code = report_as(&err, arguments.values[OPT_JSON] && !told);
     scenario_release(&scenario);
+    cache_release(&cache);
     return code;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cache/cache.h"
 #include "cli/cmd.h"
 #include "engine/program_text.h"
 #include "report/figure.h"
@@ -199,6 +200,7 @@ static int show_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
+    struct cache cache;
     struct workload workload = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), views = 0, rc;
 
@@ -211,7 +213,9 @@ static int show_main(const struct command *command, int argc, char **argv)
                            "--platform");
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY])
         return usage_error(command, "--json goes with --memory");
+    cache_init(&cache, CACHE_BYTES);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    scenario.arena.cache = &cache;       /* for its variations */
     if (!rc)
         rc = workload_init_advised(&workload, &scenario, &err);
     if (!rc && arguments.values[OPT_FIGURE]) {
@@ -238,6 +242,7 @@ static int show_main(const struct command *command, int argc, char **argv)
     code = report_as(&err, rc && arguments.values[OPT_JSON]);
     workload_release(&workload);
     scenario_release(&scenario);
+    cache_release(&cache);
     return code;
 }
 
