@@ -46,6 +46,10 @@ static const struct workload {
     {"405B on 16,384 GPUs", "run tests/bench/llama3-405b.yaml " FAST, 0, false},
     {"auto on 4,096 GPUs", "collective dgx-h100 --op all_reduce --algorithm auto --ranks 4096 --bytes 1G " FAST,
      0, false},
+    {"double tree on 4,096 GPUs", "collective dgx-a100 --op all_reduce --algorithm auto --ranks 4096 --bytes 1G " FAST,
+     0, false},
+    {"auto on 65,536 GPUs, ideal", "collective dgx-h100 --op all_reduce --algorithm auto --ranks 65536 --bytes 1G "
+     "--engine ideal", 0, false},
     {"ring on 65,536 GPUs, ideal", "collective dgx-h100 --op all_reduce --algorithm ring --ranks 65536 --bytes 1G "
      "--engine ideal", 0, false},
     {"1f1b, 64 x 512", PIPELINE, 129536, true},
