@@ -73,18 +73,22 @@ static bool covers(const struct matmul_record *record, const struct product *pro
 
 struct kernel_seconds profile_product(const struct profile *profile, enum dtype dtype, const struct product *product)
 {
-    bool grouped = product_is_grouped(product->form);
+    bool grouped = product_is_grouped(product->form), foreign = false;
     const struct matmul_record *own = grouped ? find_grouped(profile, dtype) : NULL,
                                *record = own ? own : find_matmul(profile, dtype, grouped ? 1 : product->batch);
 
+    if (!record && (dtype == DTYPE_MXFP8 || dtype == DTYPE_FP8_BLOCK)) {     /* one rate for all of 8 bits */
+        record = find_matmul(profile, DTYPE_FP8, grouped ? 1 : product->batch);
+        foreign = true;
+    }
     if (!record || (product->form == FORM_QUANTIZED && record->fit.quantize == 0))
         return unknown;
     return (struct kernel_seconds){
         .seconds = product_seconds(profile, &record->fit, product),
-        .basis = grouped && !own                                   ? BASIS_KERNELS :
-                 !list_has(&record->layouts, (int)product->layout) ? BASIS_LAYOUT :
-                 covers(record, product)                           ? BASIS_MEASURED :
-                                                                     BASIS_SIZES,
+        .basis = grouped && !own                                              ? BASIS_KERNELS :
+                 foreign || !list_has(&record->layouts, (int)product->layout) ? BASIS_LAYOUT :
+                 covers(record, product)                                      ? BASIS_MEASURED :
+                                                                                BASIS_SIZES,
     };
 }
 

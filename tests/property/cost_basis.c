@@ -49,18 +49,20 @@ static void test_sums(void **state)
     }
 }
 
-/* Each basis by a kernel that has it: Vidur's samples of H100 are forwards (layout nt) of 64 to 4096 rows. */
+/* Each basis by a kernel that has it: samples of H100 are forwards (layout nt) of 512 to 32768 rows. */
 static void test_each(void **state)
 {
     static const struct { struct kernel kernel; enum cost_basis basis; } cases[] = {
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
          BASIS_MEASURED},
-        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NT, .batch = 1, .m = 8192, .n = 4096, .k = 4096},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NT, .batch = 1, .m = 65536, .n = 4096, .k = 4096},
          BASIS_SIZES},
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .flop = 1e12}, BASIS_SIZES},
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_TN, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
          BASIS_LAYOUT},
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP8, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
+         BASIS_MEASURED},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_MXFP8, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
          BASIS_LAYOUT},
         {{.kind = KERNEL_MEMORY, .dtype = DTYPE_BF16, .class = CLASS_LAYERNORM_BACKWARD, .bytes = 1e8}, BASIS_KERNELS},
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP32, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
