@@ -16,6 +16,16 @@ double dtype_bytes(enum dtype dtype)
     return bytes[dtype];
 }
 
+double dtype_scaled_bytes(enum dtype dtype)
+{
+    static const double scales[DTYPE_COUNT] = {
+        [DTYPE_FP8_BLOCK] = 4. / 128,
+        [DTYPE_MXFP8] = 1. / 32,
+        [DTYPE_NVFP4] = 1. / 16,
+    };
+    return dtype_bytes(dtype) + scales[dtype];
+}
+
 static const struct field rates_fields[] = {
     {KEY(gpu_rates, fp32), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .required = true, .positive = true,
      .brief = "single precision; also the rate of formats that have no rate of their own"},

@@ -21,6 +21,7 @@ enum dtype {
 };
 extern const char *const dtype_names[];                 /* NULL-terminated */
 double dtype_bytes(enum dtype dtype);                   /* of a value, without its share of a scale */
+double dtype_scaled_bytes(enum dtype dtype);            /* with its share of the scale of its 128, 32 or 16 values */
 
 struct gpu {
     const struct node *node;

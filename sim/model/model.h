@@ -159,7 +159,8 @@ struct shard {
     bool gathers_apart;          /* the tensor group gathers a product's whole input before the product; false: in
                                     pieces, while the product is computed */
     enum dtype dtype;            /* of products and activations */
-    bool fp8;                    /* products of weights in blocks are in fp8 */
+    bool fp8;                    /* products of weights in blocks are in `narrow` */
+    enum dtype narrow;           /* a format of 8 or 4 bits */
     bool fp8_kept;               /* their weights are cast with the update, not in every forward */
     enum recompute recompute;
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */

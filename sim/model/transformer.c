@@ -52,8 +52,10 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .measured = shard->measured,
         .tensor = shard->tensor,
         .value = dtype_bytes(shard->dtype),
-        .fp8 = shard->fp8, .fp8_kept = shard->fp8_kept,
-        .saved = dtype_bytes(shard->fp8 ? DTYPE_FP8 : shard->dtype),
+        .fp8 = shard->fp8,
+        .narrow = shard->narrow,
+        .fp8_kept = shard->fp8_kept,
+        .saved = shard->fp8 ? dtype_scaled_bytes(shard->narrow) : dtype_bytes(shard->dtype),
         .batch = shard->micro,
         .sequence = shape->sequence,
         .hidden = shape->hidden,
@@ -61,8 +63,8 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .blocks = shard->ring ? fmax(1, shard->context) : 1,
         .tokens = tokens,
         .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
-        .input_tokens =
-            shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t : tokens,
+        .input_tokens = shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t :
+                                                                                                      tokens,
         .ffn = shape->ffn / t,
         .vocabulary = transformer_vocabulary(shape, shard->tensor) / t,
     };
@@ -260,7 +262,7 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     first = embedding_tensors(&cut), last = output_tensors(&cut);
     tensors_adapt(&first, &cut, false);
     tensors_adapt(&last, &cut, false);
-    cut.fp8 = false;             /* only blocks are in fp8 */
+    cut.fp8 = false; /* only blocks are in a narrow format */
     embedding_kernels(&list[0], &cut);
     output_kernels(&list[1], &cut);
     cut.fp8 = shard->fp8;

@@ -17,8 +17,9 @@ struct cut {
     bool measured;           /* the training loop computes metrics from the logits */
     double tensor;           /* GPUs of the group */
     double value;            /* bytes of one value */
-    bool fp8;                /* products of weights in blocks are in fp8 */
-    bool fp8_kept;           /* their weights are already in fp8 when the forward begins */
+    bool fp8;                /* products of weights in blocks are in `narrow` */
+    enum dtype narrow;       /* a format of 8 or 4 bits */
+    bool fp8_kept;           /* their weights are already in it when the forward begins */
     double saved;            /* bytes per value of the input that such a product keeps for the backward */
     double batch;            /* samples of the micro-batch */
     double sequence, hidden;

@@ -61,19 +61,22 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
 /* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) the input, the
  * weights and the output's gradient are cast first. For each of them one kernel reads it and writes it in fp8 twice, as
  * it is and transposed, because Hopper multiplies fp8 only in layout nt. Weights are cast for every micro-batch or,
- * with fp8_kept, only with the update. */
+ * with fp8_kept, only with the update. Scales of 128, 32 or 16 values run along the depth of a product, and the two
+ * copies have their own (Transformer Engine's Float8BlockScaling, MXFP8BlockScaling and NVFP4BlockScaling). nvfp4 also
+ * scales the whole tensor, for which a kernel reads it once more. Its random Hadamard transforms are in the cast. */
 static void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double batch,
                           double rows, double out, double in)
 {
     struct cut eight = *cut;
     size_t first = list->count;
-    double cast = batch * (cut->value + 2);
+    double reads = cut->fp8 && cut->narrow == DTYPE_NVFP4 ? 2 : 1;
+    double cast = batch * (reads * cut->value + 2 * dtype_scaled_bytes(cut->narrow));
 
     if (!cut->fp8) {
         grouped_product(list, cut, product, batch, rows, out, in);
         return;
     }
-    eight.dtype = DTYPE_FP8;
+    eight.dtype = cut->narrow;
     grouped_product(list, &eight, product, batch, rows, out, in);
     for (size_t i = first; i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;

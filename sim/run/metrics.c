@@ -245,8 +245,7 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     const struct transformer *transformer = scenario->model.transformer;
 
     if (!model_is_timed(&scenario->model))
-        peak = gpu_peak(&scenario->cluster.gpu, precision->format == PRECISION_MIXED_FP8 ?
-                                                DTYPE_FP8 : precision_dtype(precision));
+        peak = gpu_peak(&scenario->cluster.gpu, precision_products(precision));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
     metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;

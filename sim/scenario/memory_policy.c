@@ -96,10 +96,28 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 enum dtype precision_dtype(const struct precision_spec *precision)
 {
     static const enum dtype dtypes[] = {
-        [PRECISION_FP32] = DTYPE_FP32, [PRECISION_TF32] = DTYPE_TF32,
-        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16, [PRECISION_MIXED_FP8] = DTYPE_BF16,
+        [PRECISION_FP32] = DTYPE_FP32,        [PRECISION_TF32] = DTYPE_TF32,
+        [PRECISION_MIXED_FP16] = DTYPE_FP16,  [PRECISION_MIXED_BF16] = DTYPE_BF16,
+        [PRECISION_MIXED_FP8] = DTYPE_BF16,   [PRECISION_MIXED_FP8_BLOCK] = DTYPE_BF16,
+        [PRECISION_MIXED_MXFP8] = DTYPE_BF16, [PRECISION_MIXED_NVFP4] = DTYPE_BF16,
     };
     return dtypes[precision->format];
+}
+
+bool precision_is_narrow(const struct precision_spec *precision)
+{
+    return precision->format >= PRECISION_MIXED_FP8;
+}
+
+enum dtype precision_products(const struct precision_spec *precision)
+{
+    static const enum dtype narrow[] = {
+        [PRECISION_MIXED_FP8] = DTYPE_FP8,
+        [PRECISION_MIXED_FP8_BLOCK] = DTYPE_FP8_BLOCK,
+        [PRECISION_MIXED_MXFP8] = DTYPE_MXFP8,
+        [PRECISION_MIXED_NVFP4] = DTYPE_NVFP4,
+    };
+    return precision_is_narrow(precision) ? narrow[precision->format] : precision_dtype(precision);
 }
 
 static bool says_blocks(const struct recompute_spec *recompute)
@@ -182,7 +200,7 @@ const char *memory_early_stop_fault(const struct scenario *scenario)
         return "blocks are computed again one by one, before their backwards, with 'mode: full' and 'every: 1' alone, "
                "and not under gpipe or varuna";
     if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
-        scenario->memory.precision.format == PRECISION_MIXED_FP8 || scenario->memory.lora)
+        precision_is_narrow(&scenario->memory.precision) || scenario->memory.lora)
         return "has no effect here: only a transformer's dense blocks without dropout, fp8 and lora end with a product "
                "whose result no backward needs; leave it out";
     return NULL;
@@ -206,7 +224,7 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
 int memory_default_gradients(const struct scenario *scenario)
 {
     const struct precision_spec *precision = &scenario->memory.precision;
-    bool wide = precision->format == PRECISION_MIXED_BF16 || precision->format == PRECISION_MIXED_FP8;
+    bool wide = precision->format >= PRECISION_MIXED_BF16;
 
     wide = wide && scenario->parallelism.zero <= 1 && precision->master != MASTER_NONE;
     return wide ? GRADIENTS_FP32 : GRADIENTS_HALF;
@@ -308,16 +326,26 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
-static int check_fp8(const struct scenario *scenario, struct error *err)
+/* A GPU without tensor cores for the format cannot multiply in it. Scales of 32 values are applied by tensor cores that
+ * have nvfp4 too (Blackwell); before them only whole tensors and blocks of 128 values have scales. */
+static int check_narrow(const struct scenario *scenario, struct error *err)
 {
     struct loc loc = node_loc(scenario->memory.node, "precision");
+    const struct gpu *gpu = &scenario->cluster.gpu;
+    enum dtype needed = precision_products(&scenario->memory.precision);
+    static const char *const names[] = ENUM_NAMES(PRECISIONS);
+    const char *name = names[scenario->memory.precision.format];
 
+    if (needed == DTYPE_MXFP8)
+        needed = DTYPE_NVFP4;
     if (!scenario->model.transformer)
-        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8 needs a transformer; this model says "
-                         "nothing of its products; try mixed-bf16");
-    if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
-        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
-                         scenario->cluster.gpu.name);
+        return error_add(err, EXIT_INPUT, loc,
+                         "memory: precision: %s needs a transformer; this model says nothing of "
+                         "its products; try mixed-bf16",
+                         name);
+    if (scenario->cluster.gpu_name && gpu_rate(gpu, needed) == 0)
+        return error_add(err, EXIT_INPUT, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
+                         needed == DTYPE_NVFP4 ? "nvfp4" : "fp8", gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
     if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)
         return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
                          "memory: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
@@ -329,12 +357,13 @@ static int check_fp8(const struct scenario *scenario, struct error *err)
 static int check_master(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
-    bool fp8 = memory->precision.format == PRECISION_MIXED_FP8 && memory->precision.fp8_weights == FP8_WEIGHTS_PRIMARY;
+    bool narrow = precision_is_narrow(&memory->precision) && memory->precision.fp8_weights == FP8_WEIGHTS_PRIMARY;
 
-    if (memory->precision.master == MASTER_REMAINDERS && (memory->precision.format == PRECISION_MIXED_FP16 || fp8))
+    if (memory->precision.master == MASTER_REMAINDERS && (memory->precision.format == PRECISION_MIXED_FP16 || narrow))
         return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
                          "memory: master: remainders: are the other half of weights in bf16, and these are in %s; "
-                         "expected fp32 or half", fp8 ? "fp8" : "fp16");
+                         "expected fp32 or half",
+                         narrow ? dtype_names[precision_products(&memory->precision)] : "fp16");
     return 0;
 }
 
@@ -350,7 +379,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
                        "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
                        "expected 'gradients: fp32', or false");
-    if (memory->precision.format == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
+    if (precision_is_narrow(&memory->precision) && check_narrow(scenario, err))
         rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;

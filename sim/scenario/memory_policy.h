@@ -6,8 +6,10 @@
 #include "model/model.h"
 
 #define PRECISIONS(X) \
-    X(PRECISION_FP32, "fp32") X(PRECISION_TF32, "tf32") X(PRECISION_MIXED_FP16, "mixed-fp16") \
-    X(PRECISION_MIXED_BF16, "mixed-bf16") X(PRECISION_MIXED_FP8, "mixed-fp8")
+    X(PRECISION_FP32, "fp32") \
+    X(PRECISION_TF32, "tf32") X(PRECISION_MIXED_FP16, "mixed-fp16") X(PRECISION_MIXED_BF16, "mixed-bf16") \
+        X(PRECISION_MIXED_FP8, "mixed-fp8") X(PRECISION_MIXED_FP8_BLOCK, "mixed-fp8-block") \
+            X(PRECISION_MIXED_MXFP8, "mixed-mxfp8") X(PRECISION_MIXED_NVFP4, "mixed-nvfp4")
 enum precision { PRECISIONS(ENUM_VALUE) };
 #define OPTIMIZERS(X) \
     X(OPTIMIZER_ADAM, "adam") X(OPTIMIZER_ADAM_8BIT, "adam-8bit") X(OPTIMIZER_MOMENTUM, "momentum") \
@@ -86,6 +88,9 @@ struct optimizer_states {
 struct optimizer_states precision_optimizer(const struct precision_spec *precision);
 /* The format that computes. */
 enum dtype precision_dtype(const struct precision_spec *precision);
+/* Whether the products of weights in blocks have 8 or 4 bits; the format of these products. */
+bool precision_is_narrow(const struct precision_spec *precision);
+enum dtype precision_products(const struct precision_spec *precision);
 
 /* Whether full recomputation is said to be of some blocks alone. */
 bool recompute_is_partial(const struct recompute_spec *recompute);

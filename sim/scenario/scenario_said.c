@@ -139,7 +139,8 @@ static void take_back(struct scenario *scenario)
     const struct communication *library = scenario->cluster.communication;
     bool scatters = spec->zero != 1 || spec->shard < scenario_replicas(scenario);
     bool sockets = !scenario->cluster.ideal && library && !isnan(library->send->copy);
-    const struct { int part; const char *key; bool idle; } laid[] = {
+    const struct { int part; const char *key; bool idle;
+    } laid[] = {
         {PART_STRATEGY, "reduce_scatter", scatters},
         {PART_STRATEGY, "scatter_gather", spec->partitioned_outputs},
         {PART_STRATEGY, "overlap_tensor", spec->overlap_products && !spec->overlap_tensor},
@@ -147,7 +148,7 @@ static void take_back(struct scenario *scenario)
         {PART_STRATEGY, "one_communicator", !sockets},
         {PART_RECOMPUTE, "early_stop", memory_early_stop_fault(scenario) != NULL},
         {PART_MEMORY, "logits", scenario_by_layers(scenario)},
-        {PART_MEMORY, "fp8_weights", scenario->memory.precision.format != PRECISION_MIXED_FP8},
+        {PART_MEMORY, "fp8_weights", !precision_is_narrow(&scenario->memory.precision)},
     };
     struct software_part parts[PARTS];
 

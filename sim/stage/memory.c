@@ -183,9 +183,14 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
         memory.bytes[MEMORY_PARAMETERS] = 0;
         memory.bytes[MEMORY_GATHERED] += holding.fetched * each.weights;
     }
-    if (scenario->memory.precision.format == PRECISION_MIXED_FP8)
-        memory.bytes[MEMORY_PARAMETERS] +=
-            (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY ? 2 - each.weights : 2) * holding.blocks;
+    if (precision_is_narrow(&scenario->memory.precision)) {
+        const struct precision_spec *precision = &scenario->memory.precision;
+        double copies = 2 * dtype_scaled_bytes(precision_products(precision));
+
+        memory.bytes[MEMORY_PARAMETERS] += (precision->fp8_weights == FP8_WEIGHTS_PRIMARY ? copies - each.weights :
+                                                                                            copies) *
+                                           holding.blocks;
+    }
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);

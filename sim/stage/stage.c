@@ -156,19 +156,20 @@ static void add_tied_copy(struct arena *arena, const struct scenario *scenario, 
     stage->tied = layer->tied;
 }
 
-/* After an update: reads the blocks' weights, and writes them in fp8, as they are and transposed. */
+/* After an update: reads the blocks' weights, and writes them in the products' format, as they are and transposed. */
 static struct cost kept_casts(const struct precision_spec *precision, const struct costs_spec *costs,
                               const struct stage *stage)
 {
     double parameters = 0;
 
-    if (precision->format != PRECISION_MIXED_FP8 || precision->fp8_weights == FP8_WEIGHTS_CAST)
+    if (!precision_is_narrow(precision) || precision->fp8_weights == FP8_WEIGHTS_CAST)
         return (struct cost){0};
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
             parameters += stage->slices[i].parameters + stage->slices[i].frozen;
-    return costs_traffic(costs, "cast-weights", CLASS_COPY,
-                         parameters * (dtype_bytes(precision_dtype(precision)) + 2));
+    return costs_traffic(
+        costs, "cast-weights", CLASS_COPY,
+        parameters * (dtype_bytes(precision_dtype(precision)) + 2 * dtype_scaled_bytes(precision_products(precision))));
 }
 
 /* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */
@@ -252,15 +253,21 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
     const struct parallelism *spec = &scenario->parallelism;
     const struct precision_spec *precision = &scenario->memory.precision;
     struct shard shard = {
-        .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
+        .micro = scenario->batch.micro,
+        .tensor = spec->tensor,
+        .sequence_parallel = spec->sequence_parallel,
         .gathers_apart = !spec->overlap_products,
-        .dtype = precision_dtype(precision), .fp8 = precision->format == PRECISION_MIXED_FP8,
+        .dtype = precision_dtype(precision),
+        .fp8 = precision_is_narrow(precision),
+        .narrow = precision_products(precision),
         .fp8_kept = precision->fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
-        .context = spec->context, .ring = spec->context_attention == CONTEXT_RING,
+        .context = spec->context,
+        .ring = spec->context_attention == CONTEXT_RING,
         .dispatch_group = scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size,
         .capacity = spec->capacity_factor,
-        .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,
+        .lora = scenario->memory.lora,
+        .formula = (enum activation_formula)scenario->memory.activations,
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
         .measured = scenario->memory.logits == LOGITS_HELD,
     };

@@ -6,12 +6,13 @@ enum { HIDDEN = 64, SEQUENCE = 32, VOCABULARY = 1000, LAYERS = 12, MICRO = 2, HE
 /* The same model everywhere, with what the case says of its kernels, its tensor group and its memory. */
 static void simulate_case(struct simulated *simulated, const char *shape, int tensor, const char *memory)
 {
-    run_text(simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+    run_text(simulated,
+             "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
              "dropout: 0.1, %s}}\n"
-             "cluster: {nodes: 1, gpus_per_node: 8, gpu: h100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 8, gpu: b200-180gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
              "batch: {micro: 2, micro_batches: 4}\nsimulation: {engine: ideal}\ncosts: {host_launch: 0}\n"
-             "strategy: {data: 1, tensor: %d, sequence_parallel: %s}\nmemory: {%s}\n", shape, tensor,
-             tensor > 1 ? "true" : "false", memory);
+             "strategy: {data: 1, tensor: %d, sequence_parallel: %s}\nmemory: {%s}\n",
+             shape, tensor, tensor > 1 ? "true" : "false", memory);
 }
 
 /* 12 h^2 + 13 h a block, the embeddings, the last norm. */
@@ -52,13 +53,18 @@ static void test_states(void **state)
     assert_true(seconds[1] < seconds[0] && seconds[3] < seconds[1] && seconds[4] < seconds[0]);
 }
 
-/* In fp8 the blocks' weights stand twice, a byte each, beside those in bf16 or alone. */
+/* In narrow formats the blocks' weights stand twice, with their scales, beside those in bf16 or alone. */
 static void test_fp8_weights(void **state)
 {
-    static const struct { const char *memory; double beside; } cases[] = {
+    static const struct { const char *memory; double beside;
+    } cases[] = {
         {"precision: mixed-fp8, fp8_weights: cast", 2},
         {"precision: mixed-fp8, fp8_weights: kept", 2},
         {"precision: mixed-fp8, fp8_weights: primary", 0},
+        {"precision: mixed-fp8-block, fp8_weights: kept", 2 * (1 + 4. / 128)},
+        {"precision: mixed-mxfp8, fp8_weights: kept", 2 * (1 + 1. / 32)},
+        {"precision: mixed-nvfp4, fp8_weights: kept", 2 * (0.5 + 1. / 16)},
+        {"precision: mixed-nvfp4, fp8_weights: primary", 2 * (0.5 + 1. / 16) - 2},
     };
 
     (void)state;
@@ -119,9 +125,10 @@ static void test_gathered_inputs(void **state)
         for (int overlap = 0; overlap < 2; overlap++) {
             struct simulated simulated;
 
-            run_text(&simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: "
+            run_text(&simulated,
+                     "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: "
                      "1000, fused_kernels: %s}}\n"
-                     "cluster: {nodes: 1, gpus_per_node: 8, gpu: h100-80gb, "
+                     "cluster: {nodes: 1, gpus_per_node: 8, gpu: b200-180gb, "
                      "inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
                      "batch: {micro: 2, micro_batches: 1}\nsimulation: {engine: ideal}\n"
                      "strategy: {data: 1, tensor: 4, sequence_parallel: true, overlap_products: %s}\n",

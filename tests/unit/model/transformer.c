@@ -343,12 +343,20 @@ static void products_in_fp8(void **state)
     double tokens = 1024;
 
     shard.fp8 = true;
+    shard.narrow = DTYPE_FP8;
     eight = cut(&model, shard);
     kernel = find(&eight.items[1], "mlp-up", PHASE_BACKWARD_WEIGHT);
     other = find(&half.items[1], "mlp-up", PHASE_BACKWARD_WEIGHT);
     assert_true(kernel->dtype == DTYPE_FP8 && kernel->layout == LAYOUT_NT && other->layout == LAYOUT_TN);
     assert_close(kernel->bytes, tokens * (256 + 512) + 2 * 256 * 512);
     assert_close(find(&eight.items[1], "cast-weights", PHASE_FORWARD)->bytes, 4 * 256 * 384.0);
+    shard.narrow = DTYPE_NVFP4; /* half a byte and a sixteenth; read twice, as the whole tensor has a scale too */
+    kept = cut(&model, shard);
+    kernel = find(&kept.items[1], "mlp-up", PHASE_FORWARD);
+    assert_true(kernel->dtype == DTYPE_NVFP4);
+    assert_close(find(&kept.items[1], "cast-weights", PHASE_FORWARD)->bytes, (2 * 2 + 2 * 0.5625) * 256 * 384.0);
+    assert_true(kept.items[1].activation < eight.items[1].activation);
+    shard.narrow = DTYPE_FP8;
     shard.fp8_kept = true;
     kept = cut(&model, shard);
     shard.fp8_kept = false;

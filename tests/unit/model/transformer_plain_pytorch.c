@@ -135,8 +135,9 @@ static void encoder(void **state)
         struct model model = load_good(arena_printf(&arena, "transformer: {layers: 1, hidden: %d, heads: 4, ffn: %d,"
                                        " sequence: 512, vocabulary: 64, causal: false,"
                                        " head: masked-language-model, %s}", HIDDEN, FFN, forms[form]));
-        struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16,
-                                                          .fp8 = form == 2});
+        struct layers layers = cut(
+            &model,
+            (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16, .fp8 = form == 2, .narrow = DTYPE_FP8});
 
         for (size_t i = 0; i < COUNT(biases); i++) {
             bool block = strcmp(biases[i].place, "block") == 0, fp8 = form == 2 && block;
