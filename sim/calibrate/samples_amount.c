@@ -1,6 +1,8 @@
 /* The FLOPs and bytes of a sample's kernel, and the check that its time is possible. */
 #include "calibrate/samples.h"
 
+#include <math.h>
+
 /* For each class: how often a kernel reads or writes each of its m x n values (adam: of m parameters), and the bytes
  * per value that it reads or writes in another format. */
 double sample_class_bytes(enum memory_class class, double m, double n, double value)
@@ -70,8 +72,8 @@ double sample_bytes(const struct sample *sample)
         return sample->bytes;
     if (sample->kind == SAMPLE_ATTENTION)
         return attention_bytes((enum attention_direction)sample->which, &heads);
-    if (product_is_grouped(whole.form)) /* of an expert that has no rows, no weights are read */
-        return whole.value * whole.batch * whole.m * (whole.k + whole.n);
+    if (product_is_grouped(whole.form) && whole.layout != LAYOUT_TN)     /* experts without rows read no weights */
+        return whole.batch * whole.value * (whole.m * (whole.k + whole.n) + fmin(1, whole.m) * whole.k * whole.n);
     return whole.batch * whole.value * (whole.m * whole.k + whole.k * whole.n + whole.m * whole.n);
 }
 
