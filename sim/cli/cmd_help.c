@@ -211,8 +211,8 @@ static int help_topic(const struct command *command, const char *topic)
     else
         code = usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, "
                            "communication, software-file, profile, table, paper, sweep-file), a key of the scenario "
-                           "such as cluster.network, a schedule, a collective or its operation, or the name of a platform, a "
-                           "GPU or a model", topic);
+                           "such as cluster.network, a schedule, a collective or its operation, or the name of a platform, "
+                           "a GPU or a model", topic);
     arena_release(&arena);
     return code;
 }

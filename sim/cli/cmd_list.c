@@ -20,7 +20,7 @@ static void list_collectives(FILE *out)
 
 static void list_ideal(FILE *out)
 {
-    fprintf(out, "%-18s %s\n", "ideal", "as many GPUs as needed on a free network");
+    fprintf(out, "%-20s %s\n", "ideal", "as many GPUs as needed on a free network");
 }
 
 /* A file's own title stands beside its name; one that cannot be read is listed by name alone. */
@@ -36,7 +36,7 @@ static void list_files(const char *folder, FILE *out)
 
         if (path && !conf_load(&arena, path, &root, &err))
             title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
-        fprintf(out, "%-18s %s\n", names[i], title && title->text ? title->text : "");
+        fprintf(out, "%-20s %s\n", names[i], title && title->text ? title->text : "");
         error_release(&err);
     }
     arena_release(&arena);

@@ -171,7 +171,8 @@ bool collective_runs_on(const struct collective *collective, const struct cluste
  *
  * Nodes: in some collectives every node does the same as every other (collective.nodes), so all nodes begin and end
  * everything together. Two nodes that do this for the same number of steps, each in the place of all others, do the
- * same at the same times, because links are shared in only one way (max-min), and this way is as symmetric as the flows.
+ * same at the same times, because links are shared in only one way (max-min), and this way is as symmetric as the
+ * flows.
  *
  * Channels: a channel is the one before it, some GPUs further on in every node. If these GPUs have NICs of their own,
  * all channels do the same at the same time, whatever the collective does, and the first few channels on the first few

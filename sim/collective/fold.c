@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-
 /* Groups of GPUs that each run the collective at the same time, and where their members stand on the cluster. */
 struct groups {
     const struct cluster *cluster;

@@ -179,7 +179,8 @@ static void unfold_pairs(const struct measure *measure, struct measurement *want
     int *order = xcalloc((size_t)wanted->key.n, sizeof *order), channels = wanted->result.channels;
     double overhead[2] = {0};
     struct pairs whole = {0}, ranks = pairs_of_ranks(wanted->result.used, (struct task){
-        .n = wanted->key.n, .per_node = collective_per_node(measure->cluster, &group), .bytes = wanted->key.bytes / channels,
+        .n = wanted->key.n, .per_node = collective_per_node(measure->cluster, &group),
+        .bytes = wanted->key.bytes / channels,
     });
 
     for (size_t i = 0; i < wanted->pairs.count; i++) {
@@ -243,8 +244,8 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     return rc;
 }
 
-/* A message takes some hundred bytes until it is replayed, and each rank has 8 bytes for each chunk: more of these would
- * fill a machine's memory. */
+/* A message takes some hundred bytes until it is replayed, and each rank has 8 bytes for each chunk: more of these
+ * would fill a machine's memory. */
 enum { MOST_MESSAGES = 1 << 26, MOST_CHUNKS = 1 << 29 };
 
 /* Replays what collective_choose has chosen. */

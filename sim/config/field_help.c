@@ -73,8 +73,8 @@ void field_help(const struct table *table, int depth, FILE *out)
         else if (word_in(table->exactly_one, field->key))
             need = "; exactly one of these";
         name_and_text(2 * depth + 2, 20 - 2 * depth > 0 ? 20 - 2 * depth : 0, field->key,
-                      arena_printf(&arena, "%s (%s%s)", field->brief ? field->brief : "", kind_text(&arena, field), need),
-                      out);
+                      arena_printf(&arena, "%s (%s%s)", field->brief ? field->brief : "", kind_text(&arena, field),
+                                   need), out);
         choices_help(field, depth, out);
         if (field->table && !field->table->partial && depth < HELP_DEPTH)     /* partial: another table prints it */
             field_help(field->table, depth + 1, out);

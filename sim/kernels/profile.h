@@ -59,7 +59,8 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
  * Fused attention uses a record of the generation asked for, else of the next older one. If need be, causal attention
  * uses a record of attention without a mask, or the reverse: the same kernel visits other blocks. Without any record it
  * takes as long as its matrix products.
- * Products in fp8-block and mxfp8 without a record use the record of fp8. Grouped products without a record of their own have the tiles of single products.
+ * Products in fp8-block and mxfp8 without a record use the record of fp8. Grouped products without a record of their
+ * own have the tiles of single products.
  * A memory class without a record uses the record of CLASS_OTHER. */
 struct kernel_seconds { double seconds; enum cost_basis basis; };
 struct kernel_seconds profile_product(const struct profile *profile, enum dtype dtype, const struct product *product);

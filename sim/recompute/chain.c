@@ -320,7 +320,8 @@ static int search(struct arena *arena, const struct chain_layer *layers, size_t 
     return rc;
 }
 
-/* All that a plan follows from. A layer's last member is a bool, so no bytes but those behind it are between members. */
+/* All that a plan follows from. A layer's last member is a bool, so no bytes but those behind it are between
+ * members. */
 static void plan_key(const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
                      struct cache_key *key)
 {

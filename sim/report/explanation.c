@@ -196,7 +196,8 @@ void explanation_print(const struct explanation *explanation, FILE *out)
     fprintf(out, "%s: %s, %s = %d GPU%s, iteration time %s, engine %s\n", scenario->name,
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s",
-            unit_format_short(UNIT_TIME, m->iteration_time, text[0], sizeof text[0]), engine_names[scenario->simulation.engine]);
+            unit_format_short(UNIT_TIME, m->iteration_time, text[0], sizeof text[0]),
+            engine_names[scenario->simulation.engine]);
     if (m->window.steady)
         fprintf(out, "  means over %d updates in the steady state; seconds an update\n", m->window.updates);
     print_idle(explanation, out);

@@ -69,8 +69,8 @@ double memory_fragmentation(const struct scenario *scenario);    /* the share th
  * the replica's share of gradients and states counts. */
 double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank);
 
-/* The starts and ends of operations that take or free memory, by rank, sorted by time, then timeline_order: an operation
- * takes memory after the operations that it waits for have freed theirs. */
+/* The starts and ends of operations that take or free memory, by rank, sorted by time, then timeline_order: an
+ * operation takes memory after the operations that it waits for have freed theirs. */
 struct memory_event {
     double at;
     uint32_t order;

@@ -49,8 +49,8 @@ struct validation_options {
 };
 
 /* Simulates the rows as they are configured and asked plainly, each in a process of its own. Rows that fail are
- * counted, and their messages are added once, but for those asked plainly. -1 if there is no memory to share, or if `rows` names
- * an unknown row. Call validation_release in any case. */
+ * counted, and their messages are added once, but for those asked plainly. -1 if there is no memory to share, or if
+ * `rows` names an unknown row. Call validation_release in any case. */
 int validation_init(struct validation *validation, struct paper *paper, const struct validation_options *options,
                     struct error *err);
 void validation_release(struct validation *validation);
