@@ -2,6 +2,7 @@
  * measured duration, and an event for their ends. */
 #include "lower/lower_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int channel)
@@ -194,6 +195,30 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     }, after));
 }
 
+/* Exchanges so many parameters of a layer, all at once or, with `flatten: false`, a piece after the other. `each`: B a
+ * parameter. */
+static struct event exchange_layer(struct lowering *lowering, struct place here, const struct slice *layer,
+                                   enum parameter_class class, double parameters, double each,
+                                   struct emission exchange, struct event after)
+{
+    enum group_kind kind = lowering->scenario->groups.sums[class];
+    struct event last = {0};
+    double piece;
+
+    for (size_t next = 0; !lowering->scenario->parallelism.flatten && next < layer->ntensors;) {
+        next = slice_piece(layer, class, next, &piece);
+        exchange.bytes = piece * each;
+        struct event done = exchange_alone(lowering, here, kind, exchange, after);
+
+        last = done.count ? done : last;
+        parameters -= piece;
+    }
+    exchange.bytes = fmax(parameters, 0) * each;         /* frozen ones are no pieces */
+    struct event done = exchange_alone(lowering, here, kind, exchange, after);
+
+    return done.count ? done : last;
+}
+
 struct event gather_layer(struct lowering *lowering, struct place here, const struct slice *layer, struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -201,9 +226,9 @@ struct event gather_layer(struct lowering *lowering, struct place here, const st
     struct event last = {0};
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
-        struct event done = exchange_alone(lowering, here, scenario->groups.sums[class], (struct emission){
-            scenario->recipe.weights.collective, WHAT_WEIGHTS, slice_weights(layer).of[class] * each,
-        }, after);
+        struct event done = exchange_layer(lowering, here, layer, class, slice_weights(layer).of[class], each,
+                                           (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS, 0},
+                                           after);
 
         last = done.count ? done : last;
     }
@@ -220,9 +245,8 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
         double bytes = layer->trained.of[class] * each;
-        struct event done = exchange_alone(lowering, here, scenario->groups.sums[class], (struct emission){
-            recipe->gradients.collective, WHAT_SYNC, bytes,
-        }, after);
+        struct event done = exchange_layer(lowering, here, layer, class, layer->trained.of[class], each,
+                                           (struct emission){recipe->gradients.collective, WHAT_SYNC, 0}, after);
 
         if (recipe->gradients.across && last && done.count)
             done = exchange_alone(lowering, here, GROUP_SAME_SHARE, (struct emission){

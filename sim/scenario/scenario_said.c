@@ -75,8 +75,9 @@ static int check_schedule(struct scenario *scenario, struct error *err)
     const struct idle options[] = {
         {PART_STRATEGY, "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
          "there is no server; expected 'data_parallel: parameter-server' beside it"},
-        {PART_STRATEGY, "flatten", !spec->flatten, spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS,
-         "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' beside it"},
+        {PART_STRATEGY, "flatten", !spec->flatten,
+         spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS || spec->zero == 3,
+         "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' or 'zero: 3' beside it"},
         {PART_STRATEGY, "partitioned_outputs", spec->partitioned_outputs,
          spec->scatter_gather && !spec->sequence_parallel,
          spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary; expected that to be false"

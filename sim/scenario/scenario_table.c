@@ -157,7 +157,8 @@ static const struct field parallelism_fields[] = {
      .brief = "size of DDP's other gradient buckets"},
     {KEY(parallelism, flatten), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "synchronous: one all-reduce for all gradients of a stage; false: one all-reduce per tensor, one after "
-              "another, as a loop over the parameters does"},
+              "another, as a loop over the parameters does; zero 3: one gather and one scatter for a layer (FSDP); "
+              "false: one for each of its tensors of more than 100,000 parameters (DeepSpeed)"},
     {KEY(parallelism, server), .kind = FIELD_CHOICE, .choices = server_names, .fallback = "star",
      .choice_briefs = NAMES("directly from and to each replica", "along a ring, as NCCL's reduce and broadcast",
                             "along a tree"),

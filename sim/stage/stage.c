@@ -85,6 +85,25 @@ static bool divides_parameters(const struct scenario *scenario)
     return scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size > 1;
 }
 
+size_t slice_piece(const struct slice *slice, enum parameter_class class, size_t from, double *parameters)
+{
+    /* DeepSpeed gathers no smaller ones, every GPU keeps them (param_persistence_threshold, runtime/zero/config.py).
+     * Here they go with a large one. */
+    enum { SMALL = 100000 };
+    bool large = false;
+
+    *parameters = 0;
+    for (; from < slice->ntensors; from++) {
+        if (slice_class(slice, from) != class)
+            continue;
+        if (large && slice->tensors[from] > SMALL)
+            break;
+        large |= slice->tensors[from] > SMALL;
+        *parameters += slice->tensors[from];
+    }
+    return from;
+}
+
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer)
 {
     double apart = divides_parameters(scenario) ? layer->divided_parameters : 0;

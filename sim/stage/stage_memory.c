@@ -68,6 +68,26 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
         ahead ? peaks->ahead : fmax(0, peaks->recompute.backward - stage->checkpoint - stage->working);
 }
 
+/* The same where it gathers and frees tensor by tensor (DeepSpeed): of two neighbouring pieces, wherever they are. */
+static struct whole_units tensors_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
+{
+    struct whole_units whole = {0};
+    double before = 0, piece;
+
+    for (size_t i = 0; i < stage->nslices; i++)
+        for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+            for (size_t next = 0; next < stage->slices[i].ntensors;) {
+                struct by_class own = {{0}};
+
+                next = slice_piece(&stage->slices[i], class, next, &piece);
+                own.of[class] = piece;
+                piece = gradients ? piece : recipe_exchanged(scenario, own);
+                whole.blocks = fmax(whole.blocks, before + piece);
+                before = piece;
+            }
+    return whole;
+}
+
 /* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other is gathered or
  * freed, and of all layers outside of blocks. These are FSDP's outermost unit: it is not freed between forward and
  * backward (torch/distributed/fsdp, after the forward of a root), and its gradients are whole from the output layer's
@@ -96,8 +116,11 @@ void stage_whole_layers(struct stage *stage, const struct scenario *scenario)
 {
     double each = scenario_parameter_bytes(scenario).weights;
 
-    stage->gathered = whole_at_once(scenario, stage, false);
+    struct whole_units (*at_once)(const struct scenario *, const struct stage *, bool) =
+        scenario->parallelism.flatten ? whole_at_once : tensors_at_once;
+
+    stage->gathered = at_once(scenario, stage, false);
     stage->gathered.outside *= each;
     stage->gathered.blocks *= each;
-    stage->scattered = whole_at_once(scenario, stage, true);
+    stage->scattered = at_once(scenario, stage, true);
 }

@@ -87,7 +87,7 @@ static void read_copy(struct reader *reader, const char *name, const json_t *eve
 {
     double bytes = json_number_value(json_object_get(args, "bytes")), us = duration(event);
 
-    if (strncmp(name, "Memcpy DtoD", 11) != 0 || !(bytes >= 1 && bytes < 1e15) || !us)
+    if (strncmp(name, "Memcpy DtoD", 11) != 0 || !(bytes >= 1 && bytes < 1e15) || us == 0)
         return;
     add_row(reader, &(struct kineto_shape){.kernel = memory_class_names[CLASS_COPY], .dtype = "byte",
                                            .bytes = 2 * bytes}, us);
@@ -241,7 +241,7 @@ static void join(struct reader *reader)
         struct op *op = &reader->ops.items[i];
         const char *why;
 
-        if (!op->us)                     /* an operation around others, or one on the CPU */
+        if (op->us == 0)                 /* an operation around others, or one on the CPU */
             continue;
         if (kineto_shape_finish(&op->shape, op->format, &why))
             leave_out(reader, op->name, why);
