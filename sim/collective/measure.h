@@ -22,7 +22,7 @@ struct measured {
 struct pair { int src, dst; double payload, wire; };
 struct pairs { struct pair *items; size_t count, capacity; };
 
-/* Those of the first group of a measured collective, whose first GPU is `first`; each pair once. */
+/* The pairs of the first group of a measured collective, each once; `first` is the group's first GPU. */
 struct counted { struct pairs pairs; int first; };
 
 /* A group, whose first GPU is `first`, that sends like measured collective `index`: `bytes` by all its members

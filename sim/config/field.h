@@ -145,8 +145,8 @@ struct node *field_dump(struct arena *arena, const struct table *table, const vo
 /* One value of it, given or not; NULL where it has none. */
 struct node *field_dump_key(struct arena *arena, const struct table *table, const void *object, const char *key);
 
-/* Adds to the key all that the object's fields say, those of an extension too: objects of the table with the same bytes
- * are the same but for their places in files. */
+/* Adds to the key the values of all fields of the object, of an extension's fields too: objects of the table with the
+ * same bytes are the same but for their places in files. */
 struct cache_key;
 void field_key(const struct table *table, const void *object, struct cache_key *key);
 

@@ -9,7 +9,7 @@ enum engine { ENGINES(ENUM_VALUE) };
 extern const char *const engine_names[];         /* NULL-terminated */
 
 /* Fills the timeline, which is initialised for the program. Without contention the engines agree to 1e-9 s an
- * operation. With contention simgrid and fast agree; what ideal says is never later. Errors: those of the engine, and
+ * operation. With contention simgrid and fast agree, and ideal's times are never later. Errors: an engine's own, and
  * EXIT_STOPPED of the program's progress. */
 int replay(enum engine engine, const struct program *program, const struct cluster *cluster,
            struct timeline *timeline, struct error *err);

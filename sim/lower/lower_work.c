@@ -365,7 +365,7 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
-    lowering->waits.count = lowering->places.count = 0;      /* drops those of an entry that could not be lowered */
+    lowering->waits.count = lowering->places.count = 0;      /* of an entry that could not be lowered */
     if (!meet(lowering, replica, rank))
         return false;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)

@@ -148,13 +148,27 @@ struct simulate_options memory_options_of(const struct scenario *scenario)
     return depends_on_times(scenario) ? simulate_options_of(scenario) : memory_needs;
 }
 
-/* A look at what ranks hold all the time saves many simulations. */
-static bool states_fit(const struct workload *workload, double limit)
+/* Activations in flight on a rank: B. */
+static double in_flight(const struct workload *workload, int rank)
+{
+    const struct plan *plan = &workload->plan;
+    double bytes = 0;
+
+    for (int c = 0; c < plan_chunks(plan, rank); c++) {
+        const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, c)];
+
+        bytes += row_in_flight(&workload->rows[rank], c) * (plan->recompute ? stage->checkpoint : stage->activation);
+    }
+    return bytes;
+}
+
+/* A look at what ranks hold all the time saves many simulations. With `flying` the activations in flight count too. */
+static bool states_fit(const struct workload *workload, bool flying, double limit)
 {
     for (int r = 0; r < workload->plan.stages; r++) {
         struct memory states = memory_states(workload->scenario, workload->stages, r);
 
-        if (memory_total(&states) > limit)
+        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit)
             return false;
     }
     return true;
@@ -162,32 +176,18 @@ static bool states_fit(const struct workload *workload, double limit)
 
 bool memory_is_short(const struct workload *workload)
 {
-    return !depends_on_times(workload->scenario) && !states_fit(workload, memory_limit(workload->scenario));
+    return !depends_on_times(workload->scenario) && !states_fit(workload, false, memory_limit(workload->scenario));
 }
 
 bool memory_seems_to_fit(const struct workload *workload, double limit)
 {
-    const struct plan *plan = &workload->plan;
-
-    for (int r = 0; r < plan->stages; r++) {
-        struct memory states = memory_states(workload->scenario, workload->stages, r);
-        double bytes = memory_total(&states);
-
-        for (int c = 0; c < plan_chunks(plan, r); c++) {
-            const struct stage *stage = &workload->stages[plan_virtual_stage(plan, r, c)];
-
-            bytes += row_in_flight(&workload->rows[r], c) * (plan->recompute ? stage->checkpoint : stage->activation);
-        }
-        if (bytes > limit)
-            return false;
-    }
-    return true;
+    return states_fit(workload, true, limit);
 }
 
 bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err)
 {
     struct run run = {0};
-    bool fit = states_fit(workload, limit) && !simulate(workload, options, &run, err) &&
+    bool fit = states_fit(workload, false, limit) && !simulate(workload, options, &run, err) &&
                run.metrics.peak_memory <= limit;
 
     run_release(&run);
