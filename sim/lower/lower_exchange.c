@@ -2,7 +2,6 @@
  * measured duration, and an event for their ends. */
 #include "lower/lower_internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int channel)
@@ -202,18 +201,18 @@ static struct event exchange_layer(struct lowering *lowering, struct place here,
                                    struct emission exchange, struct event after)
 {
     enum group_kind kind = lowering->scenario->groups.sums[class];
+    bool flatten = lowering->scenario->parallelism.flatten;
     struct event last = {0};
     double piece;
 
-    for (size_t next = 0; !lowering->scenario->parallelism.flatten && next < layer->ntensors;) {
+    for (size_t next = 0; !flatten && next < layer->ntensors;) {
         next = slice_piece(layer, class, next, &piece);
         exchange.bytes = piece * each;
         struct event done = exchange_alone(lowering, here, kind, exchange, after);
 
         last = done.count ? done : last;
-        parameters -= piece;
     }
-    exchange.bytes = fmax(parameters, 0) * each;         /* frozen ones are no pieces */
+    exchange.bytes = (parameters - (flatten ? 0 : layer->trained.of[class])) * each;     /* frozen ones are no pieces */
     struct event done = exchange_alone(lowering, here, kind, exchange, after);
 
     return done.count ? done : last;
