@@ -182,7 +182,7 @@ static void print_run(const struct run *run, FILE *out)
     if (scenario->software.title) {
         fprintf(out, "  %-24s ", "software");
         text_write(TEXT_LINE, scenario->software.title, out);
-        fprintf(out, "\n");
+        fprintf(out, "%s\n", scenario->software.assumed ? " (assumed)" : "");
     }
     if (scenario->simulation.jitter > 0)
         fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",

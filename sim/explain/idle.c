@@ -44,6 +44,8 @@ static enum idle_cause cause_of(const struct collector *collector, const struct 
     if (lane->kind == LANE_COMPUTE && (op->what == WHAT_SYNC || step->op->what == WHAT_UPDATE ||
                                        lane->rank / collector->nranks != step->rank / collector->nranks))
         return IDLE_REPLICAS;
+    if (lane->rank == step->rank && lane->kind != LANE_COMPUTE)
+        return IDLE_SENT;
     *on = lane->rank % collector->nranks;
     return op->what == WHAT_ACTIVATION ? IDLE_ACTIVATION : op->what == WHAT_GRADIENT ? IDLE_GRADIENT : IDLE_TURN;
 }

@@ -9,6 +9,7 @@
 #define IDLE_CAUSES(X) \
     X(IDLE_ACTIVATION, "activation", "activations of rank %d") \
     X(IDLE_GRADIENT, "gradient", "gradients of rank %d") \
+    X(IDLE_SENT, "sent", "its own sends to arrive")                    /* without overlap_p2p */ \
     X(IDLE_TURN, "turn", "the backward of rank %d, to recompute")      /* just in time before its own backward */ \
     X(IDLE_SUM, "sum", "the sum of gradients over replicas") \
     X(IDLE_TIED, "tied", "the sum of tied embeddings' gradients") \

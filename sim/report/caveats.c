@@ -32,6 +32,17 @@ static const char *configuration_note(struct arena *arena, const struct scenario
     return scenario->model.note;
 }
 
+/* Whoever runs something else has other times and another memory. */
+static const char *software_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct software_spec *software = &scenario->software;
+
+    if (!software->assumed || !software->title)
+        return NULL;
+    return arena_printf(arena, "software: %s is assumed, as the scenario names none; 'software:' names another, or "
+                        "none ('dtsim list software')", software->like);
+}
+
 /* The all-reduce that was asked for is not what ZeRO runs where it has no halves (collective_half). */
 static const char *halves_note(struct arena *arena, const struct scenario *scenario)
 {
@@ -116,7 +127,7 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        vocabulary_note, model_note, configuration_note, halves_note, sequence_note, stages_note, stragglers_note,
+        software_note, vocabulary_note, model_note, configuration_note, halves_note, sequence_note, stages_note, stragglers_note,
         slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};

@@ -152,6 +152,11 @@ static json_t *scenario_json(const struct scenario *scenario)
     return json;
 }
 
+json_t *software_json(const struct scenario *scenario)
+{
+    return scenario->software.title ? json_string(scenario->software.like) : json_null();
+}
+
 json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
@@ -191,6 +196,8 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
                                                          cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
+    json_object_set_new(json, "software", software_json(scenario));
+    json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.title));
     json_object_set_new(json, "notes", caveats_json(scenario));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));

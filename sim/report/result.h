@@ -9,6 +9,8 @@
 /* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
  * owns the reference. */
 json_t *result_json(const struct run *run);
+/* The name of the software whose values hold; null: none. */
+json_t *software_json(const struct scenario *scenario);
 /* Versions of its weights that a rank holds at most; 1 unless the schedule is asynchronous. */
 int result_weight_versions(const struct workload *workload);
 /* Where the seconds of the average rank went, by kind; they add up to the iteration time. */

@@ -71,6 +71,7 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     name = json_string_value(json_object_get(json_object_get(result, "scenario"), "name"));
     row = add_row(compared, name ? name : folder, folder);
     json_object_set(row, "engine", json_object_get(result, "engine"));
+    json_object_set(row, "software", json_object_get(result, "software"));
     json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
     json_object_set(row, "notes", json_object_get(result, "notes"));
     json_object_set_new(row, "metrics", result);

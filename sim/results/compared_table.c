@@ -226,7 +226,7 @@ void compared_print(const struct compared *compared, bool markdown, FILE *out)
     free(numbers);
 }
 
-static const char *const texts[] = {"status", "engine", "rule", "reason"};
+static const char *const texts[] = {"status", "engine", "software", "rule", "reason"};
 
 void compared_print_csv(const struct compared *compared, FILE *out)
 {

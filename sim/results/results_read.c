@@ -161,7 +161,9 @@ static int compare_keys(const void *a, const void *b)
 
 static void add_own_keys(struct results *results)
 {
-    static const char *const own[] = {"rank", "status", "engine", "verified_engine", "rule", "reason", "id", "version"};
+    static const char *const own[] = {
+        "rank", "status", "engine", "verified_engine", "software", "rule", "reason", "id", "version",
+    };
     struct keyed keyed = {.results = results, .point = "", .well = true};
 
     for (size_t i = 0; i < COUNT(own); i++)

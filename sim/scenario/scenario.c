@@ -242,7 +242,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct schedule *schedule;
     const struct order *order;
 
-    if (resolve_schedule(scenario, err))
+    if (resolve_schedule(scenario, err) || scenario_lay_software(scenario, err))
         return -1;
     schedule = scenario_schedule(scenario);
     order = scenario->parallelism.schedule.order;
@@ -294,7 +294,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
         scenario->name = arena_strdup(&scenario->arena, name);
-    return rc || scenario_lay_software(scenario, err) ? -1 : resolve(scenario, err);
+    return rc ? -1 : resolve(scenario, err);
 }
 
 /* A variation is called by its first changes: "gpipe, schedule=1f1b", unless one of them names it. */

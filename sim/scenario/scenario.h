@@ -39,6 +39,7 @@ struct scenario {
         const struct node *node;
         const char *like;                /* a software file; NULL or "none": defaults of the tables */
         const char *title;               /* of the file; NULL without one */
+        bool assumed;                    /* the scenario names none, so this is the usual one of its degrees */
     } software;
     struct simulation_spec {
         const struct node *node;

@@ -20,7 +20,10 @@ static const struct table *software_lender(size_t i)
 }
 static const struct field software_spec_fields[] = {
     {KEY(software_spec, like), .kind = FIELD_STRING,
-     .brief = "a file of platforms/software/ (dtsim list software), a path, or none"},
+     .brief = "a file of platforms/software/ (dtsim list software), a path, or none; left out: megatron-core where "
+              "pipeline or tensor is more than 1 (megatron-lm-2021 on GPUs without bf16, and with fp16 on GPUs without "
+              "fp8), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none for "
+              "models whose times are given"},
 };
 const struct table software_table = {
     TABLE("software", "the framework that trains, and its release; keys beside 'like' replace what that does "
@@ -175,6 +178,22 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err)
     return check_costs(scenario, err) ? -1 : rc;
 }
 
+/* What most people run who say no more than these degrees. Times that are given hold all that a framework does. GPUs
+ * before Hopper, which have no fp8, with fp16, and those before Ampere, which have no bf16, are of the years of
+ * Megatron-LM 2; pipelines and tensor-parallel groups elsewhere are Megatron Core's. */
+static const char *usual_software(const struct scenario *scenario)
+{
+    const struct gpu_rates *peak = &scenario->cluster.gpu.peak;
+    const struct parallelism *spec = &scenario->parallelism;
+    bool half = scenario->memory.precision.format == PRECISION_MIXED_FP16;
+
+    if (model_is_timed(&scenario->model))
+        return NULL;
+    if (spec->pipeline > 1 || spec->tensor > 1)
+        return peak->bf16 <= 0 || (half && peak->fp8 <= 0) ? "megatron-lm-2021" : "megatron-core";
+    return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
+}
+
 int scenario_lay_software(struct scenario *scenario, struct error *err)
 {
     struct software_spec *spec = &scenario->software;
@@ -191,8 +210,9 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
     parts_of(scenario, items);
     if (spec->node && software_lay_own(arena, spec->node, &parts, err))
         return -1;
-    if (spec->node && !spec->like)
-        spec->like = "none";
+    spec->assumed = !spec->like;
+    if (spec->assumed)
+        spec->like = usual_software(scenario);
     if (spec->like && strcmp(spec->like, "none") && software_lay(arena, spec->like, loc, &parts, &spec->title, err))
         return -1;
     if (spec->like && data_is_path(spec->like))

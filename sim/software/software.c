@@ -218,7 +218,9 @@ static int collect(struct arena *arena, const char *like, struct loc loc, const 
     return collect_when(arena, file.when.node, parts, values, err);
 }
 
-static int lay(struct arena *arena, const struct node *values, const struct software_parts *parts, struct error *err)
+/* `loc`: where the parts are that the scenario leaves out. */
+static int lay(struct arena *arena, const struct node *values, struct loc loc, const struct software_parts *parts,
+               struct error *err)
 {
     int rc = 0;
 
@@ -226,7 +228,7 @@ static int lay(struct arena *arena, const struct node *values, const struct soft
         const struct software_part *part = &parts->items[p];
         struct node *own = node_mapping(arena);
 
-        own->loc = values->loc;
+        own->loc = loc;
         for (size_t i = 0; part->object && i < values->count; i++)
             if (word_in(part->table->lent, values->keys[i]) && !node_is_null(values->items[i]))
                 node_put(arena, own, values->keys[i], values->items[i]);
@@ -243,7 +245,7 @@ int software_lay(struct arena *arena, const char *like, struct loc loc, const st
 
     if (collect(arena, like, loc, parts, 0, &values, title, err))
         return -1;
-    return lay(arena, values, parts, err);
+    return lay(arena, values, loc, parts, err);
 }
 
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts, struct error *err)
@@ -257,5 +259,5 @@ int software_lay_own(struct arena *arena, const struct node *own, const struct s
             rc = error_add(err, EXIT_INPUT, own->key_locs[i], "software: %s: given twice; expected it here or under "
                            "'%s'", own->keys[i], part->path);
     }
-    return rc ? rc : lay(arena, own, parts, err);
+    return rc ? rc : lay(arena, own, own->loc, parts, err);
 }

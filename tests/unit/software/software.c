@@ -79,6 +79,59 @@ static void test_conditions(void **state)
     scenario_release(&scenario);
 }
 
+/* A scenario that names no software has the usual one of its degrees, format and GPU; times that are given have none. */
+static void test_usual(void **state)
+{
+    static const struct { const char *gpu, *strategy, *memory, *software, *like; } cases[] = {
+        {"h100-80gb", "{}", "{}", "{}", "pytorch-ddp"},
+        {"h100-80gb", "{zero: 1}", "{}", "{}", "deepspeed"},
+        {"h100-80gb", "{zero: 2}", "{}", "{}", "deepspeed"},
+        {"v100-16gb", "{zero: 3}", "{}", "{}", "pytorch-fsdp"},
+        {"h100-80gb", "{tensor: 2}", "{}", "{}", "megatron-core"},
+        {"h100-80gb", "{pipeline: 2, zero: 1}", "{}", "{}", "megatron-core"},
+        {"a100-80gb", "{pipeline: 2}", "{}", "{}", "megatron-lm-2021"},
+        {"a100-80gb", "{tensor: 2, zero: 3}", "{precision: mixed-bf16}", "{}", "megatron-core"},
+        {"v100-16gb", "{tensor: 2}", "{precision: mixed-fp16}", "{}", "megatron-lm-2021"},
+        {"v100-16gb", "{tensor: 2}", "{precision: fp32}", "{}", "megatron-lm-2021"},
+        {"h100-80gb", "{tensor: 2}", "{}", "{overlap_p2p: true}", "megatron-core"},
+        {"h100-80gb", "{tensor: 2}", "{}", "nemo", "nemo"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        bool assumed = cases[i].software[0] == '{';
+        struct simulated simulated;
+
+        simulated_load(&simulated, "model: {preset: gpt2-124m}\nbatch: {global: 64}\nstrategy: %s\nmemory: %s\n"
+                       "cluster: {nodes: 2, gpus_per_node: 8, gpu: %s, inside: {bandwidth: 300 GB/s, latency: 1 us}, "
+                       "network: {bandwidth: 25 GB/s, latency: 5 us, nics: 8}}\nsoftware: %s\n", cases[i].strategy,
+                       cases[i].memory, cases[i].gpu, cases[i].software);
+        if (strcmp(simulated.scenario.software.like, cases[i].like))
+            fail_msg("%s instead of %s:\n%s", simulated.scenario.software.like, cases[i].like, simulated.text);
+        assert_int_equal(simulated.scenario.software.assumed, assumed);
+        simulated_release(&simulated);
+    }
+}
+
+static void test_none(void **state)
+{
+    static const char *const texts[] = {
+        "model: {preset: gpt2-124m}\ncluster: dgx-h100\nbatch: {global: 64}\nsoftware: none\n",
+        "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 4}\n"
+        "strategy: {pipeline: 4}\nsoftware: {}\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct simulated simulated;
+
+        simulated_load(&simulated, "%s", texts[i]);
+        assert_null(simulated.scenario.software.title);
+        assert_true(simulated.scenario.parallelism.overlap_p2p);
+        simulated_release(&simulated);
+    }
+}
+
 /* What software says of any scenario may mean nothing for this one; then it is taken back, not refused. */
 static void test_idle(void **state)
 {
@@ -165,8 +218,9 @@ static void test_every_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence), cmocka_unit_test(test_conditions), cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_errors),     cmocka_unit_test(test_every_file),
+        cmocka_unit_test(test_precedence), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
+        cmocka_unit_test(test_none),       cmocka_unit_test(test_idle),       cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_every_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
