@@ -16,7 +16,7 @@ struct context {
     size_t stride;
     bool layouts[LAYOUT_COUNT];          /* layouts that have a factor: all that were sampled except the commonest */
     bool unaligned;                      /* unaligned products have a factor: they and aligned ones were sampled */
-    bool quantized;                      /* some samples quantise their activations first */
+    bool around;                         /* some samples include the kernels around their products */
     bool odd;                            /* products with odd rows have a factor: they and other unaligned ones were */
 };
 
@@ -65,7 +65,7 @@ static union fitted fitted_of(const struct context *context, const double *value
             fitted.matmul.unaligned = *values++;
         if (context->odd)
             fitted.matmul.odd = *values++;
-        if (context->quantized)
+        if (context->around)
             fitted.matmul.quantize = *values;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
         fitted.attention = (struct attention_fit){
@@ -121,7 +121,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
 {
     const struct sample_group *group = context->group;
     double rate = highest(group, sample_flop), bandwidth = highest(group, sample_bytes), half = 0.5 * quickest(group);
-    double beyond = context->quantized ? 4 : 1.25; /* the time of quantising hides the product's own rates */
+    double beyond = context->around && group->which != BATCHES_GROUPED ? 4 : 1.25; /* quantising hides much */
     double most = beyond * bandwidth, least = 2 * half;
     const struct fit_parameter matmul[MATMUL_PARAMETERS] = {
         {rate, beyond * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least}, {0.5, 1},
@@ -148,7 +148,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
             parameters[count++] = (struct fit_parameter){1, 10};
     for (int factors = context->unaligned + context->odd; factors > 0; factors--)
         parameters[count++] = (struct fit_parameter){1, 100};
-    if (context->quantized)
+    if (context->around)
         parameters[count++] = (struct fit_parameter){0.5 * bandwidth, 0};
     return count;
 }
@@ -181,12 +181,12 @@ static void find_unaligned(struct context *context)
     context->odd = context->unaligned && odd > 0 && odd < count;
 }
 
-static void find_quantized(struct context *context)
+static void find_around(struct context *context)
 {
     const struct sample_list *fit = &context->group->fit;
 
     for (size_t i = 0; context->group->kind == SAMPLE_MATMUL && i < fit->count; i++)
-        context->quantized |= fit->items[i]->which == FORM_QUANTIZED;
+        context->around |= fit->items[i]->which == FORM_QUANTIZED || fit->items[i]->which == FORM_EXPERTS;
 }
 
 static bool same_shape(const struct sample *a, const struct sample *b)
@@ -226,7 +226,7 @@ int group_fit(struct sample_group *group, int sms)
         return -1;
     find_layouts(&context);
     find_unaligned(&context);
-    find_quantized(&context);
+    find_around(&context);
     problem.nparameters = start(&context, parameters);
     if (count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters)
         return -1;

@@ -141,6 +141,7 @@ static double grouped_seconds(const struct matmul_fit *fit, int sms, const struc
 static double experts_seconds(const struct matmul_fit *fit, int sms, const struct product *layer)
 {
     const double kernels = 4; /* routing, permutation, activation function, sum */
+    double around = fit->quantize > 0 ? fit->quantize : fit->bandwidth;
     struct product up = *layer, down = *layer;
     double wide = 2, value = layer->value,
            bytes = layer->k * (wide + value) + layer->n * (2 * wide + value) + 2 * wide * layer->k;
@@ -149,7 +150,7 @@ static double experts_seconds(const struct matmul_fit *fit, int sms, const struc
     down.n = layer->k;
     down.k = layer->n;
     return grouped_seconds(fit, sms, &up) + grouped_seconds(fit, sms, &down) + kernels * fit->overhead +
-           layer->m * bytes / fit->bandwidth;
+           layer->m * bytes / around;
 }
 
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)

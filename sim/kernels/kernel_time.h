@@ -48,7 +48,8 @@ struct matmul_fit {
     double layout[LAYOUT_COUNT];         /* factors on the tiles' time */
     double unaligned;                    /* factor on the tiles' time */
     double odd;                          /* factor on the tiles' time; 0: as unaligned */
-    double quantize;                     /* B/s of the kernel that quantises A before the product; 0: not known */
+    double quantize;                     /* B/s of the kernels around a product, which quantise A or bring rows to
+                                          * experts and back; 0: not known */
     double speed;                        /* factor on the tiles' speed; 1: jobs are as fast as the samples */
 };
 /* What is timed as one. QUANTIZED: the kernels that quantise A, and the product. GROUPED: each of `batch` experts
@@ -77,7 +78,7 @@ bool product_odd(const struct product *product);
  * rows leaves a part of its tiles empty. k is not split. Only experts with rows load their weights.
  * Experts: grouped products of m rows of k values by 2 n columns and of m rows of n values by k columns; and routing,
  * the rows copied into the order of the experts, the activation function, the results weighted and summed, each bound
- * by memory. */
+ * by memory, at `quantize` or, if that is not known, at `bandwidth`. */
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): each SM computes blocks of 128 queries (backward: of keys)

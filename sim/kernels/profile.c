@@ -108,7 +108,8 @@ static const struct field matmul_record_fields[] = {
      .kind = FIELD_QUANTITY,
      .unit = UNIT_BANDWIDTH,
      .fallback = "0",
-     .brief = "of samples that quantise their activations first: bandwidth of these kernels; 0: samples did not"},
+     .brief = "of samples that include kernels around their products, which quantise activations or bring rows to "
+              "experts and back: bandwidth of these kernels; 0: samples did not"},
     SPEED(matmul_record),
     {KEY(matmul_record, layouts), .kind = FIELD_CHOICES, .choices = layout_names, .required = true,
      .may_be_empty = true, .brief = "layouts of the samples; other products count as extrapolated"},

@@ -20,25 +20,6 @@ static void cut_attention(struct cut *cut, double tensor)
     cut->scores = cut->batch * cut->heads * cut->queries * cut->sequence;
 }
 
-/* Routing is assumed to be balanced: every expert gets equally many tokens. With a capacity factor each GPU sends each
- * expert as many rows as its capacity, padding included (Fedus et al. 2021, Switch Transformers, section 2.2; rounded
- * up as there). */
-static void cut_experts(struct cut *cut, const struct shard *shard, double tensor)
-{
-    const struct transformer *shape = cut->shape;
-    double share = shape->experts ? (double)shape->experts_per_token / shape->experts : 0;
-    double rows = cut->own_tokens * share;
-
-    if (shard->capacity > 0)
-        rows = ceil(rows * shard->capacity);
-    cut->experts = shape->experts / fmax(1, shard->dispatch_group);
-    cut->expert_ffn = shape->expert_ffn / tensor;
-    cut->shared_ffn = (double)shape->shared_experts * shape->expert_ffn / tensor;
-    cut->sent = rows * shape->experts;
-    cut->gathers_rows = shard->sequence_parallel && shard->tensor > 1;
-    cut->received = cut->sent * (cut->gathers_rows ? tensor : 1);
-}
-
 static struct cut cut_of(const struct transformer *shape, const struct shard *shard)
 {
     double t = shard->tensor, queries = shape->sequence / fmax(1, shard->context), tokens = shard->micro * queries;
@@ -71,7 +52,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
 
     cut.columns = transformer_output_columns(shape, shard->tensor) / t;
     cut_attention(&cut, t);
-    cut_experts(&cut, shard, t);
+    cut_experts(&cut, shard);
     return cut;
 }
 

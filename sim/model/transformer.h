@@ -46,6 +46,9 @@ struct cut {
     bool gathers_rows;       /* a GPU receives only a share of its experts' rows; the tensor group gathers the shares */
 };
 
+/* The experts of a GPU and the rows that it sends and receives. */
+void cut_experts(struct cut *cut, const struct shard *shard);
+
 /* Parameter tensors of one layer; the last nexperts belong to experts. */
 struct tensors {
     struct tensor {
@@ -73,6 +76,7 @@ void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);     /* part of block_kernels */
+void expert_kernels(struct kernels *list, const struct cut *cut);        /* part of block_kernels */
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
 /* Append one kernel: a product, whose name, FLOPs and, unless given, bytes follow from its product and sizes; or a
@@ -88,6 +92,11 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
  * (`fuses`); of a norm of the hidden states. */
 void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
                     double in);
+/* The kernels of a product in a block, in a narrow format with its casts. `experts`: 0, or how many share the rows and
+ * have weights of their own; one grouped product computes all of them. */
+void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
+                   double out, double in);
+void activation_function(struct kernels *list, const struct cut *cut, double elements);
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses);
 void norm_kernels(struct kernels *list, const struct cut *cut, const char *name);
 

@@ -7,41 +7,65 @@
  * kernel keeps in registers, and vectors of the size of a bias, are not counted. */
 #include "model/transformer.h"
 
+#include <math.h>
+
+/* FLOPs of all matrices together. */
+static double product_flop(const struct kernel *kernel)
+{
+    return 2 * (kernel->kind == KERNEL_GROUPED ? 1 : kernel->batch) * kernel->m * kernel->n * kernel->k;
+}
+
+/* Each operand is read once and the result written once. Experts share the rows, and each has a matrix of weights (tn:
+ * of their gradients). */
+static double product_bytes(const struct kernel *kernel, double operand, double result)
+{
+    double m = kernel->m, n = kernel->n, k = kernel->k;
+
+    if (kernel->kind != KERNEL_GROUPED)
+        return kernel->batch * (operand * (m * k + k * n) + result * m * n);
+    if (kernel->layout == LAYOUT_TN)
+        return operand * (m * k + k * n) + kernel->batch * result * m * n;
+    return operand * (m * k + kernel->batch * k * n) + result * m * n;
+}
+
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
-    double operand = dtype_bytes(cut->dtype);
-
     kernel.name = product_names[kernel.product];
-    kernel.kind = KERNEL_MATMUL;
     kernel.dtype = cut->dtype;
-    kernel.flop = 2 * kernel.batch * kernel.m * kernel.n * kernel.k;
+    kernel.flop = product_flop(&kernel);
     if (kernel.bytes == 0)
-        kernel.bytes = kernel.batch * (operand * (kernel.m * kernel.k + kernel.k * kernel.n) +
-                                       cut->value * kernel.m * kernel.n);
+        kernel.bytes = product_bytes(&kernel, dtype_bytes(cut->dtype), cut->value);
     kernel.launches = 1;
     *GROW(list) = kernel;
 }
 
-/* Y = X W^T for each of `batch` weights, with X of rows x in and W of out x in, as frameworks store it. Gradients:
- * dX = dY W, dW = dY^T X. Under LoRA W is frozen, unless it is an adapter. */
-static void grouped_product(struct kernels *list, const struct cut *cut, enum product_id product, double batch,
-                            double rows, double out, double in)
+/* Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W, dW = dY^T X. Under
+ * LoRA W is frozen, unless it is an adapter. With `experts` each of so many has a W and its share of the rows, and one
+ * kernel computes all of them; 0: one product. */
+static void products(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
+                     double out, double in)
 {
-    bool adapter = product == PRODUCT_LORA;
+    const struct kernel each = {.product = product,
+                                .kind = experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
+                                .batch = fmax(1, experts)};
+    struct kernel forward = each, input = each, weight = each;
 
-    product_kernel(list, cut, (struct kernel){.product = product, .phase = PHASE_FORWARD, .layout = LAYOUT_NT,
-                   .batch = batch, .m = rows, .n = out, .k = in});
-    product_kernel(list, cut, (struct kernel){.product = product, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN,
-                   .batch = batch, .m = rows, .n = in, .k = out});
-    if (!cut->lora || adapter)
-        product_kernel(list, cut, (struct kernel){.product = product, .phase = PHASE_BACKWARD_WEIGHT,
-                       .layout = LAYOUT_TN, .batch = batch, .m = out, .n = in, .k = rows});
+    forward.phase = PHASE_FORWARD, forward.layout = LAYOUT_NT;
+    forward.m = rows, forward.n = out, forward.k = in;
+    input.phase = PHASE_BACKWARD_INPUT, input.layout = LAYOUT_NN;
+    input.m = rows, input.n = in, input.k = out;
+    weight.phase = PHASE_BACKWARD_WEIGHT, weight.layout = LAYOUT_TN;
+    weight.m = out, weight.n = in, weight.k = rows;
+    product_kernel(list, cut, forward);
+    product_kernel(list, cut, input);
+    if (!cut->lora || product == PRODUCT_LORA)
+        product_kernel(list, cut, weight);
 }
 
 void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
                     double in)
 {
-    grouped_product(list, cut, product, 1, rows, out, in);
+    products(list, cut, product, 0, rows, out, in);
 }
 
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
@@ -58,31 +82,33 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
     list->items[list->count - 1].launches = operations;
 }
 
-/* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) the input, the
- * weights and the output's gradient are cast first. For each of them one kernel reads it and writes it in fp8 twice, as
- * it is and transposed, because Hopper multiplies fp8 only in layout nt. Weights are cast for every micro-batch or,
- * with fp8_kept, only with the update. Scales of 128, 32 or 16 values run along the depth of a product, and the two
- * copies have their own (Transformer Engine's Float8BlockScaling, MXFP8BlockScaling and NVFP4BlockScaling). nvfp4 also
- * scales the whole tensor, for which a kernel reads it once more. Its random Hadamard transforms are in the cast. */
-static void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double batch,
-                          double rows, double out, double in)
+/* A product of weights in a block, or of the weights of `experts`. In fp8 (Micikevicius et al. 2022; Transformer
+ * Engine on Hopper) the input, the weights and the output's gradient are cast first. For each of them one kernel
+ * reads it and writes it in fp8 twice, as it is and transposed, because Hopper multiplies fp8 only in layout nt.
+ * Weights are cast for every micro-batch or, with fp8_kept, only with the update. Scales of 128, 32 or 16 values run
+ * along the depth of a product, and the two copies have their own (Transformer Engine's Float8BlockScaling,
+ * MXFP8BlockScaling and NVFP4BlockScaling). nvfp4 also scales the whole tensor, for which a kernel reads it once
+ * more. Its random Hadamard transforms are in the cast. The layout of a grouped product also says which of its sizes
+ * the experts share, and stays. */
+void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
+                   double out, double in)
 {
     struct cut eight = *cut;
     size_t first = list->count;
     double reads = cut->fp8 && cut->narrow == DTYPE_NVFP4 ? 2 : 1;
-    double cast = batch * (reads * cut->value + 2 * dtype_scaled_bytes(cut->narrow));
+    double cast = reads * cut->value + 2 * dtype_scaled_bytes(cut->narrow);
 
     if (!cut->fp8) {
-        grouped_product(list, cut, product, batch, rows, out, in);
+        products(list, cut, product, experts, rows, out, in);
         return;
     }
     eight.dtype = cut->narrow;
-    grouped_product(list, &eight, product, batch, rows, out, in);
-    for (size_t i = first; i < list->count; i++)
+    products(list, &eight, product, experts, rows, out, in);
+    for (size_t i = first; experts == 0 && i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;
     memory_kernel(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
     if (!cut->fp8_kept)
-        memory_kernel(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
+        memory_kernel(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * fmax(1, experts) * out * in);
     memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
 }
 
@@ -174,13 +200,13 @@ static void adapted_product(struct kernels *list, const struct cut *cut, enum lo
     struct adapted width;
 
     lora_adapts(cut, target, &width);
-    block_product(list, cut, product, 1, cut->tokens, width.out, width.in);
+    block_product(list, cut, product, 0, cut->tokens, width.out, width.in);
     adapter(list, cut, target);
 }
 
 /* GELU: forward reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. In plain
  * PyTorch it is a SiLU and a product; its backward is two products and then the SiLU's. */
-static void activation_function(struct kernels *list, const struct cut *cut, double elements)
+void activation_function(struct kernels *list, const struct cut *cut, double elements)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     const char *name = mlp_names[cut->shape->mlp];
@@ -226,40 +252,6 @@ static void mlp(struct kernels *list, const struct cut *cut)
     }
 }
 
-/* `copies` MLPs, each of which computes `rows` rows. */
-static void expert_mlp(struct kernels *list, const struct cut *cut, enum product_id up, enum product_id down,
-                       double copies, double rows, double ffn)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-
-    block_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
-    activation_function(list, cut, copies * rows * ffn);
-    block_product(list, cut, down, copies, rows, cut->hidden, ffn);
-}
-
-/* Experts. The router is a product, and a softmax with a choice in fp32. Rows are copied into the order of the experts
- * (permute). If a GPU has several experts and receives rows from other GPUs, it copies them into the order of its
- * experts (sort). The experts' results are weighted and added (combine). */
-static void experts(struct kernels *list, const struct cut *cut)
-{
-    double width = cut->hidden * cut->value, choices = 4 * cut->own_tokens * cut->shape->experts;
-    bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
-
-    weight_product(list, cut, PRODUCT_ROUTER, cut->own_tokens, cut->shape->experts, cut->hidden);
-    memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
-    memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
-    memory_kernel(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
-    memory_kernel(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
-    for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
-        memory_kernel(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
-    expert_mlp(list, cut, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, cut->experts, cut->received / cut->experts,
-               cut->expert_ffn);
-    memory_kernel(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
-    memory_kernel(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
-    if (cut->shared_ffn > 0)
-        expert_mlp(list, cut, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, 1, cut->tokens, cut->shared_ffn);
-}
-
 /* The norm of a latent vector. */
 static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
 {
@@ -274,13 +266,13 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
 
     if (shape->q_rank > 0) {
-        block_product(list, cut, PRODUCT_Q_DOWN, 1, cut->tokens, shape->q_rank, cut->hidden);
+        block_product(list, cut, PRODUCT_Q_DOWN, 0, cut->tokens, shape->q_rank, cut->hidden);
         latent_norm(list, cut, "q-norm", shape->q_rank);
     }
-    block_product(list, cut, PRODUCT_Q_UP, 1, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
-    block_product(list, cut, PRODUCT_KV_DOWN, 1, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    block_product(list, cut, PRODUCT_Q_UP, 0, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    block_product(list, cut, PRODUCT_KV_DOWN, 0, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
     latent_norm(list, cut, "kv-norm", shape->kv_rank);
-    block_product(list, cut, PRODUCT_KV_UP, 1, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+    block_product(list, cut, PRODUCT_KV_UP, 0, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
                    shape->kv_rank);
 }
 
@@ -295,9 +287,9 @@ static void qkv(struct kernels *list, const struct cut *cut)
         memory_kernel(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY,
                       2 * cut->tokens * width * cut->value);
     } else {
-        block_product(list, cut, PRODUCT_Q, 1, cut->tokens, cut->query, cut->hidden);
-        block_product(list, cut, PRODUCT_K, 1, cut->tokens, cut->key, cut->hidden);
-        block_product(list, cut, PRODUCT_V, 1, cut->tokens, cut->values, cut->hidden);
+        block_product(list, cut, PRODUCT_Q, 0, cut->tokens, cut->query, cut->hidden);
+        block_product(list, cut, PRODUCT_K, 0, cut->tokens, cut->key, cut->hidden);
+        block_product(list, cut, PRODUCT_V, 0, cut->tokens, cut->values, cut->hidden);
         adapter(list, cut, LORA_QKV);
         plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
                       6 * cut->tokens * cut->hidden * cut->value);
@@ -351,7 +343,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     residual(list, cut, "attention-residual");
     norm_kernels(list, cut, "mlp-norm");
     if (cut->has_experts)
-        experts(list, cut);
+        expert_kernels(list, cut);
     else
         mlp(list, cut);
     first = list->count;

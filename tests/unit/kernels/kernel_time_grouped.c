@@ -84,7 +84,7 @@ static void layers_of_experts(void **state)
            products = seconds(FORM_GROUPED, 64, m, 2 * n, k, LAYOUT_NT) + seconds(FORM_GROUPED, 64, m, k, n, LAYOUT_NT);
 
     assert_near(seconds(FORM_EXPERTS, 64, m, n, k, LAYOUT_NT),
-                products + m * (8 * k + 6 * n) / fit.bandwidth + 4 * fit.overhead, 1e-12);
+                products + m * (8 * k + 6 * n) / fit.quantize + 4 * fit.overhead, 1e-12);
 }
 
 /* A product whose A is read in bf16 and written in one byte first. */

@@ -372,6 +372,36 @@ static void products_in_fp8(void **state)
     assert_close(half.items[1].activation - eight.items[1].activation, tokens * (2 * 256 + (256 + 1024) / 2));
 }
 
+/* Experts share the rows of one grouped product, whose rows are k in the gradient of the weights, in fp8 too. Each has
+ * weights of its own, and the FLOPs are those of so many products of its rows. */
+static void products_of_experts(void **state)
+{
+    (void)state;
+    struct model model = load_good("{preset: mixtral-8x7b}");
+    struct shard shard = {.micro = 2, .tensor = 1, .dtype = DTYPE_BF16, .dispatch_group = 4};
+    double shared = 2 * 2 * 32768, h = 4096, ffn = 14336;      /* top-2 of two samples; two experts on a GPU */
+
+    for (int narrow = 0; narrow <= 1; narrow++) {
+        double operand = narrow ? 1 : 2;
+        struct layers layers;
+        const struct kernel *up, *weight, *down;
+
+        shard.fp8 = narrow, shard.narrow = DTYPE_FP8;
+        layers = cut(&model, shard);
+        up = find(&layers.items[1], "expert-up", PHASE_FORWARD);
+        weight = find(&layers.items[1], "expert-up", PHASE_BACKWARD_WEIGHT);
+        down = find(&layers.items[1], "expert-down", PHASE_BACKWARD_INPUT);
+        assert_true(up->kind == KERNEL_GROUPED && weight->kind == KERNEL_GROUPED && down->kind == KERNEL_GROUPED);
+        assert_true(up->batch == 2 && up->m == shared && up->n == 2 * ffn && up->k == h);
+        assert_true(weight->batch == 2 && weight->m == 2 * ffn && weight->n == h && weight->k == shared);
+        assert_true(down->batch == 2 && down->m == shared && down->n == ffn && down->k == h);
+        assert_true(up->layout == LAYOUT_NT && weight->layout == LAYOUT_TN && down->layout == LAYOUT_NN);
+        assert_close(up->flop, 2 * (2 * (shared / 2) * 2 * ffn * h));
+        assert_close(up->bytes, operand * (shared * h + 2 * h * 2 * ffn) + 2 * shared * 2 * ffn);
+        assert_close(weight->bytes, operand * shared * (2 * ffn + h) + 2 * 2 * 2 * ffn * h);
+    }
+}
+
 static void messages_of_the_group(void **state)
 {
     (void)state;
@@ -400,7 +430,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(narayanan_parameters), TEST(narayanan_flops), TEST(korthikanti_table_2), TEST(korthikanti_figure_1),
         TEST(first_and_last_activations), TEST(llama_activations), TEST(without_dropout), TEST(shapes_of_products),
-        TEST(metrics), TEST(traffic), TEST(flash_attention_kernels), TEST(products_in_fp8), TEST(messages_of_the_group),
+        TEST(metrics), TEST(traffic), TEST(flash_attention_kernels), TEST(products_in_fp8), TEST(products_of_experts),
+        TEST(messages_of_the_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
