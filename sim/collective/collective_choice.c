@@ -70,6 +70,17 @@ static double ends_share(const struct pace *pace, const struct collective *colle
     return messages / (messages + pace->ends);
 }
 
+/* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
+ * copies, and tells its neighbour. So each message takes the pace's step and its bytes; if the network is slower than
+ * that, only the network's time counts. Returns the bandwidth in B/s with which messages of `each` B, those of all
+ * channels together, then go. */
+static double stepped(const struct pace *pace, enum collective_op op, double bandwidth, double each)
+{
+    double step = op == COLLECTIVE_ALL_REDUCE ? pace->all_reduce_step : pace->step;
+
+    return isnan(step) || each <= 0 ? bandwidth : each / (step + each / bandwidth);
+}
+
 /* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct cluster *cluster, const struct pace *pace,
                              const struct collective *collective, const struct group_topology *topology, int n,
@@ -88,14 +99,15 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     rates.launch = pace->launch + cluster->communication->launch;
     rates.inside.latency = fmax(rates.inside.latency, factor * (topology->nodes ? fmax(pace->inside, pace->spanning) :
                                                                 pace->inside));
-    if (topology->nodes && !tuned && collective->ring && collective->op != COLLECTIVE_ALL_REDUCE)
-        rates.inside.latency = fmax(rates.inside.latency, pace->gather);        /* fmax ignores NaN */
     rates.inside.bandwidth = pace->inside_share * share * cluster->inside.bandwidth;
     if (!topology->nodes)
         rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, collective, n),
                                       pace->inside_most);       /* fmin ignores NaN */
     else
         rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
+    if (topology->nodes && collective->ring && !tuned)
+        rates.inside.bandwidth = stepped(pace, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
+                                         bytes / n);
     rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, bytes)),
                                  pace->network_share *
                                      (tuned ? cluster->network.bandwidth : cluster_nic_rate(cluster))};

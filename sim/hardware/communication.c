@@ -28,9 +28,12 @@ static const struct field pace_fields[] = {
      .brief = "latency of a message between two GPUs of a node; if the switch reduces: of the way there and back"},
     {KEY(pace, spanning), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "minimum of the latency inside a node if the group spans nodes"},
-    {KEY(pace, gather), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
-     .brief = "minimum of the latency inside a node of an all-gather or a reduce-scatter whose group spans nodes; the "
-              "library's own tuning does not know it; left out: as spanning"},
+    {KEY(pace, step), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "time that a rank of a ring through several nodes is busy with each message of an all-gather or a "
+              "reduce-scatter, in addition to its bytes; the library's own tuning does not know it; left out: messages "
+              "follow each other without a gap"},
+    {KEY(pace, all_reduce_step), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "the same time, of a ring all-reduce through several nodes"},
     {KEY(pace, network), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "latency of a message to another node if all channels are used"},
     {KEY(pace, network_single), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,

@@ -27,8 +27,10 @@ struct pace {
     double inside;                   /* s, latency of a message between two GPUs of a node; through switches that reduce
                                         and copy, of the way there and back */
     double spanning;                 /* s, minimum of the latency inside a node if the group spans nodes */
-    double gather;                   /* s, minimum of the latency inside a node in all-gathers and reduce-scatters whose
-                                        group spans nodes; not in the library's own tuning; NaN: none */
+    double step;                     /* s that a rank of a ring is busy with a message of a gather or reduce-scatter in
+                                        addition to its bytes, if the group spans nodes; not in the library's own
+                                        tuning; NaN: none */
+    double all_reduce_step;          /* the same of an all-reduce */
     double network;                  /* s, latency of a message to another node if all channels are used */
     double network_single;           /* s, the same if one channel is used; with more, the host serves one after
                                         another; NaN: as network */
