@@ -108,7 +108,7 @@ double sorted_median(double *values, size_t count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-static double error_of(const struct sample_group *group, int sms, const struct sample *sample)
+double sample_error(const struct sample_group *group, int sms, const struct sample *sample)
 {
     return fabs(group_seconds(group, sms, sample) / sample->seconds - 1);
 }
@@ -119,7 +119,7 @@ static void measure_error(struct sample_group *group, int sms)
     double *errors = xcalloc(n + 1, sizeof *errors), sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        sum += errors[i] = error_of(group, sms, group->held_out.items[i]);
+        sum += errors[i] = sample_error(group, sms, group->held_out.items[i]);
     group->error = (struct fit_error){.samples = (int)group->fit.count, .held_out = (int)n, .mean = NAN, .median = NAN,
                                       .max = NAN};
     if (n) {
@@ -128,84 +128,6 @@ static void measure_error(struct sample_group *group, int sms)
         group->error.max = round(1e4 * errors[n - 1]) / 1e4;
     }
     free(errors);
-}
-
-/* ---- single and batched products ---- */
-
-static double fitted_error(const struct sample_group *by, const struct sample_group *of, int sms)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < of->fit.count; i++)
-        sum += error_of(by, sms, of->fit.items[i]);
-    return sum / (double)of->fit.count;
-}
-
-/* Whether single and batched products need two records: if the mean error of one common record, on either of them, is
- * larger by more than 0.01. If either are too few for a fit, one record must do. */
-static bool needs_two(const struct sample_group *any, const struct sample_group *one, const struct sample_group *many,
-                      int sms)
-{
-    const double worse = 0.01;
-
-    return !one->left_out && !many->left_out &&
-           (any->left_out || fitted_error(any, one, sms) > fitted_error(one, one, sms) + worse ||
-            fitted_error(any, many, sms) > fitted_error(many, many, sms) + worse);
-}
-
-static void drop_group(struct sample_groups *groups, struct sample_group *group)
-{
-    size_t after = groups->count - (size_t)(group - groups->items) - 1;
-
-    free(group->fit.items);
-    free(group->held_out.items);
-    memmove(group, group + 1, after * sizeof *group);
-    groups->count--;
-}
-
-/* The groups of products of one format, by enum batches; NULL: no samples. */
-struct by_batches { struct sample_group *of[BATCHES_MANY + 1]; };
-
-static struct by_batches find_batches(struct sample_groups *groups, int dtype)
-{
-    struct by_batches found = {{NULL}};
-
-    for (size_t i = 0; i < groups->count; i++)
-        if (groups->items[i].kind == SAMPLE_MATMUL && (int)groups->items[i].dtype == dtype &&
-            groups->items[i].which <= BATCHES_MANY)
-            found.of[groups->items[i].which] = &groups->items[i];
-    return found;
-}
-
-/* Drops the common group (with `two`) or the two others. The last one first: the groups are sorted, and those after a
- * dropped group move. */
-static void keep_batches(struct sample_groups *groups, const struct by_batches *found, bool two)
-{
-    for (int batches = BATCHES_MANY; batches >= BATCHES_ANY; batches--)
-        if (found->of[batches] && (batches == BATCHES_ANY) == two)
-            drop_group(groups, found->of[batches]);
-}
-
-/* Before the fit: if all products are single or all are batched, the common group is enough. */
-static void merge_batches(struct sample_groups *groups)
-{
-    for (int dtype = 0; dtype_names[dtype]; dtype++) {
-        struct by_batches found = find_batches(groups, dtype);
-
-        if (!found.of[BATCHES_ONE] || !found.of[BATCHES_MANY])
-            keep_batches(groups, &found, false);
-    }
-}
-
-static void choose_batches(struct sample_groups *groups, int sms)
-{
-    for (int dtype = 0; dtype_names[dtype]; dtype++) {
-        struct by_batches found = find_batches(groups, dtype);
-        struct sample_group *one = found.of[BATCHES_ONE], *many = found.of[BATCHES_MANY];
-
-        if (one)
-            keep_batches(groups, &found, needs_two(found.of[BATCHES_ANY], one, many, sms));
-    }
 }
 
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
@@ -219,7 +141,7 @@ double calibration_error(const struct calibration *calibration, const struct sam
 
         if (sample->m <= from || sample->m > to)
             continue;
-        sum += error_of(group, calibration->sms, sample);
+        sum += sample_error(group, calibration->sms, sample);
         ++*count;
     }
     return *count ? sum / *count : NAN;
@@ -274,22 +196,33 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
     return record;
 }
 
-static struct attention_record attention_record(struct arena *arena, const struct calibration *calibration,
-                                                const struct sample_group *group)
+/* Appends a record for each mask that was sampled. */
+static void attention_records(struct arena *arena, const struct calibration *calibration,
+                              const struct sample_group *group, struct list *records)
 {
-    struct attention_record record = {.direction = group->which, .generation = calibration->attention,
-                                      .fit = group->fitted.attention, .error = group->error};
+    bool backward = attention_is_backward((enum attention_direction)group->which);
 
-    for (size_t i = 0; i < group->fit.count; i++) {
-        const struct sample *sample = group->fit.items[i];
+    for (int causal = 0; causal <= 1; causal++) {
+        struct attention_record record = {.generation = calibration->attention, .fit = group->fitted.attention,
+                                          .error = group->error};
+        size_t count = 0;
 
-        cover(&record.rows, sample->batch * sample->m);
-        cover(&record.keys, sample->n);
-        cover(&record.head, sample->k);
+        record.direction = (int)attention_direction(backward, causal != 0);
+        for (size_t i = 0; i < group->fit.count; i++) {
+            const struct sample *sample = group->fit.items[i];
+
+            if (sample->which != record.direction)
+                continue;
+            cover(&record.rows, sample->batch * sample->m);
+            cover(&record.keys, sample->n);
+            cover(&record.head, sample->k);
+            count++;
+        }
+        record.fit.speed = calibration->sustained[group->dtype].share;
+        record.dtypes = dtypes_of(arena, group);
+        if (count)
+            ((struct attention_record *)records->items)[records->count++] = record;
     }
-    record.fit.speed = calibration->sustained[group->dtype].share;
-    record.dtypes = dtypes_of(arena, group);
-    return record;
 }
 
 static struct memory_record memory_record(const struct sample_group *group)
@@ -307,7 +240,7 @@ static void make_records(struct arena *arena, struct calibration *calibration)
     size_t count = calibration->groups.count;
     struct matmul_record *matmul = ARENA_ARRAY(arena, struct matmul_record, count);
     struct matmul_record *grouped = ARENA_ARRAY(arena, struct matmul_record, count);
-    struct attention_record *attention = ARENA_ARRAY(arena, struct attention_record, count);
+    struct attention_record *attention = ARENA_ARRAY(arena, struct attention_record, 2 * count);
     struct memory_record *memory = ARENA_ARRAY(arena, struct memory_record, count);
 
     profile->matmul.items = matmul;
@@ -324,7 +257,7 @@ static void make_records(struct arena *arena, struct calibration *calibration)
         else if (group->kind == SAMPLE_MATMUL)
             matmul[profile->matmul.count++] = matmul_record(arena, calibration, group);
         else if (group->kind == SAMPLE_ATTENTION)
-            attention[profile->attention.count++] = attention_record(arena, calibration, group);
+            attention_records(arena, calibration, group, &profile->attention);
         else
             memory[profile->memory.count++] = memory_record(group);
     }
@@ -350,7 +283,7 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
     make_groups(calibration, samples);
     if (groups->count)
         qsort(groups->items, groups->count, sizeof *groups->items, compare_groups);
-    merge_batches(groups);
+    groups_merge(groups);
     for (size_t i = 0; i < groups->count; i++) {
         groups->items[i].left_out = !fit_group(&groups->items[i], samples->sms);
         if (groups->items[i].left_out)
@@ -358,7 +291,7 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
         measure_error(&groups->items[i], samples->sms);
         fitted++;
     }
-    choose_batches(groups, samples->sms);
+    groups_choose(groups, samples->sms);
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         calibration->sustained[dtype] = calibrate_sustained(calibration, samples, (enum dtype)dtype);
     if (!fitted)

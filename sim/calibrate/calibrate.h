@@ -28,11 +28,13 @@ struct sample_group {
 };
 const char *sample_group_name(const struct sample_group *group);
 
+struct sample_groups { struct sample_group *items; size_t count, capacity; };
+
 struct calibration {
     int sms;
     int attention;                       /* enum attention_generation */
     struct profile profile;
-    struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
+    struct sample_groups groups;
     struct sustained_share {
         size_t measured;                 /* number of sustained samples */
         double share;                    /* sustained speed of products / speed in bursts; 1: not measured */
@@ -78,6 +80,15 @@ const char *sample_name(const struct sample *sample);
 
 /* Sorts the values, at least one, and returns their median. */
 double sorted_median(double *values, size_t count);
+
+/* |predicted / measured - 1| of a sample. */
+double sample_error(const struct sample_group *group, int sms, const struct sample *sample);
+
+/* calibrate_groups.c. Before the fit: if all products of a format are single, or all are batched, one group is enough;
+ * attention has one group for both masks if either has few samples. */
+void groups_merge(struct sample_groups *groups);
+/* After the fit: drops the common group of single and batched products, or their own ones. */
+void groups_choose(struct sample_groups *groups, int sms);
 
 /* calibrate_sustained.c: the sustained share of a format, after its products are fitted. */
 struct sustained_share calibrate_sustained(const struct calibration *calibration, const struct samples *samples,

@@ -43,6 +43,7 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
         .causal = causal,
         .flop = (backward ? 10 : 4) * sample->batch * sample->m * sample->n * sample->k *
                 attention_share(sample->n, causal),
+        .bytes = sample_bytes(sample),
     };
 
     return profile_kernel(profile, &kernel, (enum attention_generation)generation);

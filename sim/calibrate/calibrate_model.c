@@ -9,6 +9,7 @@
 
 enum { FITTED_MAX = 4000 };              /* of more samples only evenly spaced ones are fitted: that is enough */
 enum { MATMUL_PARAMETERS = 8 };          /* before the factors of layouts */
+enum { ATTENTION_PARAMETERS = 4 };       /* before those of its blocks */
 
 struct context {
     const struct sample_group *group;
@@ -17,6 +18,7 @@ struct context {
     bool layouts[LAYOUT_COUNT];          /* layouts that have a factor: all that were sampled except the commonest */
     bool unaligned;                      /* unaligned products have a factor: they and aligned ones were sampled */
     bool around;                         /* some samples include the kernels around their products */
+    bool whole_waves;                    /* attention of few shapes: one parameter of its blocks, not three */
     bool odd;                            /* products with odd rows have a factor: they and other unaligned ones were */
 };
 
@@ -69,9 +71,16 @@ static union fitted fitted_of(const struct context *context, const double *value
             fitted.matmul.quantize = *values;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
         fitted.attention = (struct attention_fit){
-            .rate = values[0], .score = values[1], .quantization = values[2], .bandwidth = values[3],
-            .overhead = values[4], .speed = 1,
+            .rate = values[0], .score = values[1], .bandwidth = values[2], .overhead = values[3],
+            .overlap = 1, .speed = 1,
         };
+        if (context->whole_waves) {
+            fitted.attention.quantization = values[ATTENTION_PARAMETERS];
+        } else {
+            fitted.attention.fill = values[ATTENTION_PARAMETERS];
+            fitted.attention.tail = values[ATTENTION_PARAMETERS + 1];
+            fitted.attention.overlap = 1 + values[ATTENTION_PARAMETERS + 2];
+        }
     } else {
         fitted.memory = (struct memory_fit){.bandwidth = values[0], .overhead = values[1]};
     }
@@ -126,16 +135,19 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     const struct fit_parameter matmul[MATMUL_PARAMETERS] = {
         {rate, beyond * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least}, {0.5, 1},
     };
-    const struct fit_parameter attention[] = {
-        {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0},
-        {fmin(half, 3e-6), fmin(least, 1e-5)},     /* a launch; costs that grow with the tokens belong to traffic */
+    const struct fit_parameter attention[ATTENTION_PARAMETERS] = {
+        {rate, 2 * rate}, {1e-11, 0}, {bandwidth, 8 * bandwidth},
+        {fmin(half, 3e-6), fmin(least, 2e-5)},     /* launches; costs that grow with the tokens belong to traffic */
     };
+    const struct fit_parameter blocks[] = {{5e-7, 0}, {0.5, 4}, {1, 20}}, waves = {0.5, 1};
     const struct fit_parameter memory[] = {{bandwidth, most}, {half, least}};
     size_t count = COUNT(memory);
 
     if (group->kind == SAMPLE_ATTENTION) {
         memcpy(parameters, attention, sizeof attention);
-        return COUNT(attention);
+        memcpy(parameters + COUNT(attention), context->whole_waves ? &waves : blocks,
+               context->whole_waves ? sizeof waves : sizeof blocks);
+        return COUNT(attention) + (context->whole_waves ? 1 : COUNT(blocks));
     }
     if (group->kind == SAMPLE_MEMORY) {
         memcpy(parameters, memory, sizeof memory);
@@ -191,7 +203,8 @@ static void find_around(struct context *context)
 
 static bool same_shape(const struct sample *a, const struct sample *b)
 {
-    return a->batch == b->batch && a->m == b->m && a->n == b->n && a->k == b->k && a->bytes == b->bytes;
+    return a->which == b->which && a->batch == b->batch && a->m == b->m && a->n == b->n && a->k == b->k &&
+           a->bytes == b->bytes;
 }
 
 /* The number of different shapes, counted up to `enough`: a shape that is measured twice does not determine another
@@ -228,6 +241,10 @@ int group_fit(struct sample_group *group, int sms)
     find_unaligned(&context);
     find_around(&context);
     problem.nparameters = start(&context, parameters);
+    if (group->kind == SAMPLE_ATTENTION && count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters) {
+        context.whole_waves = true;
+        problem.nparameters = start(&context, parameters);
+    }
     if (count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters)
         return -1;
     fit_robust(&problem, values);
@@ -236,5 +253,7 @@ int group_fit(struct sample_group *group, int sms)
     group->fitted = fitted_of(&context, values);
     if (group->kind == SAMPLE_MATMUL)
         group->fitted.matmul.overlap = fmin(rounded(group->fitted.matmul.overlap), 100);
+    if (group->kind == SAMPLE_ATTENTION)
+        group->fitted.attention.overlap = rounded(group->fitted.attention.overlap);
     return 0;
 }

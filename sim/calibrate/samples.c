@@ -75,7 +75,7 @@ static int comment_read(struct samples_reader *reader, struct loc loc, char *tex
                          text_clip(value, clip, sizeof clip), reader->gpu);
     if (!strcmp(text, "attention") && (reader->attention = samples_name(attention_generation_names, value)) <= 0)
         return error_add(reader->err, EXIT_INPUT, loc, "attention: found '%.40s'; expected a generation of fused "
-                         "attention: flash-1, flash-2 or flash-3", value);
+                         "attention: flash-1, flash-2, flash-3 or cudnn", value);
     for (size_t i = 0; i < COUNT(texts); i++)
         if (!strcmp(text, texts[i].key) && !(i && *texts[i].to))
             *texts[i].to = arena_strdup(samples->arena, value);

@@ -20,7 +20,7 @@ struct sample {
     enum dtype dtype;                    /* of products and attention; of MEMORY if its bytes are not given */
     enum matmul_layout layout;           /* of products */
     double batch, m, n, k;               /* of products and attention */
-    double bytes;                        /* MEMORY */
+    double bytes;                        /* MEMORY; ATTENTION, 0: each head has its own keys and values */
     double seconds;                      /* the median */
 };
 

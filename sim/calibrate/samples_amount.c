@@ -32,7 +32,7 @@ struct product sample_product(const struct sample *sample)
 
 struct heads sample_heads(const struct sample *sample)
 {
-    return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype)};
+    return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype), sample->bytes};
 }
 
 /* The products of a sample, in one: its rows times the columns of one or several weights (a layer of experts: 3 n
@@ -71,7 +71,7 @@ double sample_bytes(const struct sample *sample)
     if (sample->kind == SAMPLE_MEMORY)
         return sample->bytes;
     if (sample->kind == SAMPLE_ATTENTION)
-        return attention_bytes((enum attention_direction)sample->which, &heads);
+        return heads.bytes > 0 ? heads.bytes : attention_bytes((enum attention_direction)sample->which, &heads);
     if (product_is_grouped(whole.form) && whole.layout != LAYOUT_TN)     /* experts without rows read no weights */
         return whole.batch * whole.value * (whole.m * (whole.k + whole.n) + fmin(1, whole.m) * whole.k * whole.n);
     return whole.batch * whole.value * (whole.m * whole.k + whole.k * whole.n + whole.m * whole.n);

@@ -161,6 +161,9 @@ static int sizes_read(struct samples_reader *reader, const struct cells *cells, 
             rc = -1;
     if (!layer && sample->kind != SAMPLE_ATTENTION && choice_read(reader, cells, COLUMN_LAYOUT, layout_names, &layout))
         rc = -1;
+    if (sample->kind == SAMPLE_ATTENTION && *cell_text(reader, cells, COLUMN_BYTES) &&
+        number_read(reader, cells, COLUMN_BYTES, &sample->bytes))
+        rc = -1;
     sample->layout = (enum matmul_layout)layout;
     return rc;
 }

@@ -237,7 +237,8 @@ const struct command cmd_calibrate = {
         "                      rows of k values in all (tokens x top-k)\n"
         "  matmul-sustained    as matmul, run for seconds without a pause: what lasts at the chip's power limit\n"
         "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
-        "                      size\n"
+        "                      size (latent: the mean of keys' and values'); bytes: what is read and written, if\n"
+        "                      heads share keys and values; '# attention:' flash-1, flash-2, flash-3 or cudnn\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
         "  -backward, adam, reduction, copy-device: bytes read and written, or m rows of n values\n",
     .words = words,

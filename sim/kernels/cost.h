@@ -79,10 +79,11 @@ enum cost_source { COST_SOURCES(ENUM_VALUE) };    /* AUTO becomes one of the oth
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
 /* Generations of fused attention kernels: FlashAttention (Dao et al. 2022) in Triton, FlashAttention-2 (Dao 2023),
- * FlashAttention-3 and cuDNN on Hopper (Shah et al. 2024). NEWEST: the newest that was measured. */
+ * FlashAttention-3 (Shah et al. 2024) and on Blackwell the inference kernels of TensorRT-LLM, cuDNN 9 on Hopper and
+ * Blackwell. NEWEST: the newest that was measured. */
 #define ATTENTION_GENERATIONS(X) \
     X(ATTENTION_NEWEST, "newest") X(ATTENTION_FLASH_1, "flash-1") X(ATTENTION_FLASH_2, "flash-2") \
-    X(ATTENTION_FLASH_3, "flash-3")
+    X(ATTENTION_FLASH_3, "flash-3") X(ATTENTION_CUDNN, "cudnn")
 enum attention_generation { ATTENTION_GENERATIONS(ENUM_VALUE) };
 extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
 

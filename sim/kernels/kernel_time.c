@@ -80,6 +80,8 @@ static double overlapped(double a, double b, double p)
 {
     double more = fmax(a, b), less = fmin(a, b);
 
+    if (p == 1)
+        return a + b;
     return more > 0 ? more * pow(1 + pow(less / more, p), 1 / p) : 0;
 }
 
@@ -199,17 +201,28 @@ double attention_bytes(enum attention_direction direction, const struct heads *h
     return heads->batch * (sides * (heads->m + heads->n) * heads->k * heads->value + sums + 4 * heads->m);
 }
 
+/* FlashAttention, versions 2 and 3, is built for heads of 32, 64, 96, ... values and pads others (csrc/flash_attn:
+ * run_mha_fwd_hdim96). It takes multiples of 8 only, so another number is the mean of two sizes. */
+static double padded_head(double k)
+{
+    return fmod(k, 8) == 0 ? 32 * ceil(k / 32) : k;
+}
+
 double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
                          const struct heads *heads)
 {
     bool backward = attention_is_backward(direction);
     double along = backward ? heads->m : heads->n, across = backward ? heads->n : heads->m;
     double blocks = heads->batch * ceil(across / ATTENTION_BLOCK);
-    double visited = along * attention_share(heads->n, is_causal(direction));
-    double score = (backward ? 10 : 4) * heads->k / (fit->rate / sms) + fit->score;
-    double compute = waves(blocks, sms, fit->quantization) * ATTENTION_BLOCK * visited * score / fit->speed;
+    double products = (backward ? 10 : 4) * padded_head(heads->k) / (fit->rate / sms);
+    double score = ATTENTION_BLOCK * overlapped(products, fit->score, fit->overlap);
+    double mean = fit->fill + along * attention_share(heads->n, is_causal(direction)) * score;
+    double longest = fit->fill + along * score;
+    double compute = fit->tail > 0 ? blocks / sms * mean + fit->tail * longest :
+                                     waves(blocks, sms, fit->quantization) * mean;
+    double bytes = heads->bytes > 0 ? heads->bytes : attention_bytes(direction, heads);
 
-    return fit->overhead + compute + attention_bytes(direction, heads) / fit->bandwidth;
+    return fit->overhead + compute / fit->speed + bytes / fit->bandwidth;
 }
 
 double memory_seconds(const struct memory_fit *fit, double bytes)

@@ -82,10 +82,18 @@ bool product_odd(const struct product *product);
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): each SM computes blocks of 128 queries (backward: of keys)
- * of one head. A score costs 4 k FLOPs (backward: 10 k) on the tensor cores and `score` seconds of one SM outside them
- * (exponentials, rescaling). Waves and `speed` are as above. Traffic takes bytes / bandwidth in addition: a block
- * begins and ends with traffic, and the backward has kernels before and after that do nothing else. Causal attention
- * visits the blocks up to the diagonal, (n + 128) / 2 of n keys; it has a record of its own. */
+ * of one head. A score costs p = 4 k FLOPs (backward: 10 k; k rounded up to 32) on the tensor cores and `score` seconds
+ * of one SM outside them (exponentials, rescaling), together (p^o + score^o)^(1/o), o = overlap: FlashAttention-2 does
+ * one after the other, newer kernels overlap them (Shah et al. 2024, FlashAttention-3, section 3). A block takes `fill`
+ * in addition, to load its queries and to write its results. `speed` is as above. Traffic takes bytes / bandwidth in
+ * addition: a block begins and ends with traffic, and the backward has kernels before and after that do nothing else.
+ * Causal attention visits the blocks up to the diagonal, (n + 128) / 2 of n keys on average.
+ *
+ * Blocks differ in length under a causal mask, and SMs take the next block when they are done with one. Such a list
+ * schedule takes at most the mean of the SMs' work plus the longest block (Graham 1969, Bounds on Multiprocessing
+ * Timing Anomalies, theorem 1). `tail` is the share of the longest block that is added; less than 1 if kernels begin
+ * with the longest blocks, or divide the keys of a head over several SMs if they have few heads. Without `tail` all
+ * blocks are of the mean length, in waves as above. */
 #define ATTENTION_DIRECTIONS(X) \
     X(ATTENTION_FORWARD, "attention-forward") X(ATTENTION_BACKWARD, "attention-backward") \
     X(ATTENTION_FORWARD_CAUSAL, "attention-forward-causal") \
@@ -99,16 +107,23 @@ double attention_share(double keys, bool causal);
 struct attention_fit {
     double rate;                         /* FLOP/s of all SMs */
     double score;                        /* s of one SM per score */
-    double quantization;
+    double overlap;                      /* o >= 1 */
+    double fill;                         /* s per block */
+    double tail;                         /* >= 0; 0: waves */
+    double quantization;                 /* without tail */
     double bandwidth;                    /* B/s */
     double overhead;                     /* s per kernel */
     double speed;                        /* factor, as for products */
 };
-struct heads { double batch, m, n, k, value; };
+/* `batch` = samples x heads, m queries and n keys each, heads of k values of `value` bytes; `bytes`: what the kernel
+ * reads and writes, 0: attention_bytes. If keys and values differ in width, k is their mean (backward: 3 parts keys, 2
+ * parts values), which has the same FLOPs. */
+struct heads { double batch, m, n, k, value, bytes; };
 double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
                          const struct heads *heads);
-/* Bytes that a kernel reads and writes: forward Q, K, V and O; backward these and their gradients, and the sums of dQ
- * in fp32 twice (Dao 2023, section 3.2: blocks of keys add to them); in both directions one fp32 sum per query. */
+/* Bytes that a kernel reads and writes if each head has its own keys and values: forward Q, K, V and O; backward these
+ * and their gradients, and the sums of dQ in fp32 twice (Dao 2023, section 3.2: blocks of keys add to them); in both
+ * directions one fp32 sum per query. */
 double attention_bytes(enum attention_direction direction, const struct heads *heads);
 
 /* Kernels bound by memory: overhead + bytes / bandwidth. */

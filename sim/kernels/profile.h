@@ -56,9 +56,11 @@ extern const struct table profile_table;
 int profile_load(struct arena *arena, const char *name, struct loc loc, struct profile *profile, struct error *err);
 
 /* Seconds of one launch, and what they stand on; NaN if there is no record.
- * Fused attention uses a record of the generation asked for, else of the next older one. If need be, causal attention
- * uses a record of attention without a mask, or the reverse: the same kernel visits other blocks. Without any record it
- * takes as long as its matrix products.
+ * Fused attention uses a record of the generation asked for, else of the next older one, else of the oldest newer one;
+ * of several one that was sampled at heads of that size (latent attention: the mean size of keys and values). If any
+ * generation will do, the size comes before the generation. If need be, causal attention uses a record of attention
+ * without a mask, or the reverse: the same kernel visits other blocks. Without any record it takes as long as its
+ * matrix products.
  * Products in fp8-block and mxfp8 without a record use the record of fp8. Grouped products without a record of their
  * own have the tiles of single products.
  * A memory class without a record uses the record of CLASS_OTHER. */

@@ -144,38 +144,65 @@ static bool same_phase(int a, int b)
     return attention_is_backward((enum attention_direction)a) == attention_is_backward((enum attention_direction)b);
 }
 
-/* The record of the newest generation up to the one asked for; of two records of that generation the one with the same
- * mask, causal or not. */
+/* How far a record's generation is from the one asked for: the newest up to it is the nearest, any newer one is farther
+ * than all of these. */
+static int generation_distance(const struct attention_record *record, enum attention_generation generation)
+{
+    int asked = generation == ATTENTION_NEWEST ? ATTENTION_CUDNN : (int)generation;
+
+    return record->generation <= asked ? asked - record->generation : record->generation;
+}
+
+/* Whether record `a` stands for such heads better than `b`: of the nearer generation, then sampled at heads of that
+ * size, then with the same mask, causal or not, then sampled at fewer sizes. If any generation will do, the size of the
+ * heads comes first. */
+static bool attention_better(const struct attention_record *a, const struct attention_record *b, double head,
+                             int direction, enum attention_generation generation)
+{
+    const int nearer = generation_distance(b, generation) - generation_distance(a, generation),
+              sampled = inside(&a->head, head) - inside(&b->head, head), any = generation == ATTENTION_NEWEST;
+    const int by[] = {
+        any ? sampled : nearer,
+        any ? nearer : sampled,
+        (a->direction == direction) - (b->direction == direction),
+    };
+
+    for (size_t i = 0; i < COUNT(by); i++)
+        if (by[i])
+            return by[i] > 0;
+    return a->head.to - a->head.from < b->head.to - b->head.from;
+}
+
 static const struct attention_record *attention_find(const struct profile *profile, int direction, enum dtype dtype,
-                                                     enum attention_generation generation)
+                                                     double head, enum attention_generation generation)
 {
     const struct attention_record *records = profile->attention.items, *best = NULL;
 
-    for (size_t i = 0; i < profile->attention.count; i++) {
-        const struct attention_record *record = &records[i];
-
-        if (!same_phase(record->direction, direction) || !list_has(&record->dtypes, (int)dtype) ||
-            (generation != ATTENTION_NEWEST && record->generation > (int)generation))
-            continue;
-        if (!best || record->generation > best->generation ||
-            (record->generation == best->generation && record->direction == direction))
-            best = record;
-    }
+    for (size_t i = 0; i < profile->attention.count; i++)
+        if (same_phase(records[i].direction, direction) && list_has(&records[i].dtypes, (int)dtype) &&
+            (!best || attention_better(&records[i], best, head, direction, generation)))
+            best = &records[i];
     return best;
+}
+
+static bool newer(const struct attention_record *record, enum attention_generation generation)
+{
+    return generation != ATTENTION_NEWEST && record->generation > (int)generation;
 }
 
 static struct kernel_seconds attention(const struct profile *profile, const struct kernel *kernel,
                                        enum attention_generation generation)
 {
-    struct heads heads = {kernel->batch, kernel->m, kernel->n, kernel->k, dtype_bytes(kernel->dtype)};
+    struct heads heads = {kernel->batch, kernel->m, kernel->n, kernel->k, dtype_bytes(kernel->dtype), kernel->bytes};
     enum attention_direction direction = attention_direction(kernel->phase != PHASE_FORWARD, kernel->causal);
-    const struct attention_record *record = attention_find(profile, (int)direction, kernel->dtype, generation);
+    const struct attention_record *record = attention_find(profile, (int)direction, kernel->dtype, heads.k, generation);
 
     if (!record)
         return attention_products(profile, kernel);
     return (struct kernel_seconds){
         .seconds = attention_seconds(&record->fit, profile->sms, direction, &heads),
-        .basis = record->direction != (int)direction ? BASIS_LAYOUT :
+        .basis = newer(record, generation)           ? BASIS_KERNELS :
+                 record->direction != (int)direction ? BASIS_LAYOUT :
                  inside(&record->rows, heads.batch * heads.m) && inside(&record->keys, heads.n) &&
                          inside(&record->head, heads.k) ?
                                                        BASIS_MEASURED :

@@ -15,7 +15,8 @@ static const struct field costs_spec_fields[] = {
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
     {KEY(costs_spec, attention), .kind = FIELD_CHOICE, .choices = attention_generation_names, .fallback = "newest",
      .choice_briefs = NAMES("the newest generation that the profile has", "FlashAttention, in Triton",
-                            "FlashAttention-2", "FlashAttention-3, or cuDNN on Hopper"),
+                            "FlashAttention-2", "FlashAttention-3; on Blackwell TensorRT-LLM's kernels for inference",
+                            "cuDNN 9 on Hopper and Blackwell, as Transformer Engine runs it"),
      .brief = "which generation of a profile's fused attention kernels is used; if the profile lacks it, the next "
               "older one"},
     {KEY(costs_spec, host_launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us",

@@ -299,15 +299,15 @@ static void single_and_batched(void **state)
 static void attention_and_memory(void **state)
 {
     (void)state;
-    const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .quantization = 0.6, .bandwidth = 1.5e12,
-                                        .overhead = 4e-6, .speed = 1};
+    const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .overlap = 1, .fill = 1e-6, .tail = 0.6,
+                                        .bandwidth = 1.5e12, .overhead = 4e-6, .speed = 1};
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;
     uint64_t seed = 7;
 
     for (int i = 0; i < 200; i++) {
-        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 2 ? 64 : 128, 2};
+        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 2 ? 64 : 128, 2, 0};
 
         heads.n = heads.m;
         *GROW(&samples) = (struct sample){
@@ -329,6 +329,41 @@ static void attention_and_memory(void **state)
     assert_int_equal(memory[1].class, CLASS_GELU_FORWARD);
     assert_near("bandwidth", memory[1].fit.bandwidth, 1.3e12, 1e-3);
     assert_near("overhead", memory[1].fit.overhead, 2e-6, 1e-2);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+/* Attention of few shapes with one mask is fitted together with that of the other mask, and both get a record. */
+static void masks_together(void **state)
+{
+    (void)state;
+    const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .overlap = 1, .fill = 1e-6, .tail = 0.6,
+                                        .bandwidth = 1.5e12, .overhead = 4e-6, .speed = 1};
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    uint64_t seed = 11;
+
+    for (int i = 0; i < 120; i++) {
+        enum attention_direction direction = i % 10 ? ATTENTION_FORWARD_CAUSAL : ATTENTION_FORWARD;
+        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 3 ? 64 : 128, 2, 0};
+
+        heads.n = heads.m;
+        heads.bytes = (1 + i % 4) * attention_bytes(direction, &heads);
+        *GROW(&samples) = (struct sample){
+            .kind = SAMPLE_ATTENTION, .which = (int)direction, .dtype = DTYPE_BF16, .batch = heads.batch,
+            .m = heads.m, .n = heads.n, .k = heads.k, .bytes = heads.bytes,
+            .seconds = attention_seconds(&flash, SMS, direction, &heads),
+        };
+    }
+    start(&arena, &samples, &calibration);
+    const struct attention_record *records = calibration.profile.attention.items;
+    assert_int_equal(calibration.profile.attention.count, 2);
+    assert_int_equal(records[0].direction, ATTENTION_FORWARD);
+    assert_int_equal(records[1].direction, ATTENTION_FORWARD_CAUSAL);
+    assert_true(records[0].fit.rate == records[1].fit.rate && records[1].error.mean < 0.01);
+    assert_near("tail", records[0].fit.tail, 0.6, 0.1);
     calibration_release(&calibration);
     samples_release(&samples);
     arena_release(&arena);
@@ -394,6 +429,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_come_back), cmocka_unit_test(noise_and_outliers),
         cmocka_unit_test(a_shape_is_held_out_or_not), cmocka_unit_test(attention_and_memory),
+        cmocka_unit_test(masks_together),
         cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts), cmocka_unit_test(halves_are_one),
         cmocka_unit_test(round_trip), cmocka_unit_test(too_few),
     };

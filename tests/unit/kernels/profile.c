@@ -284,7 +284,7 @@ static void generations(void **state)
                             .causal = true, .flop = flop / 2};
 
     assert_int_equal(profile_load(&arena, "h100-80gb", (struct loc){0}, &profile, &err), 0);
-    for (int generation = ATTENTION_FLASH_1; generation <= ATTENTION_FLASH_3; generation++) {
+    for (int generation = ATTENTION_FLASH_1; generation <= ATTENTION_CUDNN; generation++) {
         struct kernel_seconds one = profile_kernel(&profile, &kernel, (enum attention_generation)generation);
 
         assert_true(one.seconds < last && one.seconds > kernel.flop / 989e12);
@@ -302,6 +302,41 @@ static void generations(void **state)
     assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
     assert_true(profile_kernel(&profile, &kernel, ATTENTION_FLASH_3).seconds ==
                 profile_kernel(&profile, &kernel, ATTENTION_FLASH_2).seconds);
+    arena_release(&arena);
+}
+
+/* Heads of a size that only other generations were sampled at are theirs. Latent attention, of which the mean size of
+ * keys and values is 160, has a record of its own. A generation that was not measured, and no older one either, is the
+ * oldest newer one, and other kernels. */
+static void sizes_of_heads(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct profile profile;
+    double n = 4096;
+    struct kernel kernel = {.kind = KERNEL_ATTENTION, .dtype = DTYPE_BF16, .batch = 64, .m = n, .n = n, .causal = true};
+
+    assert_int_equal(profile_load(&arena, "h100-80gb", (struct loc){0}, &profile, &err), 0);
+    for (kernel.k = 128; kernel.k <= 256; kernel.k += 128) {
+        struct kernel_seconds newest = profile_kernel(&profile, &kernel, ATTENTION_NEWEST);
+        struct kernel_seconds third = profile_kernel(&profile, &kernel, ATTENTION_FLASH_3);
+
+        assert_true(newest.basis == BASIS_MEASURED && third.basis == BASIS_MEASURED);
+        assert_true((newest.seconds == third.seconds) == (kernel.k == 256));
+    }
+    kernel.k = 160;
+    struct kernel_seconds latent = profile_kernel(&profile, &kernel, ATTENTION_NEWEST);
+    kernel.k = 168;
+    struct kernel_seconds wider = profile_kernel(&profile, &kernel, ATTENTION_NEWEST);
+    assert_true(latent.basis == BASIS_MEASURED && wider.basis == BASIS_MEASURED);
+    assert_true(wider.seconds > latent.seconds);
+    assert_int_equal(profile_load(&arena, "b200-180gb", (struct loc){0}, &profile, &err), 0);
+    kernel.k = 128;
+    kernel.phase = PHASE_BACKWARD_INPUT;
+    struct kernel_seconds asked = profile_kernel(&profile, &kernel, ATTENTION_FLASH_2);
+    assert_true(asked.seconds == profile_kernel(&profile, &kernel, ATTENTION_CUDNN).seconds);
+    assert_true(asked.basis == BASIS_KERNELS);
     arena_release(&arena);
 }
 
@@ -340,7 +375,8 @@ int main(void)
         cmocka_unit_test(extrapolated_seconds), cmocka_unit_test(the_host),
         cmocka_unit_test(the_waiting_host), cmocka_unit_test(kept_weights), cmocka_unit_test(products_without_a_shape),
         cmocka_unit_test(attention_without_a_record), cmocka_unit_test(more_efficient_than_counted),
-        cmocka_unit_test(generations), cmocka_unit_test(formats_of_memory),
+        cmocka_unit_test(generations), cmocka_unit_test(sizes_of_heads),
+        cmocka_unit_test(formats_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
