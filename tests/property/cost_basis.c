@@ -64,7 +64,7 @@ static void test_each(void **state)
          BASIS_MEASURED},
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_MXFP8, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
          BASIS_LAYOUT},
-        {{.kind = KERNEL_MEMORY, .dtype = DTYPE_BF16, .class = CLASS_LAYERNORM_BACKWARD, .bytes = 1e8}, BASIS_KERNELS},
+        {{.kind = KERNEL_MEMORY, .dtype = DTYPE_BF16, .class = CLASS_GELU_BACKWARD, .bytes = 1e8}, BASIS_KERNELS},
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP32, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
          BASIS_DATA_SHEET},
     };
