@@ -20,6 +20,14 @@ void decimal_write(double value, FILE *out)
     fputs(decimal_text(value, text), out);
 }
 
+char *decimal_integer(long long value, char text[DECIMAL_SIZE])
+{
+    char *end = std::to_chars(text, text + DECIMAL_SIZE - 1, value).ptr;
+
+    *end = '\0';
+    return end;
+}
+
 void decimal_digits(double value, char digits[DECIMAL_SIZE], int *point)
 {
     char text[DECIMAL_SIZE];

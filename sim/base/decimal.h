@@ -15,6 +15,8 @@ enum { DECIMAL_SIZE = 32 };       /* bytes that hold every number, with the zero
  * does not matter. Returns text. */
 char *decimal_text(double value, char text[DECIMAL_SIZE]);
 void decimal_write(double value, FILE *out);
+/* An integer in decimal. Returns the place of the zero byte behind its last digit. */
+char *decimal_integer(long long value, char text[DECIMAL_SIZE]);
 /* The same digits without the point, of a positive finite value: the value is 0.digits * 10^point. */
 void decimal_digits(double value, char digits[DECIMAL_SIZE], int *point);
 

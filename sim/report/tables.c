@@ -1,30 +1,36 @@
 /* The tab-separated files of a run. */
 #include "report/result.h"
 
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/decimal.h"
+#include "base/cells.h"
 
-/* A cell with a number, and the tabulator before it. */
-static void number_cell(double value, FILE *out)
-{
-    putc('\t', out);
-    decimal_write(value, out);
-}
-
-static void span_name(const struct op *op, char *buffer, size_t size)
+/* "F3", "U": the kind and the micro-batch. */
+static void name_cell(struct cells *cells, const struct op *op)
 {
     static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'K', 'U', 'A', 'G', 'S', 'P', 'O', 'L', 'H'};
+    char name[1 + DECIMAL_SIZE] = {letters[op->what]};
 
     if (op->mb >= 0)
-        snprintf(buffer, size, "%c%d", letters[op->what], op->mb);
-    else
-        snprintf(buffer, size, "%c", letters[op->what]);
+        decimal_integer(op->mb, name + 1);
+    cells_text(cells, name);
+}
+
+/* "compute", "send-next.0". */
+static void lane_cell(struct cells *cells, const struct lane *lane)
+{
+    char name[64], *end = stpcpy(name, lane_kind_names[lane->kind]);
+
+    if (lane->kind != LANE_COMPUTE) {
+        *end = '.';
+        decimal_integer(lane->index, end + 1);
+    }
+    cells_text(cells, name);
 }
 
 /* Pieces of a work, one after another without a pause. */
-struct span { uint32_t id; double end, communication; bool overlapped; };
+struct span { uint32_t id; bool overlapped; double start, end, communication; };
 struct spans { struct span *items; size_t count, capacity; };
 
 static bool continues(const struct run *run, const struct span *span, uint32_t id)
@@ -35,49 +41,46 @@ static bool continues(const struct run *run, const struct span *span, uint32_t i
            run->timeline.start[id] - span->end <= 1e-12 * span->end;
 }
 
-/* The pieces of a work that are cut only for what waits for them are one span; where the work waits itself, or pieces
- * of it are computed again, there are several. Operations of no time that only join others are none. */
-static struct spans spans_of(const struct run *run)
+/* By rank, in the order of ids. The pieces of a work that are cut only for what waits for them are one span; where the
+ * work waits itself, or pieces of it are computed again, there are several. Operations of no time that only join others
+ * are none. */
+static struct spans *spans_of(const struct run *run)
 {
     const struct program *program = &run->lowered.program;
     size_t *last = xcalloc(program->lanes.count + 1, sizeof *last);      /* span of a lane, counted from 1 */
-    struct spans spans = {0};
+    struct spans *spans = xcalloc((size_t)program->ranks, sizeof *spans);
 
     for (uint32_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
-        enum lane_kind lane = program->lanes.items[op->lane].kind;
+        const struct lane *lane = &program->lanes.items[op->lane];
+        struct spans *own = &spans[lane->rank];
         double end = run->timeline.end[i], seconds = end - run->timeline.start[i];
         const struct op_compute *compute = &op_traits(program, op)->compute;
 
         if (op->kind == OP_COMPUTE && op->what >= WHAT_SYNC && op->amount == 0)
             continue;
-        if (!last[op->lane] || !continues(run, &spans.items[last[op->lane] - 1], i)) {
-            *GROW(&spans) = (struct span){.id = i};
-            last[op->lane] = spans.count;
+        if (!last[op->lane] || !continues(run, &own->items[last[op->lane] - 1], i)) {
+            *GROW(own) = (struct span){.id = i, .start = run->timeline.start[i]};
+            last[op->lane] = own->count;
         }
-        struct span *span = &spans.items[last[op->lane] - 1];
+        struct span *span = &own->items[last[op->lane] - 1];
         span->end = end;
         span->overlapped = op->overlapped;
-        span->communication += lane == LANE_COMPUTE ? compute->communication : lane == LANE_HOST ? 0 : seconds;
+        span->communication += lane->kind == LANE_COMPUTE ? compute->communication :
+                               lane->kind == LANE_HOST ? 0 : seconds;
     }
     free(last);
     return spans;
 }
 
-/* By rank, then start, then id: the order in which people read spans. */
-static int by_rank_and_start(const void *a, const void *b, void *context)
+/* By start, then id: the order in which people read the spans of a rank. */
+static int by_start(const void *a, const void *b)
 {
-    const struct timeline *timeline = context;
-    const struct program *program = timeline->program;
-    uint32_t x = ((const struct span *)a)->id, y = ((const struct span *)b)->id;
-    int rank_x = program->lanes.items[program->ops.items[x].lane].rank;
-    int rank_y = program->lanes.items[program->ops.items[y].lane].rank;
+    const struct span *x = a, *y = b;
 
-    if (rank_x != rank_y)
-        return rank_x < rank_y ? -1 : 1;
-    if (timeline->start[x] != timeline->start[y])
-        return timeline->start[x] < timeline->start[y] ? -1 : 1;
-    return x < y ? -1 : x > y;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* How many replicas each row about a rank stands for. */
@@ -86,41 +89,52 @@ static int stood_for(const struct run *run)
     return scenario_replicas(run->workload->scenario) / run->lowered.replicas;
 }
 
-void spans_write(const struct run *run, FILE *out)
+static void span_line(struct cells *cells, const struct run *run, const struct span *span)
 {
     const struct program *program = &run->lowered.program;
-    struct spans spans = spans_of(run);
+    const struct op *op = &program->ops.items[span->id];
+    const struct lane *lane = &program->lanes.items[op->lane];
 
-    if (spans.count)
-        qsort_r(spans.items, spans.count, sizeof *spans.items, by_rank_and_start, (void *)&run->timeline);
+    cells_integer(cells, lane->rank);
+    cells_integer(cells, op->stage);
+    cells_text(cells, op_what_names[op->what]);
+    name_cell(cells, op);
+    cells_integer(cells, op->mb);
+    cells_number(cells, span->start);
+    cells_number(cells, span->end);
+    lane_cell(cells, lane);
+    cells_number(cells, span->communication);
+    cells_integer(cells, span->overlapped);
+    cells_integer(cells, stood_for(run));
+    cells_end_line(cells);
+}
+
+void spans_write(const struct run *run, FILE *out)
+{
+    struct spans *spans = spans_of(run);
+    struct cells cells = {.out = out};
+
     fputs("rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\tcommunication\toverlapped\treplicas\n", out);
-    for (size_t i = 0; i < spans.count; i++) {
-        const struct span *span = &spans.items[i];
-        const struct op *op = &program->ops.items[span->id];
-        const struct lane *lane = &program->lanes.items[op->lane];
-        char name[16], index[16] = "";
-
-        span_name(op, name, sizeof name);
-        if (lane->kind != LANE_COMPUTE)
-            snprintf(index, sizeof index, ".%d", lane->index);
-        fprintf(out, "%d\t%d\t%s\t%s\t%d", lane->rank, op->stage, op_what_names[op->what], name, op->mb);
-        number_cell(run->timeline.start[span->id], out);
-        number_cell(span->end, out);
-        fprintf(out, "\t%s%s", lane_kind_names[lane->kind], index);
-        number_cell(span->communication, out);
-        fprintf(out, "\t%d\t%d\n", span->overlapped, stood_for(run));
+    for (int r = 0; r < run->lowered.program.ranks; r++) {
+        if (spans[r].count)
+            qsort(spans[r].items, spans[r].count, sizeof *spans[r].items, by_start);
+        for (size_t i = 0; i < spans[r].count; i++)
+            span_line(&cells, run, &spans[r].items[i]);
+        free(spans[r].items);
     }
-    free(spans.items);
+    cells_flush(&cells);
+    free(spans);
 }
 
 /* From then on the rank holds so many bytes of the kind. */
-static void memory_line(const struct run *run, int rank, double at, enum memory_kind kind, double bytes, FILE *out)
+static void memory_line(struct cells *cells, int rank, double at, enum memory_kind kind, double bytes, int replicas)
 {
-    fprintf(out, "%d", rank);
-    number_cell(at, out);
-    fprintf(out, "\t%s", memory_kind_names[kind]);
-    number_cell(bytes, out);
-    fprintf(out, "\t%d\n", stood_for(run));
+    cells_integer(cells, rank);
+    cells_number(cells, at);
+    cells_text(cells, memory_kind_names[kind]);
+    cells_number(cells, bytes);
+    cells_integer(cells, replicas);
+    cells_end_line(cells);
 }
 
 /* What each rank holds: all kinds at the beginning, then a line whenever one changes. Activations and workspace come
@@ -131,13 +145,15 @@ void memory_write(const struct run *run, FILE *out)
     const struct program *program = &run->lowered.program;
     struct memory *held = xcalloc((size_t)program->ranks, sizeof *held);
     struct memory_events events = memory_events(&run->timeline);
+    struct cells cells = {.out = out};
+    int replicas = stood_for(run);
 
     fputs("rank\tt\tkind\tbytes\treplicas\n", out);
     for (int r = 0; r < program->ranks; r++) {
         held[r] = run->metrics.ranks[r].memory;
         held[r].bytes[MEMORY_ACTIVATIONS] = held[r].bytes[MEMORY_WORKSPACE] = 0;
         for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-            memory_line(run, r, 0, (enum memory_kind)kind, held[r].bytes[kind], out);
+            memory_line(&cells, r, 0, (enum memory_kind)kind, held[r].bytes[kind], replicas);
     }
     for (int r = 0; r < program->ranks; r++)
         for (size_t i = events.first[r]; i < events.first[r + 1]; i++) {
@@ -149,9 +165,10 @@ void memory_write(const struct run *run, FILE *out)
             for (size_t k = 0; k < COUNT(kinds); k++)
                 if (changes[k] != 0) {
                     held[r].bytes[kinds[k]] += changes[k];
-                    memory_line(run, r, event->at, kinds[k], held[r].bytes[kinds[k]], out);
+                    memory_line(&cells, r, event->at, kinds[k], held[r].bytes[kinds[k]], replicas);
                 }
         }
+    cells_flush(&cells);
     memory_events_release(&events);
     free(held);
 }
@@ -161,6 +178,7 @@ void memory_write(const struct run *run, FILE *out)
 void links_write(const struct run *run, FILE *out)
 {
     const struct cluster *cluster = &run->workload->scenario->cluster;
+    struct cells cells = {.out = out};
     int all = run->metrics.window.all;
 
     fputs("link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n", out);
@@ -172,10 +190,13 @@ void links_write(const struct run *run, FILE *out)
             if (load->payload == 0)
                 continue;
             carrier_name(c, i, name, sizeof name);
-            fprintf(out, "%s\t%s", name, link_class_names[carrier_class(cluster, c)]);
-            number_cell(load->payload / all, out);
-            number_cell(load->wire / all, out);
-            number_cell(load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time, out);
-            fputs("\t1\n", out);
+            cells_text(&cells, name);
+            cells_text(&cells, link_class_names[carrier_class(cluster, c)]);
+            cells_number(&cells, load->payload / all);
+            cells_number(&cells, load->wire / all);
+            cells_number(&cells, load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time);
+            cells_integer(&cells, 1);
+            cells_end_line(&cells);
         }
+    cells_flush(&cells);
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/decimal.h"
+#include "base/cells.h"
 
 enum { WINDOWS = 200, SAMPLES = 8 };
 
@@ -116,6 +116,7 @@ void utilization_write(const struct run *run, FILE *out)
 {
     const struct window *window = &run->metrics.window;
     double width = window_width(run), makespan = run->timeline.makespan;
+    struct cells cells = {.out = out};
     struct bins bins = {0};
 
     if (width > 0) {
@@ -131,14 +132,12 @@ void utilization_write(const struct run *run, FILE *out)
     for (size_t i = 0; i < bins.count; i++) {
         const struct bin *bin = &bins.items[i];
 
-        decimal_write(bin->from, out);
-        putc('\t', out);
-        decimal_write(bin->to, out);
-        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++) {
-            putc('\t', out);
-            decimal_write(bin->seconds[kind] / (bin->to - bin->from) / run->lowered.program.ranks, out);
-        }
-        putc('\n', out);
+        cells_number(&cells, bin->from);
+        cells_number(&cells, bin->to);
+        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+            cells_number(&cells, bin->seconds[kind] / (bin->to - bin->from) / run->lowered.program.ranks);
+        cells_end_line(&cells);
     }
+    cells_flush(&cells);
     free(bins.items);
 }
