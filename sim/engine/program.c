@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL           /* short keys: the call would cost as much as the hash */
 #include <xxhash.h>
 
 const char *const op_what_names[] = {
@@ -53,81 +54,80 @@ uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, in
     return (uint32_t)(program->lanes.count - 1);
 }
 
-static size_t slot_of(const struct program *program, const struct traits *traits)
+/* The bytes of traits that an operation of the kind has, without those behind the last member. */
+static size_t traits_size(enum op_kind kind)
 {
-    return XXH3_64bits(traits, sizeof *traits) & (program->slots.count - 1);
+    return kind == OP_COMPUTE ? offsetof(struct traits, compute) + sizeof(struct op_compute)
+                              : offsetof(struct traits, transfer.buffered) + sizeof(bool);
 }
 
-static void grow_slots(struct program *program)
+static void grow_slots(struct traits_slots *slots)
 {
-    struct traits_slots *slots = &program->slots;
+    struct traits_slots grown = {.count = slots->count ? 4 * slots->count : 64};
 
-    slots->count = slots->count ? 4 * slots->count : 64;
-    free(slots->items);
-    slots->items = xcalloc(slots->count, sizeof *slots->items);
-    for (uint32_t i = 0; i < program->traits.count; i++) {
-        size_t at = slot_of(program, &program->traits.items[i]);
+    grown.items = xcalloc(grown.count, sizeof *grown.items);
+    for (size_t i = 0; i < slots->count; i++) {
+        struct traits_slot slot = slots->items[i];
+        size_t at = slot.hash & (grown.count - 1);
 
-        while (slots->items[at])
-            at = (at + 1) & (slots->count - 1);
-        slots->items[at] = i + 1;
+        while (slot.index && grown.items[at].index)
+            at = (at + 1) & (grown.count - 1);
+        grown.items[at] = slot.index ? slot : grown.items[at];
     }
+    free(slots->items);
+    *slots = grown;
 }
 
-/* The index of these traits, which are new or have been there. The bytes between their members must be 0. */
-static uint32_t find_traits(struct program *program, const struct traits *traits)
+/* The index of the traits of an operation of this kind, which begin at `bytes`: new ones, or an earlier one's. */
+static uint32_t find_traits(struct program *program, enum op_kind kind, const double *bytes)
 {
     struct traits_slots *slots = &program->slots;
-    size_t at;
+    size_t size = traits_size(kind), at;
+    uint32_t hash = (uint32_t)XXH3_64bits(bytes, size);
 
     if (2 * program->traits.count >= slots->count)
-        grow_slots(program);
-    at = slot_of(program, traits);
-    for (; slots->items[at]; at = (at + 1) & (slots->count - 1))
-        if (!memcmp(&program->traits.items[slots->items[at] - 1], traits, sizeof *traits))
-            return slots->items[at] - 1;
-    *GROW(&program->traits) = *traits;
-    return (slots->items[at] = (uint32_t)program->traits.count) - 1;
+        grow_slots(slots);
+    for (at = hash & (slots->count - 1); slots->items[at].index; at = (at + 1) & (slots->count - 1))
+        if (slots->items[at].hash == hash &&
+            !memcmp(&program->traits.items[slots->items[at].index - 1], bytes, size))
+            return slots->items[at].index - 1;
+    memcpy(memset(GROW(&program->traits), 0, sizeof(struct traits)), bytes, size);
+    slots->items[at] = (struct traits_slot){.index = (uint32_t)program->traits.count, .hash = hash};
+    return slots->items[at].index - 1;
 }
 
-/* The traits of an operation; bytes between the members are 0. */
-static void take_traits(struct traits *traits, const struct new_op *op)
+static void add_deps(struct program *program, const uint32_t *deps, size_t ndeps)
 {
-    memset(traits, 0, sizeof *traits);
-    traits->takes = op->takes;
-    traits->frees = op->frees;
-    traits->workspace = op->workspace;
-    if (op->kind == OP_COMPUTE) {
-        traits->compute = op->compute;
-        return;
-    }
-    traits->transfer.src = op->transfer.src;
-    traits->transfer.dst = op->transfer.dst;
-    traits->transfer.delay = op->transfer.delay;
-    traits->transfer.overhead = op->transfer.overhead;
-    traits->transfer.buffered = op->transfer.buffered;
-}
-
-uint32_t program_add(struct program *program, struct new_op op, const uint32_t *deps, size_t ndeps)
-{
-    uint32_t id = (uint32_t)program->ops.count;
-    struct traits traits;
-
-    BUG_IF(op.lane >= program->lanes.count);
-    BUG_IF(!(op.amount >= 0) || isinf(op.amount));
-    BUG_IF(op.kind == OP_TRANSFER &&
-           (!(op.transfer.overhead > -1) || isinf(op.transfer.overhead) || isnan(op.transfer.delay)));
-    take_traits(&traits, &op);
-    *GROW(&program->ops) = (struct op){
-        .amount = op.amount, .lane = op.lane, .mb = op.mb, .stage = op.stage, .kind = op.kind, .what = op.what,
-        .continues = op.continues, .advances = op.advances,
-        .first_dep = (uint32_t)program->deps.count, .traits = find_traits(program, &traits),
-    };
     for (size_t i = 0; i < ndeps; i++) {
-        BUG_IF(deps[i] >= id);
+        BUG_IF(deps[i] >= program->ops.count - 1);
         *GROW(&program->deps) = deps[i];
     }
-    return id;
+}
+
+uint32_t program_append(struct program *program, const struct new_op *op, const uint32_t *deps, size_t ndeps)
+{
+    BUG_IF(op->lane >= program->lanes.count);
+    BUG_IF(!(op->amount >= 0) || isinf(op->amount));
+    BUG_IF(op->kind == OP_TRANSFER &&
+           (!(op->transfer.overhead > -1) || isinf(op->transfer.overhead) || isnan(op->transfer.delay)));
+    *GROW(&program->ops) = (struct op){
+        .amount = op->amount, .lane = op->lane, .mb = op->mb, .stage = op->stage, .kind = op->kind, .what = op->what,
+        .continues = op->continues, .advances = op->advances,
+        .first_dep = (uint32_t)program->deps.count, .traits = find_traits(program, op->kind, &op->takes),
+    };
+    add_deps(program, deps, ndeps);
+    return (uint32_t)(program->ops.count - 1);
+}
+
+uint32_t program_repeat(struct program *program, uint32_t like, int32_t mb, const uint32_t *deps, size_t ndeps)
+{
+    struct op *op = GROW(&program->ops);
+
+    *op = program->ops.items[like];
+    op->mb = mb;
+    op->first_dep = (uint32_t)program->deps.count;
+    add_deps(program, deps, ndeps);
+    return (uint32_t)(program->ops.count - 1);
 }
 
 void program_scale(struct program *program, uint32_t id, double factor)
@@ -140,7 +140,7 @@ void program_scale(struct program *program, uint32_t id, double factor)
     for (int with = 0; with < PEERS_COUNT; with++)
         traits.compute.with[with] *= factor;
     op->amount *= factor;
-    op->traits = find_traits(program, &traits);
+    op->traits = find_traits(program, OP_COMPUTE, &traits.takes);
 }
 
 void program_choose(struct program *program, struct choice choice)

@@ -84,18 +84,22 @@ struct op {
 };
 _Static_assert(sizeof(struct op) == 32, "programs have millions of operations");
 
-/* An operation that is to be added: the members of struct op and of its traits. */
+/* An operation that is to be added: the members of struct op, then those of its traits. */
 struct new_op {
     uint8_t kind, what;
     bool continues, advances;
     uint32_t lane;
     int32_t mb, stage;
-    double amount, takes, frees, workspace;
+    double amount;
+    double takes, frees;     /* from here on as struct traits */
+    double workspace;
     union {
         struct op_compute compute;
         struct op_transfer transfer;
     };
 };
+_Static_assert(offsetof(struct new_op, compute) - offsetof(struct new_op, takes) == offsetof(struct traits, compute) &&
+               sizeof(struct new_op) - offsetof(struct new_op, takes) == sizeof(struct traits), "the same members");
 
 /* B that the links carry for a transfer of so many bytes. */
 static inline double wire_bytes(double amount, const struct op_transfer *transfer)
@@ -128,7 +132,10 @@ struct program {
     struct ops { struct op *items; size_t count, capacity; } ops;
     struct deps { uint32_t *items; size_t count, capacity; } deps;       /* of all operations, in the order of ids */
     struct traits_list { struct traits *items; size_t count, capacity; } traits;     /* no two are the same */
-    struct traits_slots { uint32_t *items; size_t count; } slots;        /* to find traits: their index + 1, by hash */
+    struct traits_slots {            /* to find traits by hash; index: theirs + 1, 0 of a free slot */
+        struct traits_slot { uint32_t index, hash; } *items;
+        size_t count;
+    } slots;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
     struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */
     struct progress *progress;       /* how far a replay is, or NULL */
@@ -151,7 +158,13 @@ static inline struct dep_list program_deps(const struct program *program, const 
 
 uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index);    /* a new lane */
 /* Appends the operation; the dependencies are copied, each an earlier operation. Returns its id. */
-uint32_t program_add(struct program *program, struct new_op op, const uint32_t *deps, size_t ndeps);
+uint32_t program_append(struct program *program, const struct new_op *op, const uint32_t *deps, size_t ndeps);
+static inline uint32_t program_add(struct program *program, struct new_op op, const uint32_t *deps, size_t ndeps)
+{
+    return program_append(program, &op, deps, ndeps);
+}
+/* The same of an operation like an earlier one, but for the micro-batch and what it waits for. */
+uint32_t program_repeat(struct program *program, uint32_t like, int32_t mb, const uint32_t *deps, size_t ndeps);
 /* Gives a COMPUTE other amounts: all its seconds `factor` times as long. */
 void program_scale(struct program *program, uint32_t id, double factor);
 /* A choice before the operation added last. */

@@ -67,15 +67,15 @@ static bool stopped(struct lowering *lowering)
  * was lowered. */
 static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
 {
-    bool moved = true, ever = false;
+    bool moved, ever = false;
 
-    while (moved) {
+    do {
         moved = false;
         for (int replica = 0; replica < lowering->out->replicas; replica++)
             while (lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count &&
                    !stopped(lowering) && lower_entry(lowering, replica, rank))
                 moved = ever = true;
-    }
+    } while (moved && lowering->out->replicas > 1);      /* one of them may have waited for another */
     for (int replica = 0; replica < lowering->out->replicas; replica++)
         *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count;
     return ever;
@@ -241,9 +241,29 @@ static int barrier_replicas(const struct lowering *lowering)
 {
     bool differ = scenario_uneven(lowering->scenario) & (UNEVEN_WORKS | UNEVEN_GPUS);
     int lockstep = differ ? lowering->lockstep : 1;
-    int shard = zero_applies(lowering) ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
+    int shard = lowering->zero ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
     return lowering->out->replicas == 1 ? 1 : lockstep / gcd(lockstep, shard) * shard;
+}
+
+/* What the place of an entry is but for its micro-batch. */
+static void make_places(struct lowering *lowering)
+{
+    const struct plan *plan = lowering->plan;
+
+    lowering->first_places = ARENA_ARRAY(&lowering->arena, struct place, lowering->program->ranks * plan->chunks);
+    for (int prank = 0; prank < lowering->program->ranks; prank++)
+        for (int chunk = 0; chunk < plan_chunks(plan, prank % plan->stages); chunk++) {
+            int replica = prank / plan->stages, rank = prank % plan->stages;
+            int stage = plan_virtual_stage(plan, rank, chunk), direction = plan_direction(plan, rank, chunk);
+
+            lowering->first_places[prank * plan->chunks + chunk] = (struct place){
+                .replica = replica, .rank = rank, .stage = stage, .direction = direction, .prank = prank,
+                .last = stage == plan_virtual_stages(plan) - 1, .costs = &lowering->times[prank][stage],
+                .state = lowering_state(lowering, replica, direction, stage, 0),
+                .chunk_state = chunk_state_of(lowering, prank, chunk),
+            };
+        }
 }
 
 static void allocate(struct lowering *lowering)
@@ -252,8 +272,7 @@ static void allocate(struct lowering *lowering)
     int ranks = lowering->program->ranks, flows = lowering->program->flows, stages = lowering->plan->stages;
     int chunk_states = ranks * lowering->plan->chunks;
     size_t entries = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
-                   (size_t)plan_virtual_stages(lowering->plan) *
-                   (size_t)(plan_micro_batches(lowering->plan) * lowering->steps);
+                     (size_t)plan_virtual_stages(lowering->plan) * (size_t)lowering->micro_batches;
 
     lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, entries);
     for (size_t i = 0; i < entries; i++)
@@ -283,6 +302,8 @@ static void allocate(struct lowering *lowering)
     for (int i = 0; i < chunk_states; i++)
         lowering->chunk_states[i].complete = lowering->chunk_states[i].updated = NO_OP;
     lowering->flow_ids = ARENA_ARRAY(arena, uint32_t, flows);
+    lowering->boundaries = ARENA_ARRAY(arena, struct boundary *, 2 * chunk_states);
+    make_places(lowering);
 }
 
 static void lowering_release(struct lowering *lowering)
@@ -310,8 +331,13 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
         .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
         .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1,
     };
+    bool replicated = lowering.whole && scenario_replicas(scenario) > 1;
     double messages;
 
+    lowering.micro_batches = plan_micro_batches(&workload->plan) * lowering.steps;
+    lowering.rule = scenario_schedule(scenario)->recompute;
+    lowering.replicates = replicated && scenario->recipe.weights.when == WEIGHTS_FORWARD;
+    lowering.zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER;
     if (lowering.whole)      /* figures and orders show the rows, not choices at run time */
         lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario), .progress = scenario->progress}};

@@ -72,7 +72,7 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {
-    struct contention *contention = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
+    struct contention *contention = &lowering->overlapped[here.prank];
 
     *GROW(&here.chunk_state->ready) = id;
     contention->collective += bucket->overlapped.collective;

@@ -175,7 +175,7 @@ int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int sta
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
                             struct emission exchange, struct event after)
 {
-    int prank = program_rank(lowering, here.replica, here.rank);
+    int prank = here.prank;
     struct measured measured;
 
     if (exchange.bytes == 0 || lowering->failed)

@@ -341,30 +341,31 @@ static void communicate(struct new_op *op, enum peers with, double seconds)
 }
 
 /* Hidden gathers that no EXCHANGE_OVERLAPPED includes overlap with all kernels of the work. */
-void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct new_op *op)
+void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
+                     struct new_op *op)
 {
-    struct contention *contention = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
-    const struct exchange_cost *exchanges = here.chunk_state->exchanges;
+    struct contention *contention = &lowering->overlapped[here->prank];
+    const struct exchange_cost *exchanges = here->chunk_state->exchanges;
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
         if (!cost->exchanges[i])
             continue;
         communicate(op, exchange_peers[i],
-                    cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
+                    cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here->hidden : 1));
         op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
-        here.chunk_state->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
+        here->chunk_state->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
         gathers -= cost->exchanges[EXCHANGE_OVERLAPPED + c];
     if (gathers > 0)
-        communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.chunk_state->gather.seconds, cost->seconds,
-                                                         here.chunk_state->gather.share));
-    op->compute.sent += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
-    here.chunk_state->gathered += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
+        communicate(op, PEERS_TENSOR, contention_exposed(gathers * here->chunk_state->gather.seconds, cost->seconds,
+                                                         here->chunk_state->gather.share));
+    op->compute.sent += cost->hidden_gathers * here->chunk_state->gather.bytes_sent;
+    here->chunk_state->gathered += cost->hidden_gathers * here->chunk_state->gather.bytes_sent;
     /* half of the backward's bytes are keys and values, half are their gradients */
     op->compute.activations =
-        cost->hidden_gathers * here.chunk_state->gather.bytes_sent +
+        cost->hidden_gathers * here->chunk_state->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     contention_pass(contention, op->compute.communication);
     communicate(op, PEERS_DATA, contention_stretch(contention, cost->seconds));

@@ -68,6 +68,9 @@ struct barrier { size_t entry; uint32_t id; };
 /* The position of a row's entry: its replica, rank and stage. */
 struct place {
     int replica, rank, stage, direction;
+    int prank;               /* the program rank */
+    bool last;               /* it is the last virtual stage */
+    const struct stage *costs;           /* the stage, with the times of the GPUs that are there */
     struct micro_batch_state *state;
     struct chunk_state *chunk_state;
     double hidden;           /* share of its all-to-alls that other works' kernels hide */
@@ -86,6 +89,9 @@ struct lowering {
     struct arena arena;              /* holds everything below */
     struct row *rows;                /* a pipeline rank: the workload's row, with local steps, updates and gathers */
     bool **completes;                /* a pipeline rank and entry of its row: it completes its chunk's gradients */
+    struct place *first_places;      /* a program rank and chunk: the place of micro-batch 0 */
+    struct boundary **boundaries;    /* a program rank, chunk and whether it is sent forward: lower_send */
+    int micro_batches;               /* of each direction, over all batches and local steps */
     struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
     int *syncs, *gathers;            /* a virtual stage: sums of its gradients, gathers of its weights, so far */
     struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
@@ -114,6 +120,9 @@ struct lowering {
     uint32_t *flow_ids;              /* scratch, a flow */
     struct waits waits;              /* of the entry's next operation; empty between entries */
     struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
+    enum recompute_rule rule;        /* the schedule's */
+    bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
+    bool zero;                       /* ZeRO 3: layers are gathered and scattered (lower_layers.c) */
     int steps;                       /* local steps: the number of batches in the rows */
     bool whole;                      /* LOWER_ITERATION */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
@@ -123,9 +132,9 @@ struct lowering {
 
 /* lower_work.c */
 /* Adds the operation of an entry, or of a piece of it, to the compute lane, after all of `lowering->waits`; empties
- * these. */
-uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, const struct stage_work *cost,
-                       struct new_op op);
+ * these. `op` has its memory, its exchanges before the kernels and whether it continues; all else is set here. */
+uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
+                       const struct stage_work *cost, struct new_op *op);
 /* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
 uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
 /* Adds an operation after one event. */
@@ -138,11 +147,12 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
 bool lower_entry(struct lowering *lowering, int replica, int rank);
 
 /* lower_send.c */
-/* Sends a boundary to another stage: a transfer for each flow of the tensor group; none if both stages share a rank. */
-struct event lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after);
+/* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
+ * both stages share a rank. */
+struct event lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after);
 /* Copies a boundary that arrived from another rank to the entry's GPU, before the entry, or before its recomputation if
  * this waits for the boundary too. The entry waits for the copy. */
-void lower_arrival(struct lowering *lowering, struct place here, struct work work);
+void lower_arrival(struct lowering *lowering, const struct place *here, struct work work);
 
 /* lower_members.c */
 /* A collective, its purpose and its size in B. */
@@ -219,7 +229,6 @@ bool lower_barrier(struct lowering *lowering, int rank);
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 
 /* lower_layers.c: entries computed layer by layer, because the stage has a plan or under ZeRO 3. */
-bool zero_applies(const struct lowering *lowering);
 bool zero_in_turn(const struct lowering *lowering);       /* collectives do not overlap with kernels */
 void make_host_lanes(struct lowering *lowering);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
@@ -228,17 +237,17 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
                        struct event after);
 
 /* lower_replicate.c: PyTorch's DataParallel. */
-bool replicates(const struct lowering *lowering);
 /* Lowers the exchanges before the next entry of the rows; false if some replica has not come to this entry yet. */
 bool replicate_before(struct lowering *lowering, int replica);
 /* The cost of an entry without the loss, which GPU 0 computes for all; the memory of its weights, output, gradients. */
-struct stage_work replicated_work(const struct lowering *lowering, struct place here, struct work work);
+struct stage_work replicated_work(struct place here, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op);
 
 /* lower_group.c: measures the exchanges within each rank's works. */
 int exchange_costs(struct lowering *lowering);
 /* Adds the communication within a work to the work's operation. */
-void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct new_op *op);
+void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
+                     struct new_op *op);
 /* Counts the bytes of all these exchanges on links, after all works have been lowered. */
 void exchanges_carry(struct lowering *lowering);
 /* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */
@@ -269,12 +278,6 @@ static inline struct chunk_state *chunk_state_of(const struct lowering *lowering
 static inline int program_rank(const struct lowering *lowering, int replica, int rank)
 {
     return replica * lowering->plan->stages + rank;
-}
-
-/* The stage, with the times of the GPUs that are there. */
-static inline const struct stage *stage_at(const struct lowering *lowering, struct place here)
-{
-    return &lowering->times[program_rank(lowering, here.replica, here.rank)][here.stage];
 }
 
 #endif

@@ -16,15 +16,9 @@
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
-bool zero_applies(const struct lowering *lowering)
-{
-    return lowering->whole && lowering->scenario->recipe.weights.when == WEIGHTS_LAYER &&
-           scenario_replicas(lowering->scenario) > 1;
-}
-
 bool zero_in_turn(const struct lowering *lowering)
 {
-    return zero_applies(lowering) && lowering->scenario->recipe.in_turn;
+    return lowering->zero && lowering->scenario->recipe.in_turn;
 }
 
 void make_host_lanes(struct lowering *lowering)
@@ -154,7 +148,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
     walk->host->before = event_of(lowering->latest[walk->prank]);
-    walk->id = lower_compute(lowering, walk->here, work, &kernels, op);
+    walk->id = lower_compute(lowering, &walk->here, work, &kernels, &op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -299,21 +293,26 @@ static bool fused(const struct lowering *lowering, struct place here)
            scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
+/* Adds an operation of the layer; the next one continues the work. */
+static void gathered_piece(struct walk *walk, struct work work, const struct stage_work *cost)
+{
+    walk->id = lower_compute(walk->lowering, &walk->here, work, cost, &walk->op);
+    walk->op = (struct new_op){.continues = true};
+}
+
 /* One layer's kernels, and before a fused backward its recomputation. */
 static void gathered_layer(struct walk *walk, const struct slice *layer, double frees)
 {
-    struct lowering *lowering = walk->lowering;
     struct work work = walk->work, again = {.kind = RECOMPUTE, .chunk = work.chunk, .mb = work.mb};
 
-    if (fused(lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
+    if (fused(walk->lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
         if (!walk->op.continues)     /* the span begins as a backward */
-            lower_compute(lowering, walk->here, work, &(struct stage_work){0}, walk->op);
+            gathered_piece(walk, work, &(struct stage_work){0});
         walk->op = (struct new_op){.continues = true};
-        lower_compute(lowering, walk->here, again, &layer->work[RECOMPUTE], walk->op);
+        gathered_piece(walk, again, &layer->work[RECOMPUTE]);
     }
     walk->op.frees = frees;
-    walk->id = lower_compute(lowering, walk->here, work, &layer->work[work.kind], walk->op);
-    walk->op = (struct new_op){.continues = true};
+    gathered_piece(walk, work, &layer->work[work.kind]);
 }
 
 /* ZeRO 3 without a plan: one layer after another. */
@@ -326,7 +325,7 @@ static void gathered_layers(struct walk *walk, bool completes)
     size_t begin = next_layer(stage, kind, 0);
 
     if (kind == RECOMPUTE && (fused(walk->lowering, walk->here) || begin == stage->nslices)) {
-        walk->id = lower_compute(walk->lowering, walk->here, walk->work, &(struct stage_work){0}, walk->op);
+        gathered_piece(walk, walk->work, &(struct stage_work){0});
         return;
     }
     walk->op.frees = 0;
@@ -348,11 +347,11 @@ static void gathered_layers(struct walk *walk, bool completes)
 
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op)
 {
-    int prank = program_rank(lowering, here.replica, here.rank);
+    int prank = here.prank;
     struct walk walk = {
-        .lowering = lowering, .here = here, .work = work, .stage = stage_at(lowering, here),
+        .lowering = lowering, .here = here, .work = work, .stage = here.costs,
         .host = lowering->hosts ? &lowering->hosts[prank] : NULL, .prank = prank, .op = op, .id = NO_OP,
-        .gathers = zero_applies(lowering),
+        .gathers = lowering->zero,
     };
 
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.chunk_state->layers)

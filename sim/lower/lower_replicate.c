@@ -12,12 +12,6 @@
 
 static const double BUFFER = 10485760;
 
-bool replicates(const struct lowering *lowering)
-{
-    return lowering->whole && lowering->scenario->recipe.weights.when == WEIGHTS_FORWARD &&
-           scenario_replicas(lowering->scenario) > 1;
-}
-
 /* The buffers of the tensors, in the order of the model. A buffer of a broadcast is closed once its bytes plus its last
  * tensor's reach the limit (take_tensors in torch/csrc/utils/tensor_flatten.cpp); a buffer of a reduction, if the next
  * tensor would exceed the limit (_take_tensors in torch/_utils.py). `packed`: B of the buffers with several tensors. */
@@ -189,10 +183,10 @@ bool replicate_before(struct lowering *lowering, int replica)
     return !lowering->failed;
 }
 
-struct stage_work replicated_work(const struct lowering *lowering, struct place here, struct work work)
+struct stage_work replicated_work(struct place here, struct work work)
 {
-    struct stage_work cost = stage_at(lowering, here)->work[work.kind];
-    const struct outside *outside = &stage_at(lowering, here)->outside;
+    struct stage_work cost = here.costs->work[work.kind];
+    const struct outside *outside = &here.costs->outside;
 
     if (work.kind == FORWARD)
         cost.seconds -= outside->forward;

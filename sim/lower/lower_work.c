@@ -9,46 +9,44 @@ struct micro_batch_state *lowering_state(const struct lowering *lowering, int re
     size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
 
     at = at * (size_t)plan_virtual_stages(plan) + (size_t)stage;
-    return lowering->states + at * (size_t)(plan_micro_batches(plan) * lowering->steps) + (size_t)mb;
+    return lowering->states + at * (size_t)lowering->micro_batches + (size_t)mb;
 }
 
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
 {
-    int stage = plan_virtual_stage(lowering->plan, rank, work.chunk);
-    int direction = plan_direction(lowering->plan, rank, work.chunk);
+    int prank = program_rank(lowering, replica, rank);
+    struct place place = lowering->first_places[prank * lowering->plan->chunks + work.chunk];
 
-    return (struct place){
-        .replica = replica, .rank = rank, .stage = stage, .direction = direction,
-        .state = lowering_state(lowering, replica, direction, stage, work.mb),
-        .chunk_state = chunk_state_of(lowering, program_rank(lowering, replica, rank), work.chunk),
-    };
+    place.state += work.mb;
+    return place;
 }
 
-/* The same micro-batch on another stage. */
-static struct micro_batch_state *on_stage(const struct lowering *lowering, struct place here, int stage, int mb)
+/* The same micro-batch on the next stage (1) or the one before (-1). */
+static struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here, int step)
 {
-    return lowering_state(lowering, here.replica, here.direction, stage, mb);
+    return here->state + step * (ptrdiff_t)lowering->micro_batches;
 }
 
-uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, const struct stage_work *cost,
-                       struct new_op op)
+uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
+                       const struct stage_work *cost, struct new_op *op)
 {
     static const enum op_what whats[] = {
         [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
         [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE,
     };
-    int prank = program_rank(lowering, here.replica, here.rank);
+    uint32_t id;
 
-    op.kind = OP_COMPUTE;
-    op.what = (uint8_t)whats[work.kind];
-    op.lane = lowering->compute_lane[prank];
-    exchange_within(lowering, here, cost, &op);
-    op.amount = cost->seconds + op.compute.communication;
-    op.mb = work.mb;
-    op.stage = here.stage;
-    lowering->latest[prank] = program_add(lowering->program, op, lowering->waits.items, lowering->waits.count);
+    op->kind = OP_COMPUTE;
+    op->what = (uint8_t)whats[work.kind];
+    op->lane = lowering->compute_lane[here->prank];
+    exchange_within(lowering, here, cost, op);
+    op->amount = cost->seconds + op->compute.communication;
+    op->mb = work.mb;
+    op->stage = here->stage;
+    id = lowering->latest[here->prank] =
+        program_append(lowering->program, op, lowering->waits.items, lowering->waits.count);
     lowering->waits.count = 0;
-    return lowering->latest[prank];
+    return id;
 }
 
 uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after)
@@ -67,23 +65,22 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 }
 
 /* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
-static double until_recompute(const struct lowering *lowering, struct place here, struct work work)
+static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
 {
-    double until = stage_at(lowering, here)->work[work.kind].seconds -
-                   lowering->stages[here.stage - 1].work[RECOMPUTE].seconds;
+    double until = here->costs->work[work.kind].seconds -
+                   lowering->stages[here->stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;
 }
 
 /* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
  * with `in_time` also where the stage before begins to recompute. */
-static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
+static uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
                                 struct new_op op)
 {
-    const struct stage *costs = stage_at(lowering, here);
-    const struct buckets *buckets = &lowering->buckets[here.stage];
+    const struct stage *costs = here->costs;
+    const struct buckets *buckets = &lowering->buckets[here->stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
-    int prank = program_rank(lowering, here.replica, here.rank);
     struct stage_work piece = {0};
     uint32_t id = NO_OP;
     size_t bucket = 0;
@@ -95,9 +92,9 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 
         if (in_time && until <= slice.seconds) {
             piece.seconds += until;
-            id = lower_compute(lowering, here, work, &piece, op);
+            id = lower_compute(lowering, here, work, &piece, &op);
             op = (struct new_op){.continues = true};
-            on_stage(lowering, here, here.stage - 1, work.mb)->due = id;
+            on_neighbour(lowering, here, -1)->due = id;
             piece = (struct stage_work){0};
             slice.seconds -= until;
             in_time = false;
@@ -107,15 +104,15 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
         op.frees = last ? frees : 0;
-        id = lower_compute(lowering, here, work, &piece, op);
+        id = lower_compute(lowering, here, work, &piece, &op);
         op = (struct new_op){.continues = true};
         for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
             double seconds = buckets->items[bucket].sum.legs[0].seconds;
 
             if (seconds > 0)
                 op.continues = false;
-            bucket_ready(lowering, here, &buckets->items[bucket],
-                         seconds > 0 ? lower_pack(lowering, prank, here.stage, seconds, event_of(NO_OP)) : id);
+            bucket_ready(lowering, *here, &buckets->items[bucket],
+                         seconds > 0 ? lower_pack(lowering, here->prank, here->stage, seconds, event_of(NO_OP)) : id);
         }
         piece = (struct stage_work){0};
     }
@@ -123,50 +120,50 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 }
 
 /* Cuts a backward where the stage before begins to recompute just in time. */
-static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct new_op op)
+static uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
 {
-    struct stage_work before = stage_at(lowering, here)->work[work.kind], after = {0};
+    struct stage_work before = here->costs->work[work.kind], after = {0};
     struct new_op last = {.continues = true};
 
     after.seconds = before.seconds - until_recompute(lowering, here, work);
     before.seconds -= after.seconds;
     last.frees = op.frees;
     op.frees = 0;
-    on_stage(lowering, here, here.stage - 1, work.mb)->due = lower_compute(lowering, here, work, &before, op);
-    return lower_compute(lowering, here, work, &after, last);
+    on_neighbour(lowering, here, -1)->due = lower_compute(lowering, here, work, &before, &op);
+    return lower_compute(lowering, here, work, &after, &last);
 }
 
 /* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
  * the stage's own output, if it kept a share only. */
-static struct new_op receive(const struct lowering *lowering, struct place here, struct work work)
+static struct new_op receive(const struct lowering *lowering, const struct place *here, struct work work)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
-    int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
-    bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
-                    from < plan_virtual_stages(lowering->plan) &&
-                    plan_rank(lowering->plan, here.direction, from, work.mb, NULL) != here.rank;
+    int from = work.kind == FORWARD ? here->stage - 1 : here->stage + 1;
 
-    if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
+    if (spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel ||
+        (work.kind != FORWARD && work.kind != BACKWARD && work.kind != BACKWARD_INPUT) ||
+        from < 0 || from >= plan_virtual_stages(lowering->plan) ||
+        plan_rank(lowering->plan, here->direction, from, work.mb, NULL) == here->rank)
         return (struct new_op){0};
     int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
-    here.chunk_state->gathered += gathers * here.chunk_state->gather.bytes_sent;
+    here->chunk_state->gathered += gathers * here->chunk_state->gather.bytes_sent;
 
-    return (struct new_op){.compute = {.communication = gathers * here.chunk_state->gather.seconds,
-                                   .with[PEERS_TENSOR] = gathers * here.chunk_state->gather.seconds,
-                                   .sent = gathers * here.chunk_state->gather.bytes_sent}};
+    return (struct new_op){.compute = {.communication = gathers * here->chunk_state->gather.seconds,
+                                   .with[PEERS_TENSOR] = gathers * here->chunk_state->gather.seconds,
+                                   .sent = gathers * here->chunk_state->gather.bytes_sent}};
 }
 
 /* Replicas of a lockstep group begin each work together: an entry also waits for the other replicas' inputs. False if
  * one of these has not been lowered yet. */
-static bool wait_for_lockstep(struct lowering *lowering, struct place here, struct work work)
+static bool wait_for_lockstep(struct lowering *lowering, const struct place *here, struct work work)
 {
-    int n = lowering->lockstep, first = here.replica / n * n;
+    int n = lowering->lockstep, first = here->replica / n * n;
 
     for (int replica = first; replica < first + n; replica++) {
         struct event arrival = *arrival_of(
-            lowering_state(lowering, replica, here.direction, here.stage, work.mb), work.kind);
+            lowering_state(lowering, replica, here->direction, here->stage, work.mb), work.kind);
 
-        if (replica == here.replica)
+        if (replica == here->replica)
             continue;
         if (!arrival.count)
             return false;
@@ -176,31 +173,30 @@ static bool wait_for_lockstep(struct lowering *lowering, struct place here, stru
 }
 
 /* Adds the operations of other lanes that an entry waits for. False if one of them has not been lowered yet. */
-static bool dependencies(struct lowering *lowering, struct place here, struct work work)
+static bool dependencies(struct lowering *lowering, const struct place *here, struct work work)
 {
-    enum recompute_rule rule = scenario_schedule(lowering->scenario)->recompute;
-    bool first = here.stage == 0, last = here.stage == plan_virtual_stages(lowering->plan) - 1;
+    enum recompute_rule rule = lowering->rule;
     struct event arrival = {0};
-    struct waits *waits = &lowering->waits, *awaited = &here.chunk_state->awaited;
+    struct waits *waits = &lowering->waits, *awaited = &here->chunk_state->awaited;
     bool wanted = false;
     uint32_t own = NO_OP;
 
     if (work.kind == FORWARD) {
-        arrival = *arrival_of(here.state, work.kind);
-        wanted = !first;
+        arrival = *arrival_of(here->state, work.kind);
+        wanted = here->stage > 0;
     } else if (work.kind == BACKWARD_WEIGHT) {
-        own = here.state->backwarded;
+        own = here->state->backwarded;
     } else if (work.kind == RECOMPUTE) {
-        own = here.state->forwarded;
-        wanted = rule != RECOMPUTE_EARLY && !last;
+        own = here->state->forwarded;
+        wanted = rule != RECOMPUTE_EARLY && !here->last;
         if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
-            arrival = here.state->gradient;
+            arrival = here->state->gradient;
         else if (rule == RECOMPUTE_JUST_IN_TIME)
-            arrival = event_of(here.state->due);
+            arrival = event_of(here->state->due);
     } else {
-        own = here.state->recomputes ? here.state->recomputed : here.state->forwarded;
-        arrival = *arrival_of(here.state, work.kind);
-        wanted = !last;
+        own = here->state->recomputes ? here->state->recomputed : here->state->forwarded;
+        arrival = *arrival_of(here->state, work.kind);
+        wanted = !here->last;
     }
     if ((work.kind != FORWARD && own == NO_OP) || (wanted && !arrival.count))
         return false;
@@ -216,28 +212,29 @@ static bool dependencies(struct lowering *lowering, struct place here, struct wo
 /* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
  * does its next forward, and waits for this forward's input. After its last forward, it recomputes without the
  * gradient. */
-static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct new_op op)
+static uint32_t opportunistic_work(struct lowering *lowering, const struct place *here, struct work work,
+                                   struct new_op op)
 {
-    struct event gradient = here.state->gradient;
+    struct event gradient = here->state->gradient;
     uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
 
     op.advances = work.kind == FORWARD;
-    id = lower_compute(lowering, here, work, &stage_at(lowering, here)->work[work.kind], op);
+    id = lower_compute(lowering, here, work, &here->costs->work[work.kind], &op);
     if (work.kind == RECOMPUTE && gradient.count)     /* transfers of one boundary: their ids follow one another */
         program_choose(lowering->program, (struct choice){id, event_ids(&gradient)[0], gradient.count, most});
     return id;
 }
 
-static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes)
+static uint32_t lower_work(struct lowering *lowering, const struct place *here, struct work work, bool completes)
 {
-    const struct stage *costs = stage_at(lowering, here);
-    bool again = here.state->recomputes, sliced = completes && lowering->buckets[here.stage].count;
-    bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
-                   scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
+    const struct stage *costs = here->costs;
+    bool again = here->state->recomputes, sliced = completes && lowering->buckets[here->stage].count;
+    bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->opportunistic &&
+                   lowering->rule == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
-    double working = !again ? 0 : here.state->split ? costs->working_split : costs->working;
+    double working = !again ? 0 : here->state->split ? costs->working_split : costs->working;
     const struct stage_workspace *workspace =
-        !again ? &costs->plain : here.state->split ? &costs->ahead : &costs->recompute;
+        !again ? &costs->plain : here->state->split ? &costs->ahead : &costs->recompute;
     struct new_op op = receive(lowering, here, work);
 
     op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
@@ -247,13 +244,13 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
-    if (costs->plan || zero_applies(lowering))
-        return layers_work(lowering, here, work, completes, op);
-    if (replicates(lowering)) {
-        struct stage_work own = replicated_work(lowering, here, work);
+    if (costs->plan || lowering->zero)
+        return layers_work(lowering, *here, work, completes, op);
+    if (lowering->replicates) {
+        struct stage_work own = replicated_work(*here, work);
 
-        replicated_memory(lowering, here, work, &op);
-        return lower_compute(lowering, here, work, &own, op);
+        replicated_memory(lowering, *here, work, &op);
+        return lower_compute(lowering, here, work, &own, &op);
     }
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op);
@@ -261,25 +258,25 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         return timed_backward(lowering, here, work, op);
     if (lowering->opportunistic)
         return opportunistic_work(lowering, here, work, op);
-    return lower_compute(lowering, here, work, &costs->work[work.kind], op);
+    return lower_compute(lowering, here, work, &costs->work[work.kind], &op);
 }
 
 /* Notes the entry's result, which is there after operation `id`, and sends it to the next or previous stage. */
-static void finish(struct lowering *lowering, struct place here, struct work work, uint32_t id)
+static void finish(struct lowering *lowering, const struct place *here, struct work work, uint32_t id)
 {
     if (work.kind == RECOMPUTE) {
-        here.state->recomputed = id;
+        here->state->recomputed = id;
     } else if (work.kind == FORWARD) {
-        here.state->forwarded = id;
-        if (here.stage + 1 < plan_virtual_stages(lowering->plan))
-            on_stage(lowering, here, here.stage + 1, work.mb)->activation =
-                lower_send(lowering, here, here.stage + 1, work.mb, id);
+        here->state->forwarded = id;
+        if (!here->last)
+            on_neighbour(lowering, here, 1)->activation =
+                lower_send(lowering, here, true, work.mb, id);
     } else if (work.kind != BACKWARD_WEIGHT) {
-        here.state->backwarded = id;
-        if (here.stage == 0)
+        here->state->backwarded = id;
+        if (here->stage == 0)
             return;
-        struct micro_batch_state *before = on_stage(lowering, here, here.stage - 1, work.mb);
-        before->gradient = lower_send(lowering, here, here.stage - 1, work.mb, id);
+        struct micro_batch_state *before = on_neighbour(lowering, here, -1);
+        before->gradient = lower_send(lowering, here, false, work.mb, id);
         if (before->due == NO_OP)
             before->due = id;
     }
@@ -295,12 +292,12 @@ static double hidden_share(const struct lowering *lowering, const struct work *w
     if (works[0].kind == works[places->count - 1].kind)
         return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
     for (size_t i = 0; i < places->count; i++) {
-        struct place here = places->items[i];
-        const struct stage_work *cost = &stage_at(lowering, here)->work[works[i].kind];
+        const struct place *here = &places->items[i];
+        const struct stage_work *cost = &here->costs->work[works[i].kind];
 
         kernels += cost->seconds;
-        dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.chunk_state->exchanges[EXCHANGE_DISPATCH].seconds;
-        share = here.chunk_state->exchanges[EXCHANGE_DISPATCH].share;
+        dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here->chunk_state->exchanges[EXCHANGE_DISPATCH].seconds;
+        share = here->chunk_state->exchanges[EXCHANGE_DISPATCH].share;
     }
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
@@ -352,7 +349,7 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     uint32_t id = NO_OP;
     double hidden;
 
-    if (replicates(lowering) && !replicate_before(lowering, replica))
+    if (lowering->replicates && !replicate_before(lowering, replica))
         return false;
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
         bool updates = row->items[first].kind == UPDATE;
@@ -371,29 +368,31 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)
         wait_for(&lowering->waits, sent[up]);
     for (size_t i = first; i <= last; i++) {
-        *GROW(&lowering->places) = lowering_place(lowering, replica, rank, row->items[i]);
-        if (!dependencies(lowering, lowering->places.items[i - first], row->items[i]))
+        struct place *here = GROW(&lowering->places);
+
+        *here = lowering_place(lowering, replica, rank, row->items[i]);
+        if (!dependencies(lowering, here, row->items[i]))
             return false;
     }
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
         wait_for(&lowering->waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, 0)]);
     for (size_t i = first; i <= last; i++)
-        lower_arrival(lowering, lowering->places.items[i - first], row->items[i]);
+        lower_arrival(lowering, &lowering->places.items[i - first], row->items[i]);
     hidden = hidden_share(lowering, &row->items[first]);
     for (size_t i = first; i <= last; i++) {
-        struct place here = lowering->places.items[i - first];
+        struct place *here = &lowering->places.items[i - first];
         size_t before = lowering->program->ops.count;
 
-        here.hidden = hidden;
+        here->hidden = hidden;
         id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i]);
         if (i < last)
             mark_overlapped(lowering->program, before);
-        here.chunk_state->completed += lowering->completes[rank][i];
+        here->chunk_state->completed += lowering->completes[rank][i];
         if (lowering->completes[rank][i])
-            here.chunk_state->complete = id;
+            here->chunk_state->complete = id;
     }
     for (size_t i = first; i <= last; i++)
-        finish(lowering, lowering->places.items[i - first], row->items[i], id);
+        finish(lowering, &lowering->places.items[i - first], row->items[i], id);
     *cursor = last + 1;
     return true;
 }
