@@ -104,6 +104,7 @@ static bool may_start(struct dispatcher *dispatcher, uint32_t lane)
     struct dispatcher_lane *own = &dispatcher->lanes[lane];
     const struct op *op = &dispatcher->program->ops.items[own->present];
     struct dep_list deps = program_deps(dispatcher->program, op);
+    double start = dispatcher->start[own->present];
 
     for (; own->seen < deps.count; own->seen++) {
         uint32_t dep = deps.items[own->seen];
@@ -111,10 +112,13 @@ static bool may_start(struct dispatcher *dispatcher, uint32_t lane)
         if (dispatcher->waiting[dep] != ENDED) {
             own->also = dispatcher->waiting[dep];
             dispatcher->waiting[dep] = lane;
+            dispatcher->start[own->present] = start;
             return false;
         }
-        dispatcher->start[own->present] = fmax(dispatcher->start[own->present], dispatcher->end[dep]);
+        if (dispatcher->end[dep] > start)
+            start = dispatcher->end[dep];
     }
+    dispatcher->start[own->present] = start;
     return true;
 }
 
@@ -200,14 +204,32 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Ascending; most often there are two. */
+static void sort_ids(struct dispatcher_ids *ids)
+{
+    enum { FEW = 8 };
+
+    if (ids->count > FEW) {
+        qsort(ids->items, ids->count, sizeof *ids->items, by_id);
+        return;
+    }
+    for (size_t i = 1; i < ids->count; i++) {
+        uint32_t id = ids->items[i];
+        size_t at = i;
+
+        for (; at && ids->items[at - 1] > id; at--)
+            ids->items[at] = ids->items[at - 1];
+        ids->items[at] = id;
+    }
+}
+
 /* Settles the operations that may start now, in the order of ids, so that it does not matter who began to wait
  * first. */
 static void settle_woken(struct dispatcher *dispatcher)
 {
     struct dispatcher_ids *woken = &dispatcher->woken;
 
-    if (woken->count > 1)
-        qsort(woken->items, woken->count, sizeof *woken->items, by_id);
+    sort_ids(woken);
     for (size_t i = 0; i < woken->count; i++)
         settle(dispatcher, woken->items[i]);
     woken->count = 0;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARITY = 4 };
+enum { ARITY = 4 };              /* earliest() knows it */
 
 void event_heap_init(struct event_heap *heap, size_t ids)
 {
@@ -33,16 +33,29 @@ static void rise(struct event_heap *heap, size_t at, struct event_entry entry)
     put(heap, at, entry);
 }
 
+/* The first of the earliest of the entries from `first` on, of which there are ARITY, or fewer at the heap's end. */
+static size_t earliest(const struct event_heap *heap, size_t first)
+{
+    const struct event_entry *entries = heap->entries;
+    size_t left = first, right = first + 2;
+
+    if (first + ARITY > heap->count) {
+        for (size_t i = first + 1; i < heap->count; i++)
+            left = entries[i].time < entries[left].time ? i : left;
+        return left;
+    }
+    left += entries[left + 1].time < entries[left].time;
+    right += entries[right + 1].time < entries[right].time;
+    return entries[right].time < entries[left].time ? right : left;
+}
+
 /* The same with entries from below that are earlier. */
 static void sink(struct event_heap *heap, size_t at, struct event_entry entry)
 {
-    for (;;) {
-        size_t first = ARITY * at + 1, end = first + ARITY < heap->count ? first + ARITY : heap->count, least = first;
+    for (size_t first = ARITY * at + 1; first < heap->count; first = ARITY * at + 1) {
+        size_t least = earliest(heap, first);
 
-        for (size_t child = first + 1; child < end; child++)
-            if (heap->entries[child].time < heap->entries[least].time)
-                least = child;
-        if (first >= heap->count || heap->entries[least].time >= entry.time)
+        if (heap->entries[least].time >= entry.time)
             break;
         put(heap, at, heap->entries[least]);
         at = least;

@@ -178,6 +178,15 @@ static void tell_ends(struct flows *flows, double now)
         event_heap_order(flows->ends);
 }
 
+/* Whether the flow shares none of its links with flows that could make it slower. */
+static bool unhindered(const struct flows *flows, const struct flow *flow)
+{
+    for (uint32_t hop = 0; hop < flow->hops; hop++)
+        if (binds(&flows->links[flow->links[hop]]))
+            return false;
+    return true;
+}
+
 /* Shares the links of one component, and tells when its flows will end. */
 static void share_component(struct flows *flows, uint32_t id, double now)
 {
@@ -195,6 +204,17 @@ static void share_component(struct flows *flows, uint32_t id, double now)
         }
     }
     tell_ends(flows, now);
+}
+
+/* A flow that starts now, a component of its own: what share_component() would do. */
+static void begin_alone(struct flows *flows, uint32_t id, double now)
+{
+    struct flow *flow = &flows->items[id];
+
+    flow->round = flows->round;
+    flow->since = now;
+    flow->rate = flow->level = flow->cap;
+    event_heap_set(flows->ends, id, now + flow->left / flow->rate);
 }
 
 /* A link got or lost flows. If it binds, its flows are one component; if it did and does not any more, each of them is
@@ -220,7 +240,11 @@ void flows_share(struct flows *flows, double now)
     for (size_t i = 0; i < flows->started.count; i++) {
         uint32_t id = flows->started.items[i];
 
-        if (flows_has(flows, id) && flows->items[id].round != flows->round)
+        if (!flows_has(flows, id) || flows->items[id].round == flows->round)
+            continue;
+        if (unhindered(flows, &flows->items[id]))
+            begin_alone(flows, id, now);
+        else
             share_component(flows, id, now);
     }
     flows->changed.count = flows->started.count = 0;
