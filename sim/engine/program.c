@@ -227,12 +227,14 @@ static int by_start(const void *a, const void *b, void *context)
 uint32_t *timeline_order(const struct timeline *timeline)
 {
     size_t count = timeline->program->ops.count;
-    uint32_t *order = xcalloc(count + 1, sizeof *order);
+    uint32_t *order;
 
+    if (!timeline->program->choices.count)
+        return NULL;
+    order = xcalloc(count, sizeof *order);
     for (uint32_t i = 0; i < count; i++)
         order[i] = i;
-    if (timeline->program->choices.count)
-        qsort_r(order, count, sizeof *order, by_start, (void *)timeline);
+    qsort_r(order, count, sizeof *order, by_start, (void *)timeline);
     return order;
 }
 

@@ -182,9 +182,14 @@ struct timeline {
     double makespan;         /* the latest end; 0 for an empty program */
 };
 void timeline_init(struct timeline *timeline, const struct program *program);
-/* All ids, each lane's in the order in which they ran: the order of ids, unless choices changed it. The caller frees
- * the array. */
+/* All ids, each lane's in the order in which they ran; NULL if that is the order of ids, which only choices change. The
+ * caller frees the array. */
 uint32_t *timeline_order(const struct timeline *timeline);
+/* The k-th id of such an order. */
+static inline uint32_t order_at(const uint32_t *order, size_t k)
+{
+    return order ? order[k] : (uint32_t)k;
+}
 /* By how much a start or an end differs at most between two timelines of the same program, as a share of the end of the
  * first; 0 for an empty program. */
 double timeline_difference(const struct timeline *timeline, const struct timeline *other);

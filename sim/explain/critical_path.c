@@ -82,10 +82,10 @@ static uint32_t *find_before(const struct timeline *timeline)
 
     memset(last, 0xff, program->lanes.count * sizeof *last);     /* NO_OP */
     for (size_t k = 0; k < program->ops.count; k++) {
-        uint32_t lane = program->ops.items[order[k]].lane;
+        uint32_t id = order_at(order, k), lane = program->ops.items[id].lane;
 
-        before[order[k]] = last[lane];
-        last[lane] = order[k];
+        before[id] = last[lane];
+        last[lane] = id;
     }
     free(last);
     free(order);

@@ -120,14 +120,15 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
     uint32_t *order = timeline_order(timeline);
 
     for (size_t k = 0; k < program->ops.count; k++) {
-        const struct lane *lane = &program->lanes.items[program->ops.items[order[k]].lane];
+        uint32_t id = order_at(order, k);
+        const struct lane *lane = &program->lanes.items[program->ops.items[id].lane];
 
         if (k % PROGRESS_OPERATIONS == 0 &&
             progress_step(progress, "adding up", k, program->ops.count, timeline->makespan))
             break;
         if (lane->kind != LANE_COMPUTE)
             continue;
-        struct account_step step = step_of(timeline, order[k], lane->rank, reached[lane->rank]);
+        struct account_step step = step_of(timeline, id, lane->rank, reached[lane->rank]);
         visit(context, &step);
         reached[lane->rank] = step.end;
     }

@@ -9,25 +9,63 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* What each rank sends: to others, and to its host and back. */
-static void read_bytes(struct metrics *metrics, const struct program *program)
+static double earlier(double a, double b)
 {
+    return a < b ? a : b;
+}
+
+/* What a rank sends in an operation: to others, or to its host and back. */
+static void add_bytes(struct metrics *metrics, const struct program *program, const struct op *op,
+                      const struct lane *lane)
+{
+    const struct op_compute *compute = &op_traits(program, op)->compute;
+    struct rank_metrics *rank = &metrics->ranks[lane->rank];
+    int all = metrics->window.all;
+
+    if (op->kind == OP_TRANSFER) {
+        rank->sent[op_payload(op->what)] += op->amount / program->flows / all;
+    } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
+        rank->offloaded += compute->sent / all;
+    } else {
+        rank->sent[op_payload(op->what)] += (compute->sent - compute->activations) / all;
+        rank->sent[PAYLOAD_ACTIVATIONS] += compute->activations / all;
+    }
+}
+
+/* From a rank's first work to the end of its last. */
+struct span { double began, ended; };
+
+/* Bytes, spans of ranks, and the means of forwards and of what follows them on the way back, of a micro-batch in one
+ * stage. */
+static void read_operations(struct metrics *metrics, const struct timeline *timeline, bool asynchronous)
+{
+    const struct program *program = timeline->program;
+    struct span *spans = xcalloc((size_t)program->ranks, sizeof *spans);
+    double forwards = 0, longest = 0;
+
+    for (int r = 0; r < program->ranks; r++)
+        spans[r].began = INFINITY;
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
-        const struct op_compute *compute = &op_traits(program, op)->compute;
-        struct rank_metrics *rank = &metrics->ranks[lane->rank];
-        int all = metrics->window.all;
+        double start = timeline->start[i], end = timeline->end[i];
 
-        if (op->kind == OP_TRANSFER) {
-            rank->sent[op_payload(op->what)] += op->amount / program->flows / all;
-        } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
-            rank->offloaded += compute->sent / all;
-        } else {
-            rank->sent[op_payload(op->what)] += (compute->sent - compute->activations) / all;
-            rank->sent[PAYLOAD_ACTIVATIONS] += compute->activations / all;
-        }
+        add_bytes(metrics, program, op, lane);
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        spans[lane->rank].began = earlier(spans[lane->rank].began, start);
+        spans[lane->rank].ended = later(spans[lane->rank].ended, end);
+        if (op->what == WHAT_UPDATE)
+            continue;
+        forwards += op->what == WHAT_FORWARD && !op->continues;
+        *(op->what == WHAT_FORWARD ? &metrics->forward : &metrics->backward) += end - start;
     }
+    for (int r = 0; r < program->ranks; r++)
+        longest = later(longest, spans[r].ended - spans[r].began);
+    metrics->rank_span = asynchronous ? NAN : longest;
+    metrics->forward /= forwards;
+    metrics->backward /= forwards;
+    free(spans);
 }
 
 static void take_step(void *context, const struct account_step *step)
@@ -36,47 +74,6 @@ static void take_step(void *context, const struct account_step *step)
     struct rank_metrics *rank = &metrics->ranks[step->rank];
 
     rank->exposed_communication += account_add(step, &metrics->window, rank->seconds);
-}
-
-/* The longest time of a rank from its first work to the end of its last. */
-static double longest_span(const struct timeline *timeline)
-{
-    const struct program *program = timeline->program;
-    double *began = xcalloc((size_t)program->ranks * 2, sizeof *began), *ended_at = began + program->ranks, span = 0;
-
-    for (int r = 0; r < program->ranks; r++)
-        began[r] = INFINITY;
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
-
-        if (lane->kind != LANE_COMPUTE)
-            continue;
-        began[lane->rank] = fmin(began[lane->rank], timeline->start[i]);
-        ended_at[lane->rank] = later(ended_at[lane->rank], timeline->end[i]);
-    }
-    for (int r = 0; r < program->ranks; r++)
-        span = later(span, ended_at[r] - began[r]);
-    free(began);
-    return span;
-}
-
-/* The mean forward, and the mean of what follows it on the way back, of one micro-batch in one stage. */
-static void mean_works(struct metrics *metrics, const struct timeline *timeline)
-{
-    const struct program *program = timeline->program;
-    double forwards = 0;
-
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-        double seconds = timeline->end[i] - timeline->start[i];
-
-        if (program->lanes.items[op->lane].kind != LANE_COMPUTE || op->what == WHAT_UPDATE)
-            continue;
-        forwards += op->what == WHAT_FORWARD && !op->continues;
-        *(op->what == WHAT_FORWARD ? &metrics->forward : &metrics->backward) += seconds;
-    }
-    metrics->forward /= forwards;
-    metrics->backward /= forwards;
 }
 
 /* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its
@@ -282,16 +279,12 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     account_walk(timeline, take_step, metrics, timeline->program->progress);
 }
 
-void metrics_init(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
-                  const struct timeline *timeline)
+void metrics_init(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
 {
     const struct scenario *scenario = workload->scenario;
 
     read_seconds(metrics, scenario, timeline);
-    read_bytes(metrics, &lowered->program);
-    if (!scenario_schedule(scenario)->asynchronous)
-        metrics->rank_span = longest_span(timeline);
-    mean_works(metrics, timeline);
+    read_operations(metrics, timeline, scenario_schedule(scenario)->asynchronous);
     read_memory(metrics, workload, timeline);
     averages(metrics);
     count_flop(metrics, workload);
@@ -305,11 +298,11 @@ void metrics_init_seconds(struct metrics *metrics, const struct workload *worklo
     averages(metrics);
 }
 
-void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
+void metrics_init_memory(struct metrics *metrics, const struct workload *workload,
                          const struct timeline *timeline)
 {
     *metrics = (struct metrics){
-        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
+        .makespan = timeline->makespan, .nranks = timeline->program->ranks, .imbalance = NAN, .jitter = NAN,
         .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);

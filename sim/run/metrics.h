@@ -64,12 +64,11 @@ struct metrics {
     int nranks;
 };
 
-void metrics_init(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
-                  const struct timeline *timeline);
+void metrics_init(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline);
 /* Those of time alone: where it went, not bytes, FLOPs or memory. */
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline);
 /* Those of memory alone (`ranks` have no others), for a timeline that is no whole iteration. */
-void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
+void metrics_init_memory(struct metrics *metrics, const struct workload *workload,
                          const struct timeline *timeline);
 /* iteration_time alone. */
 double metrics_iteration_time(const struct workload *workload, const struct timeline *timeline);

@@ -129,7 +129,7 @@ static int draw_all(const struct workload *workload, const struct program *plain
 /* The metrics, or none where the budget is spent before they are complete. */
 static int count(const struct scenario *scenario, bool whole, struct run *run, struct error *err)
 {
-    (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->lowered, &run->timeline);
+    (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->timeline);
     if (!progress_check(scenario->progress, err))
         return 0;
     metrics_release(&run->metrics);

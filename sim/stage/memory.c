@@ -279,8 +279,9 @@ struct memory_events memory_events(const struct timeline *timeline)
         next[r + 2] += next[r + 1];
     events.items = xcalloc(next[ranks + 1], sizeof *events.items);
     for (uint32_t k = 0; k < program->ops.count; k++) {
-        size_t *at = &next[program->lanes.items[program->ops.items[order[k]].lane].rank + 1];
-        size_t count = events_of(timeline, order[k], k, both);
+        uint32_t id = order_at(order, k);
+        size_t *at = &next[program->lanes.items[program->ops.items[id].lane].rank + 1];
+        size_t count = events_of(timeline, id, k, both);
 
         memcpy(events.items + *at, both, count * sizeof *both);
         *at += count;
@@ -297,24 +298,69 @@ void memory_events_release(struct memory_events *events)
     free(events->first);
 }
 
-/* At the peak the sum of the activations and one operation's workspace is largest. */
-static void find_peak(struct memory_peak *peak, const struct program *program, const struct memory_event *events,
-                      size_t count)
+/* The bytes of activations that a rank holds, and the most that it has held, with one operation's workspace. */
+struct kept { double now, most; };
+
+/* An operation of the rank begins. At the peak the sum of the activations and one operation's workspace is largest. */
+static void take(struct kept *kept, const struct traits *traits, struct memory_peak *peak)
 {
-    double held = 0, most = 0;
+    kept->now += traits->takes;
+    if (kept->now > peak->activations)
+        peak->activations = kept->now;
+    if (kept->now + traits->workspace > kept->most) {
+        kept->most = kept->now + traits->workspace;
+        peak->memory.bytes[MEMORY_ACTIVATIONS] = kept->now;
+        peak->memory.bytes[MEMORY_WORKSPACE] = traits->workspace;
+    }
+}
 
-    for (size_t i = 0; i < count; i++) {
-        const struct traits *traits = &program->traits.items[events[i].traits];
+static void pass_events(const struct timeline *timeline, struct kept *kept, struct memory_peak *peaks)
+{
+    const struct program *program = timeline->program;
+    struct memory_events events = memory_events(timeline);
 
-        held += events[i].ends ? -traits->frees : traits->takes;
-        if (events[i].ends)
-            continue;
-        peak->activations = fmax(peak->activations, held);
-        if (held + traits->workspace > most) {
-            most = held + traits->workspace;
-            peak->memory.bytes[MEMORY_ACTIVATIONS] = held;
-            peak->memory.bytes[MEMORY_WORKSPACE] = traits->workspace;
+    for (int r = 0; r < program->ranks; r++)
+        for (size_t i = events.first[r]; i < events.first[r + 1]; i++) {
+            const struct traits *traits = &program->traits.items[events.items[i].traits];
+
+            if (events.items[i].ends)
+                kept[r].now -= traits->frees;
+            else
+                take(&kept[r], traits, &peaks[r]);
         }
+    memory_events_release(&events);
+}
+
+/* Whether one lane of each rank at most has operations that take or free memory, none of them a transfer, and these run
+ * in the order of ids: then each of them frees what it does before the next one takes anything. */
+static bool one_after_another(const struct program *program)
+{
+    uint32_t *lanes = xcalloc((size_t)program->ranks, sizeof *lanes);    /* of each rank, counted from 1 */
+    bool one = !program->choices.count;
+
+    for (size_t i = 0; i < program->ops.count && one; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct traits *traits = op_traits(program, op);
+        uint32_t *lane = &lanes[program->lanes.items[op->lane].rank];
+
+        if (traits->takes + traits->workspace + traits->frees == 0)
+            continue;
+        one = op->kind == OP_COMPUTE && (!*lane || *lane == op->lane + 1);
+        *lane = op->lane + 1;
+    }
+    free(lanes);
+    return one;
+}
+
+/* The same as pass_events(), where operations are one_after_another(). */
+static void pass_operations(const struct program *program, struct kept *kept, struct memory_peak *peaks)
+{
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct traits *traits = op_traits(program, &program->ops.items[i]);
+        int rank = program->lanes.items[program->ops.items[i].lane].rank;
+
+        take(&kept[rank], traits, &peaks[rank]);
+        kept[rank].now -= traits->frees;
     }
 }
 
@@ -322,15 +368,18 @@ struct memory_peak *memory_peaks(const struct scenario *scenario, const struct s
                                  const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct memory_events events = memory_events(timeline);
     struct memory_peak *peaks = xcalloc((size_t)program->ranks, sizeof *peaks);
+    struct kept *kept = xcalloc((size_t)program->ranks, sizeof *kept);
 
-    for (int r = 0; r < program->ranks; r++) {
+    for (int r = 0; r < program->ranks; r++)
         peaks[r].memory = memory_states(scenario, stages, r);
-        find_peak(&peaks[r], program, events.items + events.first[r], events.first[r + 1] - events.first[r]);
+    if (one_after_another(program))
+        pass_operations(program, kept, peaks);
+    else
+        pass_events(timeline, kept, peaks);
+    for (int r = 0; r < program->ranks; r++)
         add_fragmentation(&peaks[r].memory, scenario);
-    }
-    memory_events_release(&events);
+    free(kept);
     return peaks;
 }
 

@@ -218,13 +218,14 @@ static void assert_obeys(const struct timeline *timeline)
     uint32_t *order = timeline_order(timeline);
 
     for (size_t k = 0; k < program->ops.count; k++) {
-        const struct op *op = &program->ops.items[order[k]];
-        double start = timeline->start[order[k]];
+        uint32_t id = order_at(order, k);
+        const struct op *op = &program->ops.items[id];
+        double start = timeline->start[id];
 
-        assert_true(start >= lane_free[op->lane] && timeline->end[order[k]] >= start);
+        assert_true(start >= lane_free[op->lane] && timeline->end[id] >= start);
         for (size_t d = 0; d < program_deps(program, op).count; d++)
             assert_true(start >= timeline->end[program_deps(program, op).items[d]]);
-        lane_free[op->lane] = timeline->end[order[k]];
+        lane_free[op->lane] = timeline->end[id];
     }
     free(order);
     free(lane_free);
