@@ -1,7 +1,7 @@
 /* What a profile says of samples, without a fit. */
 #include "calibrate/calibrate.h"
 
-/* A copy of products' records, at the speed of the samples that they were fitted to. */
+/* A copy of products' records, at the speed of the samples that they were fitted to, which long ones lose. */
 static struct list unthrottled_products(struct arena *arena, const struct list *list)
 {
     struct matmul_record *records = ARENA_ARRAY(arena, struct matmul_record, list->count);
@@ -9,6 +9,7 @@ static struct list unthrottled_products(struct arena *arena, const struct list *
     for (size_t i = 0; i < list->count; i++) {
         records[i] = ((const struct matmul_record *)list->items)[i];
         records[i].fit.speed = 1;
+        records[i].fit.lasting = records[i].lasting;
     }
     return (struct list){.items = records, .count = list->count};
 }

@@ -19,6 +19,7 @@ struct context {
     bool unaligned;                      /* unaligned products have a factor: they and aligned ones were sampled */
     bool around;                         /* some samples include the kernels around their products */
     bool whole_waves;                    /* attention of few shapes: one parameter of its blocks, not three */
+    bool lasting;                        /* some products took long enough to reach the power limit */
     bool odd;                            /* products with odd rows have a factor: they and other unaligned ones were */
 };
 
@@ -67,6 +68,8 @@ static union fitted fitted_of(const struct context *context, const double *value
             fitted.matmul.unaligned = *values++;
         if (context->odd)
             fitted.matmul.odd = *values++;
+        if (context->lasting)
+            fitted.matmul.lasting = *values++;
         if (context->around)
             fitted.matmul.quantize = *values;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
@@ -160,6 +163,8 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
             parameters[count++] = (struct fit_parameter){1, 10};
     for (int factors = context->unaligned + context->odd; factors > 0; factors--)
         parameters[count++] = (struct fit_parameter){1, 100};
+    if (context->lasting)
+        parameters[count++] = (struct fit_parameter){0.85, 1};
     if (context->around)
         parameters[count++] = (struct fit_parameter){0.5 * bandwidth, 0};
     return count;
@@ -191,6 +196,19 @@ static void find_unaligned(struct context *context)
     }
     context->unaligned = count > 0 && count < group->fit.count;
     context->odd = context->unaligned && odd > 0 && odd < count;
+}
+
+/* Enough products that are long beside what the power controller takes to act (kernel_time.h). */
+static void find_lasting(struct context *context)
+{
+    const struct sample_group *group = context->group;
+    const double long_enough = 5e-3;
+    const size_t enough = 20;
+    size_t count = 0;
+
+    for (size_t i = 0; group->kind == SAMPLE_MATMUL && i < group->fit.count; i++)
+        count += group->fit.items[i]->seconds > long_enough;
+    context->lasting = count >= enough && group->which != BATCHES_GROUPED;
 }
 
 static void find_around(struct context *context)
@@ -240,6 +258,7 @@ int group_fit(struct sample_group *group, int sms)
     find_layouts(&context);
     find_unaligned(&context);
     find_around(&context);
+    find_lasting(&context);
     problem.nparameters = start(&context, parameters);
     if (group->kind == SAMPLE_ATTENTION && count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters) {
         context.whole_waves = true;

@@ -155,6 +155,14 @@ static double experts_seconds(const struct matmul_fit *fit, int sms, const struc
            layer->m * bytes / around;
 }
 
+/* The time of a sample that takes so long at the clock of a burst. */
+static double throttled(const struct matmul_fit *fit, double seconds)
+{
+    static const double control = 3e-3;
+
+    return fit->lasting > 0 ? seconds * (1 + (1 / fit->lasting - 1) * seconds / (seconds + control)) : seconds;
+}
+
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
 {
     switch (product->form) {
@@ -163,9 +171,9 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
     case FORM_EXPERTS:
         return experts_seconds(fit, sms, product);
     case FORM_QUANTIZED:
-        return quantize_seconds(fit, product) + seconds_of(fit, sms, product, 64);
+        return throttled(fit, quantize_seconds(fit, product) + seconds_of(fit, sms, product, 64));
     default:
-        return seconds_of(fit, sms, product, 64);
+        return throttled(fit, seconds_of(fit, sms, product, 64));
     }
 }
 

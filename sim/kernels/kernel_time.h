@@ -35,6 +35,11 @@
  * another format than frameworks do, or come from a board with another power limit. Memory has its own clock, so the
  * bandwidth of traffic does not change.
  *
+ * Samples are a few runs of one product. Of runs of microseconds all are done before the power controller acts; of runs
+ * of tens of milliseconds most are not. A sample that takes t at the burst's clock takes
+ *     t (1 + (1 / lasting - 1) t / (t + 3 ms)).
+ * Jobs do not: they compute all the time, and `speed` is theirs.
+ *
  * Tile and wave quantization, alignment: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
 struct matmul_fit {
     double rate;                         /* FLOP/s of all SMs on deep products of the largest tiles */
@@ -51,6 +56,7 @@ struct matmul_fit {
     double quantize;                     /* B/s of the kernels around a product, which quantise A or bring rows to
                                           * experts and back; 0: not known */
     double speed;                        /* factor on the tiles' speed; 1: jobs are as fast as the samples */
+    double lasting;                      /* of samples, 0 .. 1: the share of their speed that long ones keep; 0: all */
 };
 /* What is timed as one. QUANTIZED: the kernels that quantise A, and the product. GROUPED: each of `batch` experts
  * multiplies its rows by its own weights, in one kernel. EXPERTS: a layer of gated experts, forward. The names are

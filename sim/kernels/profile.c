@@ -111,6 +111,9 @@ static const struct field matmul_record_fields[] = {
      .brief = "of samples that include kernels around their products, which quantise activations or bring rows to "
               "experts and back: bandwidth of these kernels; 0: samples did not"},
     SPEED(matmul_record),
+    {KEY(matmul_record, lasting), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
+     .brief = "share of their speed that samples of tens of milliseconds keep, which reach the power limit; 0: all. "
+              "For samples alone: jobs have 'speed'"},
     {KEY(matmul_record, layouts), .kind = FIELD_CHOICES, .choices = layout_names, .required = true,
      .may_be_empty = true, .brief = "layouts of the samples; other products count as extrapolated"},
     RANGE(matmul_record, batch, "numbers of products in a batch"),

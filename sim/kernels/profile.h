@@ -18,7 +18,8 @@ struct matmul_record {
     const struct node *node;
     struct list dtypes;                  /* of int, enum dtype */
     struct list layouts;                 /* of int, enum matmul_layout: the layouts of the samples */
-    struct matmul_fit fit;
+    struct matmul_fit fit;               /* without `lasting`, as jobs have it */
+    double lasting;
     struct covered_range batch, m, n, k;
     struct fit_error error;
 };

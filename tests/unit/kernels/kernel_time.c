@@ -282,6 +282,23 @@ static void attention_blocks(void **state)
                 2e-6 + 2.5 * (1e-7 + 128 * 1024 * 4 * 96 / 1e12), 1e-12);
 }
 
+/* A sample of microseconds is a burst; one of half a minute has the speed that lasts, and one that takes as long as the
+ * power controller to act is in the middle. Jobs have no such parameter. */
+static void long_samples(void **state)
+{
+    (void)state;
+    struct matmul_fit burst = fit, lasting = fit;
+    struct product product = {1, 4096, 4096, 512, LAYOUT_NT, 2, FORM_MATMUL};
+
+    burst.lasting = 0;
+    lasting.lasting = 0.8;
+    double brief = matmul_seconds(&burst, SMS, &product);
+    assert_near(matmul_seconds(&lasting, SMS, &product), brief * (1 + 0.25 * brief / (brief + 3e-3)), 1e-12);
+    product.batch = 30 / brief;
+    double whole = matmul_seconds(&burst, SMS, &product);
+    assert_near(matmul_seconds(&lasting, SMS, &product) / whole, 1.25, 1e-3);
+}
+
 static void memory(void **state)
 {
     (void)state;
@@ -298,6 +315,7 @@ int main(void)
         cmocka_unit_test(steps_of_depth),
         cmocka_unit_test(results_that_nothing_hides), cmocka_unit_test(results_of_fp8),
         cmocka_unit_test(quantization), cmocka_unit_test(attention), cmocka_unit_test(attention_blocks),
+        cmocka_unit_test(long_samples),
         cmocka_unit_test(memory),
         cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),
         cmocka_unit_test(a_long_run),
