@@ -29,7 +29,7 @@ offers 'dtsim schema --s'
 offers 'dtsim run a.yaml --set strategy.schedule=inter' interleaved interleaved-zb
 offers 'dtsim run a.yaml --set strategy.tens' strategy.tensor=
 offers 'dtsim run a.yaml --set cluster=dgx-h1' dgx-h100
-offers 'dtsim run a.yaml --set memory.clip_gradients=' true false
+offers 'dtsim run a.yaml --set software.clip_gradients=' true false
 offers 'dtsim run a.yaml --set memory.offload=' none activations weights optimizer
 offers 'dtsim run a.yaml --set strategy.micro_batch_g' strategy.micro_batch_group=
 offers 'dtsim help gpt2-1' gpt2-1.5b gpt2-124m

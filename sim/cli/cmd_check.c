@@ -68,7 +68,7 @@ static int check_main(const struct command *command, int argc, char **argv)
         return check_sweep(&arguments);
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
         !workload_init(&workload, &scenario, &err)) {
-        node_print_origins(field_dump(&arena, &scenario_table, &scenario), stdout);
+        node_print_origins(scenario_dump(&arena, &scenario), stdout);
         caveats_print(&scenario, stderr);
         check_memory(&workload, arguments.values[OPT_MEMORY], &err);
     }

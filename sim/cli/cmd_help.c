@@ -179,6 +179,13 @@ static bool help_tables(const char *topic)
         result_keys_print(stdout);
         return true;
     }
+    if (!strcmp(topic, "scenario")) {
+        field_summary(&scenario_table, stdout);
+        puts("\nA part in full: dtsim help model, cluster, strategy, ...; one key: dtsim help zero. What a framework\n"
+             "decides stands under software: dtsim help software. Schedules have options of their own, under strategy:\n"
+             "dtsim help interleaved.");
+        return true;
+    }
     for (size_t i = 0; i < COUNT(table_topics); i++)
         if (!strcmp(topic, table_topics[i].name)) {
             field_help(table_topics[i].table, 0, stdout);

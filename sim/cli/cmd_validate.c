@@ -144,7 +144,7 @@ const struct command cmd_validate = {
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
-                "  dtsim validate scenarios/paper/zero-bubble-throughput.yaml --set strategy.scatter_gather=false\n",
+                "  dtsim validate scenarios/paper/zero-bubble-throughput.yaml --set software.scatter_gather=false\n",
     .options = "  PAPER               a file of scenarios/paper, see 'dtsim help paper'\n"
                "  --rows ID,...       these rows alone, and no bars, which are of all\n"
                "  --set PATH=VALUE    change every row; may be repeated\n"

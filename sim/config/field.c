@@ -313,9 +313,9 @@ static struct node *laid(struct arena *arena, const struct node *value)
 }
 
 int field_lay(struct arena *arena, const struct table *table, void *object, const struct node *values,
-              struct error *err)
+              struct laying how, struct error *err)
 {
-    struct reading reading = {arena, table->name, err, NULL};
+    struct reading reading = {arena, how.name, err, NULL};
     const struct node **node = object_node(table, object);
     struct node *added = node_mapping(arena), empty = {.kind = NODE_MAPPING};
     int result = 0;
@@ -327,7 +327,7 @@ int field_lay(struct arena *arena, const struct table *table, void *object, cons
             continue;
         if (field_value(&reading, field, values->items[i], (char *)object + field->offset))
             result = -1;
-        node_put(arena, added, field->key, laid(arena, values->items[i]));
+        node_put(arena, added, field->key, how.laid ? laid(arena, values->items[i]) : values->items[i]);
     }
     added->loc = *node ? (*node)->loc : values->loc;
     if (added->count)

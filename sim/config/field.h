@@ -76,9 +76,10 @@ struct table {
                                    key, which the user did not write */
     bool partial;               /* any keys of another table: no key is required and none has a default */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
-    const char *lent;           /* space-separated keys that tables that borrow from this one may hold too; or NULL */
+    const char *lent;           /* space-separated keys that stand in mappings of a table that borrows from this one, and
+                                   not in its own, where whoever reads them refuses them; or NULL */
     /* The i-th table from which this one borrows; NULL past the last, or no such function. Keys that it lends stand in
-     * mappings of this table as well; who reads the mapping brings them to where they belong (field_lay). */
+     * mappings of this table; who reads the mapping brings them to where they belong (field_lay). */
     const struct table *(*borrows)(size_t i);
     /* A second table, which depends on the values of this one (the options of the chosen schedule). Its keys stand in
      * the same mapping. The function returns the table and sets *extra to the address of its struct, which it allocates
@@ -108,10 +109,12 @@ struct table {
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 
-/* Sets those keys of `values` that the table has and the object's mapping leaves out, as if they stood there; their
- * nodes are marked `laid`. The mapping itself is not changed: the object gets another one. */
+/* Sets those keys of `values` that the table has and the object's mapping leaves out, as if they stood there; where
+ * nobody said them of this object (`laid`) their nodes are marked so. Messages begin with `name`. The mapping itself is
+ * not changed: the object gets another one. */
+struct laying { const char *name; bool laid; };
 int field_lay(struct arena *arena, const struct table *table, void *object, const struct node *values,
-              struct error *err);
+              struct laying how, struct error *err);
 /* Takes a key back that was laid: the default is as if nobody had said anything. */
 void field_unlay(struct arena *arena, const struct table *table, void *object, const char *key);
 /* Whether the key's value was laid. */
@@ -129,6 +132,11 @@ int field_load(struct arena *arena, const struct table *table, const char *path,
 const struct field *field_find(const struct table *table, const char *key);
 /* The i-th field that a table borrows from others; NULL past the last. */
 const struct field *field_borrowed(const struct table *table, size_t i);
+/* The i-th field whose key stands in the table's mappings: its own that it does not lend, and those that it borrows;
+ * NULL past the last. */
+const struct field *field_standing(const struct table *table, size_t i);
+/* The one of that key, of which `length` bytes count; NULL: none. */
+const struct field *field_at(const struct table *table, const char *key, size_t length);
 
 /* Whether the user gave that key. */
 bool field_given(const struct table *table, const void *object, const char *key);
@@ -152,7 +160,9 @@ void field_key(const struct table *table, const void *object, struct cache_key *
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */
 void field_help(const struct table *table, int depth, FILE *out);
-/* The same of the fields that a table borrows. */
+/* A line for each key of the table and of the tables right below it: what it means, in short. */
+void field_summary(const struct table *table, FILE *out);
+/* The help of the fields that a table borrows. */
 void field_help_borrowed(const struct table *table, FILE *out);
 /* The help of one key at a dotted path, "cluster.network". Prints nothing and returns false if there is no such key. */
 bool field_help_at(const struct table *table, const char *path, FILE *out);

@@ -57,21 +57,26 @@ static void choices_help(const struct field *field, int depth, FILE *out)
         name_and_text(2 * depth + 25, 19, field->choices[i], field->choice_briefs[i], out);
 }
 
+/* Whether it may be left out, and what holds then: "; default 1". */
+static const char *need_text(struct arena *arena, const struct table *table, const struct field *field)
+{
+    if (field->fallback)
+        return arena_printf(arena, "; default %s", field->fallback);
+    if (field->required)
+        return field->dispensable ? "; mostly required" : "; required";
+    return word_in(table->exactly_one, field->key) ? "; exactly one of these" : "";
+}
+
 void field_help(const struct table *table, int depth, FILE *out)
 {
     struct arena arena = {0};
 
     for (size_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
+        const char *need = need_text(&arena, table, field);
 
-        const char *need = "";
-
-        if (field->fallback)
-            need = arena_printf(&arena, "; default %s", field->fallback);
-        else if (field->required)
-            need = field->dispensable ? "; mostly required" : "; required";
-        else if (word_in(table->exactly_one, field->key))
-            need = "; exactly one of these";
+        if (word_in(table->lent, field->key))
+            continue;
         name_and_text(2 * depth + 2, 20 - 2 * depth > 0 ? 20 - 2 * depth : 0, field->key,
                       arena_printf(&arena, "%s (%s%s)", field->brief ? field->brief : "", kind_text(&arena, field),
                                    need), out);
@@ -82,12 +87,53 @@ void field_help(const struct table *table, int depth, FILE *out)
     arena_release(&arena);
 }
 
+/* What the brief says before its first semicolon, colon or parenthesis. */
+static const char *short_brief(struct arena *arena, const struct field *field)
+{
+    const char *brief = field->brief ? field->brief : "";
+    size_t end = strlen(brief);
+
+    for (size_t i = 0; i < end; i++)
+        if (!strncmp(brief + i, "; ", 2) || !strncmp(brief + i, ": ", 2) || !strncmp(brief + i, " (", 2))
+            end = i;
+    return arena_strndup(arena, brief, end);
+}
+
+/* With the values that the key accepts, or only its default, where the line has room for them. */
+static void summary_line(struct arena *arena, const struct table *table, const struct field *field, int indent,
+                         FILE *out)
+{
+    const char *brief = short_brief(arena, field), *need = need_text(arena, table, field);
+    const char *all = arena_printf(arena, "%s (%s%s)", brief, kind_text(arena, field), need);
+    const char *some = *need ? arena_printf(arena, "%s (%s)", brief, need + 2) : brief;
+    size_t room = (size_t)(text_width(out) - indent - 21);
+
+    name_and_text(indent, 20, field->key, strlen(all) <= room ? all : strlen(some) <= room ? some : brief, out);
+}
+
+void field_summary(const struct table *table, FILE *out)
+{
+    struct arena arena = {0};
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+
+        fprintf(out, "%s", i && field->table ? "\n" : "");
+        summary_line(&arena, table, field, 0, out);
+        for (size_t k = 0; field->table && k < field->table->count; k++)
+            if (!word_in(field->table->lent, field->table->fields[k].key))
+                summary_line(&arena, field->table, &field->table->fields[k], 2, out);
+    }
+    arena_release(&arena);
+}
+
 static void help_alone(const struct table *table, const struct field *field, FILE *out)
 {
     struct table alone = *table;
 
     alone.fields = field;
     alone.count = 1;
+    alone.lent = NULL;
     field_help(&alone, 0, out);
 }
 
@@ -111,15 +157,12 @@ static bool seen(const struct table *table, size_t index)
 bool field_help_at(const struct table *table, const char *path, FILE *out)
 {
     size_t length = strcspn(path, ".");
+    const struct field *field = field_at(table, path, length);
     bool found = false;
 
-    for (size_t i = 0; i < table->count; i++) {
-        const struct field *field = &table->fields[i];
-
-        if (strlen(field->key) != length || memcmp(field->key, path, length) != 0)
-            continue;
-        if (path[length])
-            return field->table && field_help_at(field->table, path + length + 1, out);
+    if (field && path[length])
+        return field->table && field_help_at(field->table, path + length + 1, out);
+    if (field) {
         help_alone(table, field, out);
         return true;
     }
@@ -135,11 +178,10 @@ bool field_help_at(const struct table *table, const char *path, FILE *out)
 static bool help_everywhere(struct arena *arena, const struct table *table, const char *where, const char *key,
                             int depth, FILE *out)
 {
+    const struct field *field;
     bool found = false;
 
-    for (size_t i = 0; i < table->count; i++) {
-        const struct field *field = &table->fields[i];
-
+    for (size_t i = 0; (field = field_standing(table, i)); i++) {
         if (!strcmp(field->key, key) || field_is_also(field, key)) {
             fprintf(out, "%s%s\n", where, field->key);
             help_alone(table, field, out);

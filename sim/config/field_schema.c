@@ -188,12 +188,10 @@ static void property_put(struct arena *arena, struct node *properties, const str
 
 static void properties_put(struct arena *arena, struct node *properties, const struct table *table, int depth)
 {
-    const struct field *borrowed;
+    const struct field *field;
 
-    for (size_t i = 0; i < table->count; i++)
-        property_put(arena, properties, &table->fields[i], depth);
-    for (size_t i = 0; (borrowed = field_borrowed(table, i)); i++)
-        property_put(arena, properties, borrowed, depth);
+    for (size_t i = 0; (field = field_standing(table, i)); i++)
+        property_put(arena, properties, field, depth);
 }
 
 static struct node *mapping_schema(struct arena *arena, const struct table *table, int depth)

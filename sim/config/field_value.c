@@ -60,28 +60,54 @@ const struct field *field_borrowed(const struct table *table, size_t i)
     return NULL;
 }
 
+const struct field *field_standing(const struct table *table, size_t i)
+{
+    for (size_t k = 0; k < table->count; k++)
+        if (!word_in(table->lent, table->fields[k].key) && i-- == 0)
+            return &table->fields[k];
+    return field_borrowed(table, i);
+}
+
+static const struct field *of_length(const struct table *table, const char *key, size_t length)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (!strncmp(table->fields[i].key, key, length) && !table->fields[i].key[length])
+            return &table->fields[i];
+    return NULL;
+}
+
+const struct field *field_at(const struct table *table, const char *key, size_t length)
+{
+    const struct field *field = of_length(table, key, length);
+
+    if (field && !word_in(table->lent, field->key))
+        return field;
+    for (size_t t = 0; table->borrows && table->borrows(t); t++) {
+        field = of_length(table->borrows(t), key, length);
+        if (field && word_in(table->borrows(t)->lent, field->key))
+            return field;
+    }
+    return NULL;
+}
+
 const char *key_candidate(size_t i, const void *context)
 {
     const struct key_tables *keys = context;
-    const struct field *borrowed;
+    const struct field *field;
 
-    for (int t = 0; t < 2 && keys->tables[t]; t++) {
-        if (i < keys->tables[t]->count)
-            return keys->tables[t]->fields[i].key;
-        i -= keys->tables[t]->count;
-    }
-    borrowed = field_borrowed(keys->tables[0], i);
-    return borrowed ? borrowed->key : NULL;
+    for (int t = 0; t < 2 && keys->tables[t]; t++)
+        for (size_t k = 0; (field = field_standing(keys->tables[t], k)); k++)
+            if (i-- == 0)
+                return field->key;
+    return NULL;
 }
 
 bool key_known(const struct key_tables *keys, const char *key)
 {
-    const char *candidate;
-
-    for (size_t i = 0; (candidate = key_candidate(i, keys)); i++)
-        if (!strcmp(candidate, key))
+    for (int t = 0; t < 2 && keys->tables[t]; t++)
+        if (field_at(keys->tables[t], key, strlen(key)))
             return true;
-    return false;
+    return field_find(keys->tables[0], key) != NULL;         /* one that it lends: whoever reads the object refuses it */
 }
 
 const char *key_meant(const struct key_tables *keys, const char *word)
@@ -99,11 +125,11 @@ const char *key_below(struct arena *arena, const struct table *table, const char
 
     for (size_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
-        const struct field *below = field->kind == FIELD_LIST ? NULL : field_find(field->table, key);
+        const struct field *below = NULL, *one;
 
-        for (size_t k = 0; !below && field->table && field->kind != FIELD_LIST && k < field->table->count; k++)
-            if (field_is_also(&field->table->fields[k], key))
-                below = &field->table->fields[k];
+        for (size_t k = 0; field->table && field->kind != FIELD_LIST && (one = field_standing(field->table, k)); k++)
+            if (!strcmp(one->key, key) || (!below && field_is_also(one, key)))
+                below = one;
         if (below && found)
             return NULL;
         if (below)

@@ -32,22 +32,22 @@ struct family {
 static const struct family families[] = {
     {"llama",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 2048, flash_attention: true}",
+     " bias: false, sequence: 2048}",
      {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"mlp_bias", "bias", false}},
      {"attention_bias", "mlp_bias"}, {NULL}},
     {"mistral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
+     " bias: false, sequence: 131072, kv_heads: 8}",
      {DECODER_RULES}, {NULL}, {NULL}},
     {"mixtral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
+     " bias: false, sequence: 131072, kv_heads: 8}",
      {DECODER_RULES, {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
      {NULL}, {NULL}},
     /* its multi-token-prediction modules (num_nextn_predict_layers) are left out */
     {"deepseek_v3",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 4096, flash_attention: true}",
+     " bias: false, sequence: 4096}",
      {DECODER_RULES, {"qk_nope_head_dim", "head_size", true}, {"qk_rope_head_dim", "rope_head_size", true},
       {"v_head_dim", "value_head_size", true}, {"q_lora_rank", "q_rank", false}, {"kv_lora_rank", "kv_rank", true},
       {"n_routed_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true},
@@ -58,29 +58,28 @@ static const struct family families[] = {
      * hundredths of a percent of the parameters, and are left out */
     {"qwen2",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: true,"
-     " bias: false, sequence: 32768, kv_heads: 32, flash_attention: true}",
+     " bias: false, sequence: 32768, kv_heads: 32}",
      {DECODER_RULES}, {NULL}, {"use_sliding_window"}},
     {"qwen3",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 32768, kv_heads: 32, head_size: 128, flash_attention: true}",
+     " bias: false, sequence: 32768, kv_heads: 32, head_size: 128}",
      {DECODER_RULES}, {"attention_bias", NULL}, {"use_sliding_window"}},
     {"qwen3_moe",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 32768, kv_heads: 4, experts: 128, experts_per_token: 8, expert_ffn: 768,"
-     " flash_attention: true}",
+     " bias: false, sequence: 32768, kv_heads: 4, experts: 128, experts_per_token: 8, expert_ffn: 768}",
      {DECODER_RULES, {"num_experts", "experts", false}, {"num_experts_per_tok", "experts_per_token", false},
       {"moe_intermediate_size", "expert_ffn", false}, {"decoder_sparse_step", "moe_every", false}},
      {"attention_bias", NULL}, {"use_sliding_window", "mlp_only_layers"}},
     {"gemma2",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: true, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 8192, head_size: 256, flash_attention: true}",
+     " bias: false, sequence: 8192, head_size: 256}",
      {DECODER_RULES}, {"attention_bias", NULL}, {"sliding_window", "attn_logit_softcapping"}},
     {"phi3",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 4096, flash_attention: true}",
+     " bias: false, sequence: 4096}",
      {DECODER_RULES, {"resid_pdrop", "dropout", false}}, {NULL}, {"sliding_window"}},
     {"opt",
-     "{sequence: 2048, positions: 2048, dropout: 0.1, attention_dropout: 0, tied: true, flash_attention: true}",
+     "{sequence: 2048, positions: 2048, dropout: 0.1, attention_dropout: 0, tied: true}",
      {{"num_hidden_layers", "layers", true}, {"hidden_size", "hidden", true}, {"num_attention_heads", "heads", true},
       {"ffn_dim", "ffn", true}, {"vocab_size", "vocabulary", true}, {"max_position_embeddings", "positions", false},
       {"max_position_embeddings", "sequence", false}, {"tie_word_embeddings", "tied", false},
@@ -88,7 +87,7 @@ static const struct family families[] = {
       {"enable_bias", "bias", false}, {"enable_bias", "qkv_bias", false}}, {NULL}, {NULL}},
     {"gpt_oss",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: true,"
-     " bias: true, sequence: 131072, kv_heads: 8, head_size: 64, flash_attention: true}",
+     " bias: true, sequence: 131072, kv_heads: 8, head_size: 64}",
      {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"attention_bias", "bias", false},
       {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
      {NULL}, {"sliding_window"}},

@@ -100,14 +100,16 @@ static const struct field transformer_fields[] = {
      .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
 };
 
+#define LENT "flash_attention fused_qkv fused_kernels softmax_in_fours fused_norm fused_bias"
+
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),
-    .lent = "flash_attention fused_qkv fused_kernels softmax_in_fours fused_norm fused_bias",
+    .lent = LENT,
 };
 
 const struct table transformer_change_table = {
     TABLE("with", "keys that replace values of the preset or of config.json", transformer, transformer_fields),
-    .partial = true,
+    .partial = true, .lent = LENT,
 };
 
 static struct loc loc_of(const struct transformer *shape, const char *key)
@@ -134,7 +136,7 @@ static void check_companions(const struct transformer *shape, struct error *err)
             error_add(err, EXIT_INPUT, loc_of(shape, companions[i].key),
                       "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
     if (shape->kv_rank && !shape->fused_qkv)
-        error_add(err, EXIT_INPUT, loc_of(shape, "fused_qkv"), "transformer: fused_qkv: has no effect here: latent "
+        error_add(err, EXIT_INPUT, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
                   "attention has products of its own for queries, keys and values; leave it out");
 }
 

@@ -146,7 +146,7 @@ static json_t *protocols_json(const struct lowered *lowered)
 static json_t *scenario_json(const struct scenario *scenario)
 {
     struct arena arena = {0};
-    json_t *json = node_json(field_dump(&arena, &scenario_table, scenario));
+    json_t *json = node_json(scenario_dump(&arena, scenario));
 
     arena_release(&arena);
     return json;

@@ -24,11 +24,11 @@ static const struct field costs_spec_fields[] = {
               "the sum over its kernels; the default is of eager PyTorch; 0: launches are recorded (CUDA graphs)"},
     {KEY(costs_spec, launch_blocking), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1), so the times of "
-              "host and GPU add up; which communication overlaps is set under `strategy`"},
+              "host and GPU add up; software says which communication overlaps"},
     {KEY(costs_spec, host_send), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "240 us",
-     .brief = "with overlap_p2p: false, the time that each transfer between stages takes in addition to the time of "
-              "its bytes, because the host waits for it too and then launches again; not for models whose times are "
-              "given"},
+     .brief = "the host's time for each transfer between stages where software has overlap_p2p: false, in addition "
+              "to the time of its bytes: the host waits for it too and then launches again; not for models whose times "
+              "are given"},
     {KEY(costs_spec, unaligned_batches), .kind = FIELD_CHOICE, .choices = unaligned_batches_names,
      .fallback = "tensor-cores",
      .brief = "which cores compute batched half-precision products (as in attention that is not fused) whose rows are "
@@ -39,7 +39,7 @@ static const struct field costs_spec_fields[] = {
 };
 const struct table costs_table = {
     TABLE("costs", "how kernels are timed", costs_spec, costs_spec_fields),
-    .lent = "attention host_launch host_send unaligned_batches",
+    .lent = "attention unaligned_batches",
 };
 
 static const char folder[] = "calibration/data";

@@ -66,7 +66,7 @@ static int check_scatter(const struct scenario *scenario, struct error *err)
     if (spec->reduce_scatter || (spec->zero == 1 && !scenario_hybrid(scenario)))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "reduce_scatter"),
-                     "strategy: reduce_scatter: false, but %s; expected 'zero: 1' among all replicas, or true",
+                     "software: reduce_scatter: false, but %s; expected 'zero: 1' among all replicas, or true",
                      spec->zero == 0   ? "without ZeRO gradients are not scattered anyway"
                      : spec->zero == 1 ? "replicas that share states in groups scatter within them"
                                        : "replicas keep the gradients of their share alone");

@@ -213,7 +213,7 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
 
     if (!recompute->early_stop || !fault)
         return 0;
-    return error_add(err, EXIT_INPUT, node_loc(recompute->node, "early_stop"), "memory: recompute: early_stop: %s",
+    return error_add(err, EXIT_INPUT, node_loc(recompute->node, "early_stop"), "software: early_stop: %s",
                      fault);
 }
 
@@ -348,7 +348,7 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
                          needed == DTYPE_NVFP4 ? "nvfp4" : "fp8", gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
     if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)
         return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
-                         "memory: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
+                         "software: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
                          "kept or cast");
     return 0;
 }
@@ -361,7 +361,7 @@ static int check_master(const struct scenario *scenario, struct error *err)
 
     if (memory->precision.master == MASTER_REMAINDERS && (memory->precision.format == PRECISION_MIXED_FP16 || narrow))
         return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
-                         "memory: master: remainders: are the other half of weights in bf16, and these are in %s; "
+                         "software: master: remainders: are the other half of weights in bf16, and these are in %s; "
                          "expected fp32 or half",
                          narrow ? dtype_names[precision_products(&memory->precision)] : "fp16");
     return 0;
@@ -377,7 +377,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
 
     if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
-                       "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
+                       "software: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
                        "expected 'gradients: fp32', or false");
     if (precision_is_narrow(&memory->precision) && check_narrow(scenario, err))
         rc = -1;

@@ -175,7 +175,7 @@ static int check_communicator(const struct scenario *scenario, struct error *err
         (communication && !isnan(communication->send->copy)))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "one_communicator"),
-                     "strategy: one_communicator: what it holds up is the copying to and from sockets, of which the "
+                     "software: one_communicator: what it holds up is the copying to and from sockets, of which the "
                      "cluster says nothing; expected a communication profile whose 'send' has 'copy', such as "
                      "nccl-socket");
 }
@@ -187,7 +187,7 @@ static int check_overlap(const struct scenario *scenario, struct error *err)
     if (!spec->overlap_products || !spec->sequence_parallel || spec->overlap_tensor)
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "overlap_tensor"),
-                     "strategy: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
+                     "software: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
                      "true, or leave it out");
 }
 

@@ -294,6 +294,8 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
         scenario->name = arena_strdup(&scenario->arena, name);
+    if (scenario->node && scenario_lay_own(scenario, err))
+        rc = -1;
     return rc ? -1 : resolve(scenario, err);
 }
 

@@ -69,6 +69,9 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
  * which must outlive it. Release in either case. */
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err);
+/* The scenario with every default, as field_dump; what software decides stands under `software`. Read again it is the
+ * same scenario. */
+struct node *scenario_dump(struct arena *arena, const struct scenario *scenario);
 /* The engine on which it is to be simulated, unless it names one: simgrid is the default of a single run, fast of
  * commands that simulate many. */
 void scenario_prefer(struct scenario *scenario, enum engine engine);

@@ -42,6 +42,8 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err);
 /* Why recomputations cannot stop early (early_stop); NULL: they can. */
 const char *memory_early_stop_fault(const struct scenario *scenario);
 /* scenario_said.c */
+/* Lays what the scenario itself gives under `software`, as if it stood in the parts that lend it; refuses it there. */
+int scenario_lay_own(struct scenario *scenario, struct error *err);
 /* Lays what the scenario's software does under what it says itself, but for values that change nothing here. */
 int scenario_lay_software(struct scenario *scenario, struct error *err);
 /* Refuses what is said and changes nothing here, and takes back what was laid and changes nothing. */

@@ -21,14 +21,22 @@ static const struct table *software_lender(size_t i)
 static const struct field software_spec_fields[] = {
     {KEY(software_spec, like), .kind = FIELD_STRING,
      .brief = "a file of platforms/software/ (dtsim list software), a path, or none; left out: megatron-core where "
-              "pipeline or tensor is more than 1 (megatron-lm-2021 on GPUs without bf16, and with fp16 on GPUs without "
-              "fp8), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none for "
+              "pipeline or tensor is more than 1 (megatron-lm-2021 on GPUs without bf16, and on GPUs without fp8 for a "
+              "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none for "
               "models whose times are given"},
 };
+/* These are of the scenario, which says with them what is exchanged; a file may say what its framework does. */
+#define FILES_MAY_GIVE "data_parallel all_reduce"
+
+static const char *misplaced(struct arena *arena, const void *object, const char *key)
+{
+    (void)object;
+    return word_in(FILES_MAY_GIVE, key) ? arena_printf(arena, "'%s' stands under 'strategy'", key) : NULL;
+}
 const struct table software_table = {
     TABLE("software", "the framework that trains, and its release; keys beside 'like' replace what that does "
           "(dtsim help software)", software_spec, software_spec_fields),
-    .shorthand = "like", .bare = true, .borrows = software_lender,
+    .shorthand = "like", .bare = true, .borrows = software_lender, .misplaced = misplaced,
 };
 
 /* The parts of a scenario of which software knows. */
@@ -36,12 +44,14 @@ enum { PART_STRATEGY, PART_MEMORY, PART_RECOMPUTE, PART_COSTS, PART_TRANSFORMER,
 
 static void parts_of(struct scenario *scenario, struct software_part parts[PARTS])
 {
-    parts[PART_STRATEGY] = (struct software_part){"strategy", &strategy_table, &scenario->parallelism};
-    parts[PART_MEMORY] = (struct software_part){"memory", &memory_table, &scenario->memory};
-    parts[PART_RECOMPUTE] = (struct software_part){"memory.recompute", &recompute_table, &scenario->memory.recompute};
-    parts[PART_COSTS] = (struct software_part){"costs", &costs_table, &scenario->costs};
+    parts[PART_STRATEGY] = (struct software_part){"strategy", &strategy_table, &scenario->parallelism,
+                                                   FILES_MAY_GIVE};
+    parts[PART_MEMORY] = (struct software_part){"memory", &memory_table, &scenario->memory, NULL};
+    parts[PART_RECOMPUTE] = (struct software_part){"memory.recompute", &recompute_table, &scenario->memory.recompute,
+                                                    NULL};
+    parts[PART_COSTS] = (struct software_part){"costs", &costs_table, &scenario->costs, NULL};
     parts[PART_TRANSFORMER] =
-        (struct software_part){"model.transformer", &transformer_table, scenario->model.transformer};
+        (struct software_part){"model.transformer", &transformer_table, scenario->model.transformer, NULL};
 }
 
 struct idle {
@@ -66,7 +76,8 @@ static int refuse(struct scenario *scenario, const struct idle *options, size_t 
             field_unlay(&scenario->arena, part->table, part->object, options[i].key);
         else
             rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, options[i].key),
-                           "%s: %s: has no effect here: %s; or leave it out", part->path, options[i].key,
+                           "%s: %s: has no effect here: %s; or leave it out",
+                           word_in(part->table->lent, options[i].key) ? "software" : part->path, options[i].key,
                            options[i].why);
     }
     return rc;
@@ -178,14 +189,16 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err)
     return check_costs(scenario, err) ? -1 : rc;
 }
 
-/* What most people run who say no more than these degrees. Times that are given hold all that a framework does. GPUs
- * before Hopper, which have no fp8, with fp16, and those before Ampere, which have no bf16, are of the years of
- * Megatron-LM 2; pipelines and tensor-parallel groups elsewhere are Megatron Core's. */
+/* What most people run who say no more than these degrees. Times that are given hold all that a framework does.
+ * Pipelines and tensor-parallel groups are Megatron's: of version 2 where the GPU has no bf16 (before Ampere), and on
+ * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
 static const char *usual_software(const struct scenario *scenario)
 {
     const struct gpu_rates *peak = &scenario->cluster.gpu.peak;
     const struct parallelism *spec = &scenario->parallelism;
-    bool half = scenario->memory.precision.format == PRECISION_MIXED_FP16;
+    const struct transformer *shape = scenario->model.transformer;
+    bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);
+    bool half = known && scenario->memory.precision.format == PRECISION_MIXED_FP16;
 
     if (model_is_timed(&scenario->model))
         return NULL;
@@ -194,22 +207,31 @@ static const char *usual_software(const struct scenario *scenario)
     return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
 }
 
+int scenario_lay_own(struct scenario *scenario, struct error *err)
+{
+    struct arena *arena = &scenario->arena;
+    struct software_part items[PARTS];
+    const struct software_parts parts = {items, PARTS};
+
+    if (scenario->model.transformer) {   /* it may be that of many scenarios */
+        struct transformer *shape = ARENA_ARRAY(arena, struct transformer, 1);
+
+        *shape = *scenario->model.transformer;
+        scenario->model.transformer = shape;
+    }
+    parts_of(scenario, items);
+    return software_lay_own(arena, scenario->software.node, &parts, err);
+}
+
 int scenario_lay_software(struct scenario *scenario, struct error *err)
 {
     struct software_spec *spec = &scenario->software;
     struct arena *arena = &scenario->arena;
     struct loc loc = node_loc(spec->node ? spec->node : scenario->node, "like");
-    struct transformer *shape = scenario->model.transformer ? ARENA_ARRAY(arena, struct transformer, 1) : NULL;
     struct software_part items[PARTS];
     const struct software_parts parts = {items, PARTS};
 
-    if (shape) {     /* the model's own may be that of many scenarios */
-        *shape = *scenario->model.transformer;
-        scenario->model.transformer = shape;
-    }
     parts_of(scenario, items);
-    if (spec->node && software_lay_own(arena, spec->node, &parts, err))
-        return -1;
     spec->assumed = !spec->like;
     if (spec->assumed)
         spec->like = usual_software(scenario);
@@ -217,5 +239,60 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
         return -1;
     if (spec->like && data_is_path(spec->like))
         spec->like = data_absolute(arena, data_beside(arena, loc.file, spec->like));
-    return shape ? transformer_finish(shape, err) : 0;
+    return scenario->model.transformer ? transformer_finish((struct transformer *)items[PART_TRANSFORMER].object, err) :
+           0;
+}
+
+/* A mapping of which nothing but its shorthand is left is that, as field_dump prints it. */
+static struct node *bared(struct node *mapping, const struct table *table)
+{
+    return table->bare && mapping->count == 1 && !strcmp(mapping->keys[0], table->shorthand) ? mapping->items[0] :
+           mapping;
+}
+
+/* The tree without what the part lends, which goes to `software`. */
+static struct node *without_lent(struct arena *arena, struct node *dump, const char *path, const struct table *table,
+                                 struct node *software)
+{
+    size_t length = strcspn(path, ".");
+    struct node *left = node_mapping(arena);
+
+    if (dump->kind != NODE_MAPPING)
+        return dump;
+    left->loc = dump->loc;
+    for (size_t i = 0; i < dump->count; i++) {
+        const char *key = dump->keys[i];
+        struct node *value = dump->items[i];
+
+        if (!*path && word_in(table->lent, key)) {
+            node_put(arena, software, key, value);
+            continue;
+        }
+        if (*path && strlen(key) == length && !memcmp(key, path, length))
+            value = without_lent(arena, value, path + length + (path[length] == '.'), table, software);
+        node_put(arena, left, key, value);
+    }
+    return *path ? left : bared(left, table);
+}
+
+struct node *scenario_dump(struct arena *arena, const struct scenario *scenario)
+{
+    struct node *dump = field_dump(arena, &scenario_table, scenario), *written = node_get(dump, "software"), *whole;
+    struct node *software = node_mapping(arena);
+    struct software_part parts[PARTS];
+
+    if (written && written->kind == NODE_SCALAR)
+        node_put(arena, software, software_table.shorthand, written);
+    parts_of((struct scenario *)(uintptr_t)scenario, parts);
+    for (size_t p = PARTS; p-- > 0; )
+        dump = without_lent(arena, dump, parts[p].path, parts[p].table, software);
+    whole = node_mapping(arena);
+    for (size_t i = 0; i < scenario_table.count; i++) {
+        const char *key = scenario_table.fields[i].key;
+        struct node *value = strcmp(key, "software") ? node_get(dump, key) : software;
+
+        if (value)
+            node_put(arena, whole, key, value);
+    }
+    return whole;
 }

@@ -86,6 +86,16 @@ static const struct field parallelism_fields[] = {
      .kind = FIELD_INT, .min = 1, .max = 1024,
      .brief = "model chunks (virtual stages) per rank; left out: the fewest that the schedule works with; 2 for "
               "interleaved, interleaved-zb and looped-bfs where pipeline is more than 1"},
+    {KEY(parallelism, zero), .also = "zero_stage fsdp",
+     .kind = FIELD_INT, .min = 0, .max = 3, .fallback = "0",
+     .brief = "ZeRO stage: replicas divide among them (1) the optimizer states, (2) also the gradients, (3) also the "
+              "parameters (FSDP); 0: no ZeRO"},
+    {KEY(parallelism, shard), .kind = FIELD_INT, .min = 1, .max = 1048576,
+     .brief = "number of replicas among which ZeRO divides, for example the replicas of a node (FSDP's hybrid "
+              "sharding, MiCS); left out: all replicas"},
+    {KEY(parallelism, sequence_parallel), .also = "sp",
+     .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "the tensor-parallel group divides activations outside the tensor-parallel products along the sequence"},
     {KEY(parallelism, context), .also = "cp context_parallel_size",
      .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "context-parallel degree: GPUs that divide the tokens of every sample"},
@@ -101,9 +111,6 @@ static const struct field parallelism_fields[] = {
      .fallback = "0",
      .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "
               "0: no padding"},
-    {KEY(parallelism, sequence_parallel), .also = "sp",
-     .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "the tensor-parallel group divides activations outside the tensor-parallel products along the sequence"},
     {KEY(parallelism, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
               "gathers the shares; false: each GPU sends all of it; sequence_parallel always sends shares"},
@@ -128,13 +135,6 @@ static const struct field parallelism_fields[] = {
      .brief = "a product is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
               "while the pieces are computed (Transformer Engine's user buffers, ub_tp_comm_overlap); needs "
               "sequence_parallel"},
-    {KEY(parallelism, zero), .also = "zero_stage fsdp",
-     .kind = FIELD_INT, .min = 0, .max = 3, .fallback = "0",
-     .brief = "ZeRO stage: replicas divide among them (1) the optimizer states, (2) also the gradients, (3) also the "
-              "parameters (FSDP); 0: no ZeRO"},
-    {KEY(parallelism, shard), .kind = FIELD_INT, .min = 1, .max = 1048576,
-     .brief = "number of replicas among which ZeRO divides, for example the replicas of a node (FSDP's hybrid "
-              "sharding, MiCS); left out: all replicas"},
     {KEY(parallelism, reduce_scatter), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "under ZeRO a reduce-scatter gives each replica the sums of its share; false, with ZeRO 1: an "
               "all-reduce gives all sums to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
@@ -212,7 +212,7 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
     .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
-            "reduce_scatter data_parallel first_bucket bucket flatten server all_reduce",
+            "reduce_scatter first_bucket bucket flatten server",
 };
 
 static const struct field recompute_spec_fields[] = {
@@ -354,9 +354,9 @@ const struct table memory_table = {
 };
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",
-     .brief = "simgrid: transfers share the bandwidth of links, by the library SimGrid; fast: the same times, many "
-              "times sooner (what sweeps, comparisons and validation take if nothing is said); ideal: every transfer has its "
-              "links to itself"},
+     .brief = "what replays the program; simgrid: transfers share the bandwidth of links, by the library SimGrid; fast: "
+              "the same times, many times sooner (what sweeps, comparisons and validation take if nothing is said); "
+              "ideal: every transfer has its links to itself"},
     {KEY(simulation_spec, collectives), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(COLLECTIVES_MODES),
      .choice_briefs = NAMES("messages if there are few of them or if collectives share links with other traffic, else "
                             "measured",
@@ -365,8 +365,8 @@ static const struct field simulation_spec_fields[] = {
                             "runs; this ignores other traffic on its links"),
      .brief = "how collectives are simulated; the collectives of ZeRO 3 are always measured"},
     {KEY(simulation_spec, fold), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(FOLDS),
-     .brief = "auto: if all replicas are identical and collectives are measured, only one replica is simulated; off: "
-              "all are simulated"},
+     .brief = "whether one replica stands for all; auto: if all are identical and collectives are measured; off: all "
+              "are simulated"},
     {KEY(simulation_spec, jitter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "standard deviation of the time of each work, divided by its mean (log-normal factor of mean 1); turns "
               "folding off"},
@@ -379,8 +379,8 @@ static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, seed), .kind = FIELD_INT, .min = 0, .max = 2147483647, .fallback = "1",
      .brief = "seed of all random numbers"},
     {KEY(simulation_spec, repeat), .kind = FIELD_INT, .min = 1, .max = 10000, .fallback = "1",
-     .brief = "with jitter: replays with so many seeds, from 'seed' on; the result is the run of the median time, with "
-              "quantiles of all"},
+     .brief = "number of replays with jitter, each with its seed, from 'seed' on; the result is the run of the median "
+              "time, with quantiles of all"},
 };
 static const struct table simulation_table = {
     TABLE("simulation", "how the program is replayed", simulation_spec, simulation_spec_fields),

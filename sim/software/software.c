@@ -43,7 +43,7 @@ static const struct field software_file_fields[] = {
     {KEY(software_file, like), .kind = FIELD_STRING,
      .brief = "another software file, whose values hold but for those given here"},
     {KEY(software_file, values), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_values,
-     .brief = "what it always does: keys of 'dtsim help software'"},
+     .brief = "what it always does: keys of 'dtsim help software', and strategy's data_parallel and all_reduce"},
     {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_when,
      .brief = "what it does under a condition: a list of such keys, each with 'if', an expression over the scenario "
               "such as 'strategy.zero == 3'; later ones replace earlier ones"},
@@ -129,13 +129,18 @@ static int holds(struct arena *arena, const struct node *text, const struct soft
     return value.kind == VALUE_BOOLEAN && value.boolean;
 }
 
-/* The part that lends the key; NULL: none. */
-static const struct software_part *lender(const struct software_parts *parts, const char *key)
+/* Whether files may give the part's key. */
+static bool may_give(const struct software_part *part, const char *key)
+{
+    return word_in(part->table->lent, key) || word_in(part->also, key);
+}
+
+static bool any_may_give(const struct software_parts *parts, const char *key)
 {
     for (size_t i = 0; i < parts->count; i++)
-        if (word_in(parts->items[i].table->lent, key))
-            return &parts->items[i];
-    return NULL;
+        if (may_give(&parts->items[i], key))
+            return true;
+    return false;
 }
 
 struct candidates { const struct software_parts *parts; };
@@ -145,11 +150,11 @@ static const char *key_at(size_t i, const void *context)
     const struct candidates *candidates = context;
 
     for (size_t p = 0; p < candidates->parts->count; p++) {
-        const struct table *table = candidates->parts->items[p].table;
+        const struct software_part *part = &candidates->parts->items[p];
 
-        for (size_t k = 0; k < table->count; k++)
-            if (word_in(table->lent, table->fields[k].key) && i-- == 0)
-                return table->fields[k].key;
+        for (size_t k = 0; k < part->table->count; k++)
+            if (may_give(part, part->table->fields[k].key) && i-- == 0)
+                return part->table->fields[k].key;
     }
     return NULL;
 }
@@ -162,7 +167,7 @@ static int check_keys(const struct node *values, const struct software_parts *pa
     for (size_t i = 0; i < values->count; i++) {
         const char *key = values->keys[i], *meant;
 
-        if (lender(parts, key) || !strcmp(key, "if"))
+        if (any_may_give(parts, key) || !strcmp(key, "if"))
             continue;
         meant = nearest(key, key_at, &candidates);
         rc = error_add(err, EXIT_INPUT, values->key_locs[i], "software: unknown key '%s'%s%s%s", key,
@@ -220,7 +225,7 @@ static int collect(struct arena *arena, const char *like, struct loc loc, const 
 
 /* `loc`: where the parts are that the scenario leaves out. */
 static int lay(struct arena *arena, const struct node *values, struct loc loc, const struct software_parts *parts,
-               struct error *err)
+               bool laid, struct error *err)
 {
     int rc = 0;
 
@@ -230,9 +235,9 @@ static int lay(struct arena *arena, const struct node *values, struct loc loc, c
 
         own->loc = loc;
         for (size_t i = 0; part->object && i < values->count; i++)
-            if (word_in(part->table->lent, values->keys[i]) && !node_is_null(values->items[i]))
+            if (may_give(part, values->keys[i]) && !node_is_null(values->items[i]))
                 node_put(arena, own, values->keys[i], values->items[i]);
-        if (own->count && field_lay(arena, part->table, part->object, own, err))
+        if (own->count && field_lay(arena, part->table, part->object, own, (struct laying){"software", laid}, err))
             rc = -1;
     }
     return rc;
@@ -245,19 +250,30 @@ int software_lay(struct arena *arena, const char *like, struct loc loc, const st
 
     if (collect(arena, like, loc, parts, 0, &values, title, err))
         return -1;
-    return lay(arena, values, loc, parts, err);
+    return lay(arena, values, loc, parts, true, err);
+}
+
+/* Refuses what stands in a part and not where the part lends it to. */
+static int refuse_misplaced(const struct software_part *part, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; part->object && i < part->table->count; i++) {
+        const char *key = part->table->fields[i].key;
+
+        if (word_in(part->table->lent, key) && field_given(part->table, part->object, key))
+            rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, key), "%s: '%s' stands under "
+                           "'software': expected software: {%s: ...} ('dtsim help software')", part->path, key, key);
+    }
+    return rc;
 }
 
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts, struct error *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < own->count; i++) {
-        const struct software_part *part = lender(parts, own->keys[i]);
-
-        if (part && part->object && field_given(part->table, part->object, own->keys[i]))
-            rc = error_add(err, EXIT_INPUT, own->key_locs[i], "software: %s: given twice; expected it here or under "
-                           "'%s'", own->keys[i], part->path);
-    }
-    return rc ? rc : lay(arena, own, own->loc, parts, err);
+    for (size_t p = 0; p < parts->count; p++)
+        if (refuse_misplaced(&parts->items[p], err))
+            rc = -1;
+    return rc || !own ? rc : lay(arena, own, own->loc, parts, false, err);
 }

@@ -12,6 +12,7 @@ struct software_part {
     const char *path;
     const struct table *table;
     void *object;
+    const char *also;            /* space-separated keys that it does not lend, but files may give; or NULL */
 };
 struct software_parts {
     const struct software_part *items;
@@ -26,7 +27,8 @@ extern const struct table software_file_table;
  * keys that no part lends, conditions that do not hold anything. */
 int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
                  const char **title, struct error *err);
-/* The same of values that the scenario itself gives beside `like`. A value that its own part gives too is an error. */
+/* The same of values that the scenario itself gives beside `like`: they are as if they stood in the parts, but for
+ * their places. What a part lends and gives itself is an error. */
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
                      struct error *err);
 

@@ -9,14 +9,6 @@
 
 enum { PATH_DEPTH = 6 };         /* tables inside one another; a table may hold itself */
 
-static const struct field *field_named(const struct table *table, const char *key, size_t length)
-{
-    for (size_t i = 0; i < table->count; i++)
-        if (strlen(table->fields[i].key) == length && !memcmp(table->fields[i].key, key, length))
-            return &table->fields[i];
-    return NULL;
-}
-
 /* A table whose further keys depend on what is read is the strategy's: they are options of the schedules. */
 static const struct field *option_named(const char *key, size_t length)
 {
@@ -24,7 +16,7 @@ static const struct field *option_named(const char *key, size_t length)
 
     for (size_t i = 0; !field && schedule_at(i); i++)
         if (schedule_at(i)->options)
-            field = field_named(schedule_at(i)->options, key, length);
+            field = field_at(schedule_at(i)->options, key, length);
     return field;
 }
 
@@ -42,7 +34,7 @@ const struct field *path_field(const char *path)
             if (!length || strspn(path, "0123456789") != length)
                 return NULL;
         } else {
-            field = table ? field_named(table, path, length) : NULL;
+            field = table ? field_at(table, path, length) : NULL;
             if (!field && table && table->extension)
                 field = option_named(path, length);
             if (!field)
@@ -58,7 +50,7 @@ const struct field *path_field(const char *path)
 
 bool path_meant(const char *text)
 {
-    return strchr(text, '.') || field_named(&scenario_table, text, strlen(text));
+    return strchr(text, '.') || field_at(&scenario_table, text, strlen(text));
 }
 
 struct list_of_paths {
@@ -69,8 +61,9 @@ struct list_of_paths {
 static void collect(struct arena *arena, const struct table *table, const char *before, int depth,
                     struct list_of_paths *list)
 {
-    for (size_t i = 0; i < table->count; i++) {
-        const struct field *field = &table->fields[i];
+    const struct field *field;
+
+    for (size_t i = 0; (field = field_standing(table, i)); i++) {
         const char *path = arena_printf(arena, "%s%s", before, field->key);
 
         *GROW(list) = path;

@@ -111,7 +111,7 @@ static struct value resolved_value(struct moment *moment, const char *path)
         moment->asked = true;
         if (!settings_make(moment, &moment->arena, &point, &err)) {
             if (!scenario_read(&moment->arena, point.root, NULL, 0, moment->points->name, &scenario, &err))
-                moment->resolved = field_dump(&scenario.arena, &scenario_table, &scenario);
+                moment->resolved = scenario_dump(&scenario.arena, &scenario);
             moment->arena = scenario.arena;
         }
         error_release(&err);

@@ -115,7 +115,7 @@ static void resolved_id(const struct row_maker *maker, const struct scenario *sc
     const struct order *order = scenario->parallelism.schedule.order;
     struct error ignored = {0};
     struct arena arena = {0};
-    struct node *dump = field_dump(&arena, &scenario_table, scenario);
+    struct node *dump = scenario_dump(&arena, scenario);
     struct digest digest;
 
     node_put(&arena, dump, "name", node_scalar(&arena, "", true));

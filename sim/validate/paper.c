@@ -318,8 +318,9 @@ int paper_scenario(struct paper *paper, size_t index, bool plain, const char *co
     *root = *paper->base.node;
     for (size_t i = 0; !rc && i < paper->ncolumns; i++)
         if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
-            rc = conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
-                          paper->columns[i].node->loc, err);
+            rc = field_open(&paper->arena, &scenario_table, root, paper->columns[i].path, err) ||
+                 conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
+                          paper->columns[i].node->loc, err) ? -1 : 0;
     if (!rc && plain)
         root = plain_scenario(&paper->arena, root);
     if (!rc)

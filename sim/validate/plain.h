@@ -6,8 +6,8 @@
 #include "config/conf.h"
 
 /* The scenario without every key but these: the model's shape, cluster, batch, schedule, degrees (tensor, pipeline,
- * stage_replicas, data, context, expert), chunks, zero, shard, sequence_parallel, precision, optimizer, recompute (but
- * for early_stop), offload, lora, and the name of the software. */
+ * stage_replicas, data, context, expert), chunks, zero, shard, sequence_parallel, precision, optimizer, recompute,
+ * offload, lora, and the name of the software. */
 struct node *plain_scenario(struct arena *arena, const struct node *root);
 
 #endif

@@ -157,7 +157,7 @@ static void test_advice(void **state)
         "software: none\n",
         "model: {preset: llama2-7b}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {global: 64, micro: 1}\n"
         "software: {}\n",
-        "model: {preset: llama2-13b, with: {flash_attention: false}}\ncluster: {platform: dgx-a100, nodes: 2}\n"
+        "model: {preset: llama2-13b}\ncluster: {platform: dgx-a100, nodes: 2}\n"
         "batch: {micro_batches: 8}\nstrategy: {tensor: 2, pipeline: 2}\n"
         "software: none\n",
         "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {global: 64, micro: 8}\n"

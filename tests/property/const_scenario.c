@@ -11,7 +11,7 @@ static char *dump_text(const struct scenario *scenario)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    node_print(field_dump(&arena, &scenario_table, scenario), out);
+    node_print(scenario_dump(&arena, scenario), out);
     fclose(out);
     arena_release(&arena);
     return text;

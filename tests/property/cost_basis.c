@@ -20,9 +20,11 @@ static void test_sums(void **state)
         "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\nbatch: {global: 8, micro: 2}\n"
         "strategy: {schedule: 1f1b, tensor: 2, data: 2}\nmemory: {recompute: full, precision: mixed-fp8}\n",
         "model: {preset: llama3-8b}\ncluster: {platform: ideal, gpu: h100-80gb}\nbatch: {global: 8, micro: 1}\n"
-        "strategy: {schedule: 1f1b, tensor: 8, data: 1, zero: 1}\nmemory: {recompute: selective}\n",
+        "strategy: {schedule: 1f1b, tensor: 8, data: 1, zero: 1}\nmemory: {recompute: selective}\n"
+        "software: {like: none, flash_attention: true}\n",
         "model: {preset: mixtral-8x7b}\ncluster: {platform: ideal, gpu: a100-80gb}\nbatch: {global: 16, micro: 1}\n"
-        "strategy: {schedule: 1f1b, pipeline: 8, expert: 2, data: 2}\nmemory: {enforce: false}\n",
+        "strategy: {schedule: 1f1b, pipeline: 8, expert: 2, data: 2}\nmemory: {enforce: false}\n"
+        "software: {like: none, flash_attention: true}\n",
         "model: {preset: vgg16}\ncluster: {platform: ideal, gpu: v100-16gb}\nbatch: {global: 64, micro: 8}\n"
         "strategy: {schedule: pipedream, pipeline: 2, data: 1}\nmemory: {precision: fp32}\n",
     };

@@ -183,7 +183,7 @@ static void preset_messages(void **state)
 static void with_changes(void **state)
 {
     static const char *const same[] = {
-        "{preset: llama2-7b, with: {flash_attention: false, layers: 8}}",
+        "{preset: llama2-7b, with: {layers: 8}}",
         "{transformer: {layers: 8, hidden: 4096, heads: 32, ffn: 11008, sequence: 4096, vocabulary: 32000, positions: 0,"
         " norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false, tied: false, dropout: 0}}",
     };
@@ -195,14 +195,14 @@ static void with_changes(void **state)
     models[0].transformer->node = models[1].transformer->node = NULL;
     assert_memory_equal(models[0].transformer, models[1].transformer, sizeof *models[0].transformer);
     assert_true(models[0].published_parameters == 0 && !models[0].with);
-    assert_true(preset("llama2-7b").transformer->layers == 32 && preset("llama2-7b").transformer->flash_attention);
+    assert_true(preset("llama2-7b").transformer->layers == 32);
 
-    model = load_good("{hf_config: " MODELS "llama3-8b/config.json, sequence: 2048, with: {flash_attention: false}}");
-    assert_true(!model.transformer->flash_attention && model.transformer->sequence == 2048);
-    write_config("{preset: gpt2-124m, with: {dropout: 0, flash_attention: true}}");
+    model = load_good("{hf_config: " MODELS "llama3-8b/config.json, sequence: 2048, with: {tied: true}}");
+    assert_true(model.transformer->tied && model.transformer->sequence == 2048);
+    write_config("{preset: gpt2-124m, with: {dropout: 0, causal: false}}");
     assert_int_equal(rename(config_path, arena_printf(&arena, "%s.yaml", config_path)), 0);
     model = load_good(arena_printf(&arena, "{preset: %s.yaml, with: {dropout: 0.2}}", config_path));
-    assert_true(model.transformer->flash_attention && model.transformer->dropout == 0.2);
+    assert_true(!model.transformer->causal && model.transformer->dropout == 0.2);
     write_config("");
     assert_int_equal(rename(arena_printf(&arena, "%s.yaml", config_path), config_path), 0);
     write_config("{preset: gpt2-124m, sequence: 512}");
@@ -217,8 +217,8 @@ static void with_changes(void **state)
 static void with_messages(void **state)
 {
     (void)state;
-    refused("{preset: llama2-7b, with: {flash_atention: true}}",
-            "1:28: with: unknown key 'flash_atention'; did you mean 'flash_attention'?");
+    refused("{preset: llama2-7b, with: {vocabulery: 8}}",
+            "1:28: with: unknown key 'vocabulery'; did you mean 'vocabulary'?");
     refused("{preset: llama2-7b, with: {layers: 0}}", "1:36: with: layers: 0 is out of range; expected 1 to 100000");
     refused("{preset: llama2-7b, sequence: 8, with: {sequence: 4}}",
             "1:51: model: with: sequence is also given outside of 'with'; expected only one of them");

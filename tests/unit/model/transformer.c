@@ -145,7 +145,7 @@ static void first_and_last_activations(void **state)
 static void llama_activations(void **state)
 {
     (void)state;
-    struct model model = load_good("{preset: llama3-8b, with: {flash_attention: false}}");
+    struct model model = load_good("preset: llama3-8b");
     struct shard shard = {.micro = 1, .tensor = 8, .dtype = DTYPE_BF16, .sequence_parallel = true};
     double s = 8192, h = 4096, kept = 2 * s / 8 * (4 * h + (4096 + 2 * 1024) + 4096 + 3 * 14336.0);
     double scores = 32 / 8 * s * s;
@@ -188,7 +188,7 @@ static void expect_product(const struct layer *layer, const char *name, enum pha
 static void shapes_of_products(void **state)
 {
     (void)state;
-    struct model model = load_good("{preset: llama3-8b, with: {flash_attention: false}}");
+    struct model model = load_good("preset: llama3-8b");
     struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 4, .dtype = DTYPE_BF16});
     const struct layer *block = &layers.items[1], *last = &layers.items[33];
     double tokens = 2 * 8192;

@@ -47,8 +47,8 @@ static void test_precedence(void **state)
     assert_string_equal(scenario.software.title, "Megatron-LM v2 (2020 and 2021)");
     scenario_release(&scenario);
 
-    loaded(&scenario, "software: megatron-lm-2021\nstrategy: {tensor: 2, pipeline: 2, overlap_p2p: true}\n"
-           "memory: {clip_gradients: false}\n");
+    loaded(&scenario, "software: {like: megatron-lm-2021, overlap_p2p: true}\nstrategy: {tensor: 2, pipeline: 2}\n"
+           "memory: {limit: 10 GB}\n");
     assert_true(scenario.parallelism.overlap_p2p);
     assert_false(field_laid(&strategy_table, &scenario.parallelism, "overlap_p2p"));
     scenario_release(&scenario);
@@ -145,8 +145,8 @@ static void test_idle(void **state)
            "memory: {recompute: full}\n");
     assert_false(scenario.memory.recompute.early_stop);
     scenario_release(&scenario);
-    refused("strategy: {tensor: 2, pipeline: 2, sequence_parallel: true, partitioned_outputs: true}\n",
-            "has no effect");
+    refused("strategy: {tensor: 2, pipeline: 2, sequence_parallel: true}\nsoftware: {partitioned_outputs: true}\n",
+            "software: partitioned_outputs: has no effect");
 }
 
 static void test_errors(void **state)
@@ -154,8 +154,48 @@ static void test_errors(void **state)
     (void)state;
     refused("software: megatron-cor\n", "did you mean 'megatron-core'?");
     refused("software: {like: megatron-core, overlap_pp: true}\n", "did you mean 'overlap_p2p'?");
-    refused("software: {overlap_p2p: maybe}\n", "overlap_p2p: expected true or false, found 'maybe'");
-    refused("software: {overlap_p2p: true}\nstrategy: {overlap_p2p: true}\n", "given twice");
+    refused("software: {overlap_p2p: maybe}\n", "software: overlap_p2p: expected true or false, found 'maybe'");
+    refused("software: {data_parallel: ddp}\n", "'data_parallel' stands under 'strategy'");
+}
+
+/* What software decides stands there alone; where it stood once, and where a model's file has it, an error says so. */
+static void test_places(void **state)
+{
+    static const struct { const char *model, *rest, *says; } cases[] = {
+        {"preset: gpt2-124m", "strategy: {overlap_p2p: true}", ":4:25: error: strategy: 'overlap_p2p' stands under "},
+        {"preset: gpt2-124m", "memory: {gradients: fp32}", "memory: 'gradients' stands under 'software': expected "
+         "software: {gradients: ...}"},
+        {"preset: gpt2-124m", "memory: {recompute: {mode: full, early_stop: true}}", "'early_stop' stands under"},
+        {"preset: gpt2-124m", "costs: {attention: flash-2}", "costs: 'attention' stands under 'software'"},
+        {"preset: gpt2-124m, with: {flash_attention: true}", "", "'flash_attention' stands under 'software'"},
+        {"transformer: {layers: 1, hidden: 8, heads: 1, sequence: 8, vocabulary: 8, fused_bias: true}", "",
+         "model.transformer: 'fused_bias' stands under 'software'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct scenario scenario;
+        struct error err = {0};
+        struct arena arena = {0};
+        struct node *root;
+        char *text, *says = NULL;
+        size_t size;
+        FILE *out = open_memstream(&says, &size);
+        int length = asprintf(&text, "model: {%s}\ncluster: dgx-a100\nbatch: {global: 64}\n%s\n", cases[i].model,
+                              cases[i].rest);
+
+        assert_true(length > 0);
+        assert_int_equal(conf_parse(&arena, "a.yaml", text, (size_t)length, &root, &err), 0);
+        assert_int_equal(scenario_read(&arena, root, NULL, 0, "a", &scenario, &err), -1);
+        error_print(&err, out);
+        assert_int_equal(fclose(out), 0);
+        if (!strstr(says, cases[i].says))
+            fail_msg("'%s' instead of '%s'", says, cases[i].says);
+        free(says);
+        free(text);
+        error_release(&err);
+        scenario_release(&scenario);
+    }
 }
 
 /* Every file goes with every schedule, stage of ZeRO and format; and what was resolved, read again, is the same. */
@@ -171,12 +211,12 @@ static void check_file(const char *name, const char *rest)
 
     assert_true(asprintf(&text, "software: %s\n%s", name, rest) > 0);
     loaded(&scenario, text);
-    dump = field_dump(&arena, &scenario_table, &scenario);
+    dump = scenario_dump(&arena, &scenario);
     node_print(dump, out);
     assert_int_equal(fclose(out), 0);
     if (load_text(printed, &again, &err))
         fail_at(printed, &err);
-    if (!node_equal(field_dump(&arena, &scenario_table, &again), dump))
+    if (!node_equal(scenario_dump(&arena, &again), dump))
         fail_msg("%s, %s: read again it is another scenario:\n%s", name, rest, printed);
     scenario_release(&scenario);
     scenario_release(&again);
@@ -220,7 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_precedence), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
         cmocka_unit_test(test_none),       cmocka_unit_test(test_idle),       cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_every_file),
+        cmocka_unit_test(test_places),     cmocka_unit_test(test_every_file),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,7 +120,7 @@ static void test_generators(void **state)
     gives("grid: {strategy.tensor: {range: [1, 8, 3]}}", "1|4|7|");
     gives("grid: {x: {range: [0.1, 0.5, 0.1]}}", "0.1|0.2|0.3|0.4|0.5|");
     gives("grid: {strategy.tensor: {pow2: [2, 16]}}", "2|4|8|16|");
-    gives("grid: {strategy.bucket: {pow2: [1 MiB, 4 MiB]}}", "1 MiB|2 MiB|4 MiB|");
+    gives("grid: {software.bucket: {pow2: [1 MiB, 4 MiB]}}", "1 MiB|2 MiB|4 MiB|");
     gives("grid: {x: {linear: [0, 1, 5]}}", "0|0.25|0.5|0.75|1|");
     gives("grid: {x: {log: [1, 1000, 4]}}", "1|10|100|1000|");
     gives("grid: {cluster.network.bandwidth: {log: [1 GB/s, 100 GB/s, 3]}}", "1 GB/s|10 GB/s|100 GB/s|");

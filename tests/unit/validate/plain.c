@@ -33,15 +33,15 @@ static void check(const char *written, const char *plain)
 static void test_keys(void **state)
 {
     (void)state;
-    check("{model: {transformer: {layers: 2, fused_kernels: false, dropout: 0}}, cluster: {platform: a, nodes: 2}, "
+    check("{model: {transformer: {layers: 2, dropout: 0}}, cluster: {platform: a, nodes: 2}, "
           "software: {like: x, overlap_p2p: true}, batch: {global: 8}, simulation: {engine: ideal}, "
-          "costs: {attention: flash-1}, strategy: {schedule: gpipe, tensor: 2, backward: ascending, zero: 1, shard: 4, "
-          "sequence_parallel: true, overlap_p2p: false, data_parallel: ddp, split: [1, 1]}, "
-          "memory: {precision: fp32, recompute: {mode: full, blocks: 1, early_stop: true}, gradients: half}}",
+          "costs: {gpu: roofline}, strategy: {schedule: gpipe, tensor: 2, backward: ascending, zero: 1, shard: 4, "
+          "sequence_parallel: true, data_parallel: ddp, split: [1, 1]}, "
+          "memory: {precision: fp32, recompute: {mode: full, blocks: 1}, limit: 1 GB}}",
           "{model: {transformer: {layers: 2, dropout: 0}}, cluster: {platform: a, nodes: 2}, software: {like: x}, "
           "batch: {global: 8}, strategy: {schedule: gpipe, tensor: 2, zero: 1, shard: 4, sequence_parallel: true}, "
           "memory: {precision: fp32, recompute: {mode: full, blocks: 1}}}");
-    check("{model: {preset: a, with: {flash_attention: true, layers: 3}}, cluster: b, software: x, batch: {global: 8}, "
+    check("{model: {preset: a, with: {layers: 3}}, cluster: b, software: x, batch: {global: 8}, "
           "memory: {recompute: full, offload: optimizer}}",
           "{model: {preset: a, with: {layers: 3}}, cluster: b, software: x, batch: {global: 8}, "
           "memory: {recompute: full, offload: optimizer}}");

@@ -166,7 +166,7 @@ static void test_largest(void **state)
         "base:\n  model: {layers: [{flops: 1 GFLOP, activation: 2 GB}]}\n"
         "  cluster: {nodes: 1, gpus_per_node: 1, gpu: a100-80gb, inside: {bandwidth: 1 GB/s, latency: 1 us}}\n"
         "  batch: {micro: 1, global: 1}\n"
-        "  memory: {precision: fp32, limit: 6 GB, context: 0 B, fragmentation: 0}\n";
+        "  memory: {precision: fp32, limit: 6 GB, context: 0 B}\n  software: {like: none, fragmentation: 0}\n";
     static const bool once[] = {true, true, false}, twice[] = {true, false, false};
     struct validation validation;
     struct bar_result bars[BARS];
