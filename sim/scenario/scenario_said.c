@@ -147,6 +147,17 @@ static int check_costs(struct scenario *scenario, struct error *err)
     return model_is_timed(&scenario->model) ? refuse(scenario, options, COUNT(options), err) : 0;
 }
 
+/* What the library takes, where it is known what that would be; else the collective that all libraries have. */
+static int usual_all_reduce(const struct scenario *scenario)
+{
+    bool known = !scenario->cluster.ideal && scenario->cluster.communication;
+    int i = 0;
+
+    while (strcmp(all_reduce_name((size_t)i), known ? "auto" : "ring"))
+        i++;
+    return i;
+}
+
 /* What other rules refuse, or give no effect to, where the scenario itself says it: software may say it of any. */
 static void take_back(struct scenario *scenario)
 {
@@ -176,6 +187,8 @@ static void take_back(struct scenario *scenario)
     }
     if (!node_get(spec->node, "overlap_tensor"))
         scenario->parallelism.overlap_tensor = spec->sequence_parallel;
+    if (!node_get(spec->node, "all_reduce"))
+        scenario->parallelism.all_reduce = usual_all_reduce(scenario);
 }
 
 int scenario_settle_idle(struct scenario *scenario, struct error *err)

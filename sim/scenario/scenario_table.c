@@ -163,9 +163,10 @@ static const struct field parallelism_fields[] = {
      .choice_briefs = NAMES("directly from and to each replica", "along a ring, as NCCL's reduce and broadcast",
                             "along a tree"),
      .brief = "how the parameter server gathers gradients and sends weights"},
-    {KEY(parallelism, all_reduce), .kind = FIELD_CHOICE, .choice = all_reduce_name, .fallback = "ring",
+    {KEY(parallelism, all_reduce), .kind = FIELD_CHOICE, .choice = all_reduce_name,
      .brief = "all-reduce algorithm (dtsim list collectives); ZeRO runs its two halves, a reduce-scatter and an "
-              "all-gather, or ring's where it has none"},
+              "all-gather, or ring's where it has none; left out: auto, what the communication library would take, "
+              "where the cluster has a profile of one, else ring"},
     {KEY(parallelism, channels), .kind = FIELD_INT, .min = 0, .max = 64, .fallback = "0",
      .brief = "rings that an all-reduce uses at the same time; 0: one per NIC of a node if the group has several GPUs "
               "per node, else 1"},
