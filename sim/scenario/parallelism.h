@@ -8,6 +8,8 @@
     X(DATA_PARALLEL_DDP, "ddp") X(DATA_PARALLEL_SYNCHRONOUS, "synchronous") \
     X(DATA_PARALLEL_SERVER, "parameter-server") X(DATA_PARALLEL_REPLICATED, "dataparallel")
 enum data_parallel { DATA_PARALLELS(ENUM_VALUE) };
+#define BALANCES(X) X(BALANCE_LAYERS, "layers") X(BALANCE_TIMES, "times")
+enum balance { BALANCES(ENUM_VALUE) };
 extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
 #define COMPRESSIONS(X) \
     X(COMPRESSION_NONE, "none") X(COMPRESSION_POWERSGD, "powersgd") X(COMPRESSION_TOP_K, "top-k") \
@@ -65,7 +67,8 @@ struct parallelism {
     int all_reduce;                  /* index of collective_of, of the all-reduces */
     int channels;                    /* rings at once; 0: collective_channels */
     struct list placement;           /* of int, enum dimension: fastest-varying first */
-    struct list split;               /* of int: layers of every virtual stage; empty: evenly */
+    struct list split;               /* of int: layers of every virtual stage; empty: as `balance` says */
+    int balance;                     /* enum balance */
 };
 
 #endif

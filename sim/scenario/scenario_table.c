@@ -176,7 +176,11 @@ static const struct field parallelism_fields[] = {
               "node; if context is left out, it follows tensor"},
     {KEY(parallelism, split), .kind = FIELD_INTS, .max = 1000000,
      .brief = "number of layers of each stage (of each chunk, in model order); left out: as even as possible; if the "
-              "layers do not divide evenly, the last stage and then the first stages get one layer less"},
+              "layers do not divide evenly, the last stage and then the first stages get one layer less; or as "
+              "software balances them"},
+    {KEY(parallelism, balance), .kind = FIELD_CHOICE, .fallback = "layers", .choices = CHOICES(BALANCES),
+     .choice_briefs = NAMES("as many layers to each stage", "so that the stage that takes longest takes the least"),
+     .brief = "how stages share the layers where split is left out"},
 };
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)
 {
@@ -213,7 +217,7 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
     .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
-            "reduce_scatter first_bucket bucket flatten server",
+            "reduce_scatter first_bucket bucket flatten server balance",
 };
 
 static const struct field recompute_spec_fields[] = {

@@ -1,5 +1,7 @@
 #include "stage/split.h"
 
+#include <string.h>
+
 /* Every stage computes something: a stage without blocks has the embedding or the output layer. */
 static int check_split(const struct list *split, const struct layer *layers, size_t count, size_t blocks,
                        struct error *err)
@@ -35,8 +37,63 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
+/* What is to be divided: the seconds of each block, those beside the first and the last added to theirs. */
+struct balance_sums { const double *seconds; size_t blocks, nstages; };
+
+/* Gives each stage in turn as many blocks as `limit` seconds hold, one at least, and leaves one for each stage after it.
+ * Returns whether the last stage too takes no longer. */
+static bool fill_to(const struct balance_sums *sums, double limit, size_t *begins)
+{
+    size_t block = 0;
+    double held = 0;
+
+    for (size_t s = 0; s < sums->nstages; s++) {
+        size_t most = sums->blocks - (sums->nstages - 1 - s);
+        bool last = s + 1 == sums->nstages;
+
+        begins[s] = block;
+        for (held = sums->seconds[block++]; block < most && (last || held + sums->seconds[block] <= limit); block++)
+            held += sums->seconds[block];
+    }
+    begins[sums->nstages] = sums->blocks;
+    return held <= limit;
+}
+
+/* Halves the range in which the shortest longest stage lies until nothing is left of it: what fits in a limit fits in
+ * any larger one. */
+static void balance_stages(const struct balance_sums *sums, size_t *begins)
+{
+    double low = 0, high = 0;
+
+    for (size_t b = 0; b < sums->blocks; b++) {
+        low = sums->seconds[b] > low ? sums->seconds[b] : low;
+        high += sums->seconds[b];
+    }
+    high *= 1 + 1e-12;               /* the sum of a stage is added up in another order */
+    for (double middle = (low + high) / 2; middle > low && middle < high; middle = (low + high) / 2)
+        if (fill_to(sums, middle, begins))
+            high = middle;
+        else
+            low = middle;
+    if (!fill_to(sums, low, begins))
+        fill_to(sums, high, begins);
+}
+
+static void split_by_seconds(struct arena *arena, const struct layer *layers, const double *seconds, size_t count,
+                             size_t nstages, size_t *begins)
+{
+    bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
+    size_t blocks = count - first - last;
+    double *sums = ARENA_ARRAY(arena, double, blocks);
+
+    memcpy(sums, seconds + first, blocks * sizeof *sums);
+    sums[0] += first ? seconds[0] : 0;
+    sums[blocks - 1] += last ? seconds[count - 1] : 0;
+    balance_stages(&(struct balance_sums){sums, blocks, nstages}, begins);
+}
+
 int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
-                 const struct layer *layers, size_t count, size_t **begins, struct error *err)
+                 const struct layer *layers, const double *seconds, size_t count, size_t **begins, struct error *err)
 {
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = 0, others;
     char product[64];
@@ -53,6 +110,10 @@ int split_blocks(struct arena *arena, const struct parallelism *spec, const stru
                          nstages, nstages > (size_t)plan->stages ? product : "", blocks,
                          others ? ", and two beside them" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
+    if (seconds && !spec->split.count && blocks >= nstages) {
+        split_by_seconds(arena, layers, seconds, count, nstages, *begins);
+        return 0;
+    }
     for (size_t s = 0; s < nstages; s++)
         (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
                            (*begins)[s] + even_share(blocks, nstages, s);

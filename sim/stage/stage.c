@@ -267,6 +267,23 @@ static void fill_stages(struct arena *arena, const struct scenario *scenario, co
     }
 }
 
+/* What each layer takes, forward and backward, where they are to balance stages; else NULL. */
+static const double *seconds_of(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
+                                size_t count)
+{
+    struct layer_costs costs = {.scenario = scenario};
+    double *seconds = ARENA_ARRAY(arena, double, count);
+
+    if (scenario->parallelism.balance == BALANCE_LAYERS)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct layer_cost *cost = layer_cost(&costs, &layers[i]);
+
+        seconds[i] = cost->forward.seconds + cost->backward.seconds;
+    }
+    return seconds;
+}
+
 static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -295,7 +312,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
 
     if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
-        split_blocks(arena, spec, &scenario->plan, layers, count, &begins, err))
+        split_blocks(arena, spec, &scenario->plan, layers, seconds_of(arena, scenario, layers, count), count, &begins,
+                     err))
         return -1;
     fill_stages(arena, scenario, layers, count, begins, stages);
     if (spec->partitioned_outputs && spec->tensor > 1)
