@@ -71,6 +71,7 @@ struct kernel {
     bool causal;                 /* ATTENTION: each query sees only the keys up to its own position */
     bool loss;                   /* computes the loss, not the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */
+    bool kept;                   /* FORWARD: recompute: operators keeps its result */
     bool tail;                   /* FORWARD: the backward needs neither its result nor later results of the layer */
 };
 

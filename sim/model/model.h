@@ -120,8 +120,8 @@ double model_parameters(const struct model *model);      /* whole; NaN for one i
 double model_active_parameters(const struct model *model);
 
 #define RECOMPUTES(X) \
-    X(RECOMPUTE_NONE, "none") X(RECOMPUTE_SELECTIVE, "selective") X(RECOMPUTE_FULL, "full") \
-    X(RECOMPUTE_OPTIMAL, "optimal")
+    X(RECOMPUTE_NONE, "none") X(RECOMPUTE_SELECTIVE, "selective") X(RECOMPUTE_OPERATORS, "operators") \
+    X(RECOMPUTE_FULL, "full") X(RECOMPUTE_OPTIMAL, "optimal")
 enum recompute { RECOMPUTES(ENUM_VALUE) };
 
 /* The formula for the activations that a block keeps for its backward:
@@ -202,8 +202,8 @@ struct layer {
     double given_backward;       /* s of the backward in one piece: need not be input + weight */
     double given_recompute;      /* s */
     bool timed;                  /* times are given: `given` is valid */
-    double activation;           /* B kept from forward to backward under shard.recompute none or selective; under full:
-                                  * B held while its own backward runs (as under none) */
+    double activation;           /* B kept from forward to backward under shard.recompute none, selective or operators;
+                                  * under full: B held while its own backward runs (as under none) */
     double checkpoint;           /* B kept instead under full recomputation (its input); FIRST and LAST are never
                                   * recomputed: the same as activation */
     double within;               /* B of `checkpoint` that are part of `activation` */

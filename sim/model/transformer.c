@@ -176,6 +176,16 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     free(kernels->items);
 }
 
+/* Under recompute: operators a block keeps its input and some results. In its backward it holds all that it would keep
+ * without recomputation; what is kept of the tail is no part of that. */
+static void keep_results(struct layer *layer, const struct cut *cut, const struct kernels *kernels)
+{
+    double input = cut->own_tokens * cut->hidden * cut->value, all = layer->activation;
+
+    layer->activation = input + kept_results(kernels, cut, false);
+    layer->workspace.backward += fmax(0, all - input - kept_results(kernels, cut, true));
+}
+
 /* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two per block in forward
  * and in backward; one for the output of the vocabulary-parallel embedding; one for the gradient of the output layer's
  * input. Each has s b h values.
@@ -224,6 +234,8 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     layer.row_all_reduce_bytes = rows ? cut->received * cut->hidden * cut->value : 0;
     layer.key_value_bytes = cut->tokens * (cut->key + cut->values) * cut->value;
     block_kernels(&kernels, cut);
+    if (cut->recompute == RECOMPUTE_OPERATORS)
+        keep_results(&layer, cut, &kernels);
     fill(arena, &layer, &tensors, &kernels);
     return layer;
 }

@@ -71,7 +71,7 @@ struct kernels {
     size_t count, capacity;
 };
 
-/* Append the kernels of a layer to the list; their order does not matter. */
+/* Append the kernels of a layer to the list, each phase's in the order in which they run. */
 void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
@@ -112,6 +112,11 @@ bool lora_trains(const struct cut *cut, enum lora_target target);
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
 double block_input(const struct cut *cut);               /* the part of block_activation that is the block's input */
+/* Under recompute: operators. Marks the forward's kernels of a block whose results are kept: fused attention, and of
+ * the products of weights the first, the third, and so on. Then the bytes of these results; `needed`: of those that the
+ * backward needs. */
+void kept_mark(struct kernels *list);
+double kept_results(const struct kernels *list, const struct cut *cut, bool needed);
 double output_activation(const struct cut *cut);
 double loss_activation(const struct cut *cut);           /* the part of output_activation that belongs to the loss */
 struct workspace embedding_workspace(const struct cut *cut);

@@ -234,12 +234,24 @@ static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
         list->items[i].tail = list->items[i].phase == PHASE_FORWARD;
 }
 
+/* The first product of the MLP and, where it is gated, the gate's, which is a product of its own where recomputation
+ * tells products apart. */
+static void mlp_up(struct kernels *list, const struct cut *cut)
+{
+    if (cut->recompute != RECOMPUTE_OPERATORS) {
+        adapted_product(list, cut, LORA_MLP_UP, PRODUCT_MLP_UP);
+        return;
+    }
+    for (int product = 0; product < (cut->shape->mlp == MLP_SWIGLU ? 2 : 1); product++)
+        block_product(list, cut, PRODUCT_MLP_UP, 0, cut->tokens, cut->ffn, cut->hidden);
+}
+
 static void mlp(struct kernels *list, const struct cut *cut)
 {
     bool fuses = cut->shape->fused_kernels;
     size_t first;
 
-    adapted_product(list, cut, LORA_MLP_UP, PRODUCT_MLP_UP);
+    mlp_up(list, cut);
     activation_function(list, cut, cut->tokens * cut->ffn);
     first = list->count;
     adapted_product(list, cut, LORA_MLP_DOWN, PRODUCT_MLP_DOWN);
@@ -349,37 +361,6 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     first = list->count;
     residual(list, cut, "mlp-residual");
     mark_tail(list, cut, first);
-}
-
-/* Adds rows of an embedding table to the hidden states. Forward: the first table reads a row per token and writes it,
- * further tables also read and write the sum; a row that repeats (positions in all samples, token types) is read once.
- * Backward: reads dy and adds to the rows. */
-static void lookup(struct kernels *list, const struct cut *cut, const char *name, double rows, bool further)
-{
-    double width = cut->hidden * cut->value;
-
-    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD,
-                  (rows + (further ? 2 : 1) * cut->tokens) * width);
-    if (!cut->lora)
-        memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD,
-                      (cut->tokens + 2 * rows) * width);
-}
-
-void embedding_kernels(struct kernels *list, const struct cut *cut)
-{
-    double elements = cut->own_tokens * cut->hidden;
-
-    lookup(list, cut, "embedding", cut->tokens, false);
-    if (cut->shape->positions > 0)
-        lookup(list, cut, "positions", cut->queries, true);
-    if (cut->shape->token_types > 0)
-        lookup(list, cut, "token-types", cut->shape->token_types, true);
-    if (cut->shape->embedding_norm)
-        norm_kernels(list, cut, "embedding-norm");
-    if (cut->shape->dropout > 0) {
-        memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
-                      elements * (2 * cut->value + 1));
-        memory_kernel(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
-               elements * (2 * cut->value + 1));
-    }
+    if (cut->recompute == RECOMPUTE_OPERATORS)
+        kept_mark(list);
 }

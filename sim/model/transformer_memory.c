@@ -100,6 +100,40 @@ double block_activation(const struct cut *cut)
     return bytes + core_activation(cut);
 }
 
+/* torchtitan's policy for operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list). It
+ * also keeps the results of reduce-scatters, which a tensor group of one does not have. */
+void kept_mark(struct kernels *list)
+{
+    int products = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        struct kernel *kernel = &list->items[i];
+
+        if (kernel->phase != PHASE_FORWARD)
+            continue;
+        if (kernel->kind == KERNEL_MATMUL && !kernel->attention_core)
+            kernel->kept = ++products % 2;
+        else
+            kernel->kept = kernel->kind == KERNEL_ATTENTION;
+    }
+}
+
+double kept_results(const struct kernels *list, const struct cut *cut, bool needed)
+{
+    double bytes = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct kernel *kernel = &list->items[i];
+
+        if (!kernel->kept || (needed && kernel->tail))
+            continue;
+        bytes += kernel->kind == KERNEL_ATTENTION
+                     ? cut->tokens * cut->attended * cut->value + 4 * cut->scores / cut->sequence
+                     : kernel->batch * kernel->m * kernel->n * cut->value;
+    }
+    return bytes;
+}
+
 /* Korthikanti et al. 2022, section 4.3: the mask of the embeddings' dropout. Token numbers are not counted. */
 double embedding_activation(const struct cut *cut)
 {

@@ -1,4 +1,4 @@
-/* The kernels of the output layer and of the loss, which follows it. */
+/* The kernels of the first layer, the embedding, and of the last: the output layer and the loss, which follows it. */
 #include "model/transformer.h"
 
 static void loss_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
@@ -72,4 +72,37 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         bias_kernels(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
     loss_kernels(list, cut);
+}
+
+/* Adds rows of an embedding table to the hidden states. Forward: the first table reads a row per token and writes it,
+ * further tables also read and write the sum; a row that repeats (positions in all samples, token types) is read once.
+ * Backward: reads dy and adds to the rows. */
+static void lookup(struct kernels *list, const struct cut *cut, const char *name, double rows, bool further)
+{
+    double width = cut->hidden * cut->value;
+
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD,
+                  (rows + (further ? 2 : 1) * cut->tokens) * width);
+    if (!cut->lora)
+        memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD,
+                      (cut->tokens + 2 * rows) * width);
+}
+
+void embedding_kernels(struct kernels *list, const struct cut *cut)
+{
+    double elements = cut->own_tokens * cut->hidden;
+
+    lookup(list, cut, "embedding", cut->tokens, false);
+    if (cut->shape->positions > 0)
+        lookup(list, cut, "positions", cut->queries, true);
+    if (cut->shape->token_types > 0)
+        lookup(list, cut, "token-types", cut->shape->token_types, true);
+    if (cut->shape->embedding_norm)
+        norm_kernels(list, cut, "embedding-norm");
+    if (cut->shape->dropout > 0) {
+        memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+                      elements * (2 * cut->value + 1));
+        memory_kernel(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               elements * (2 * cut->value + 1));
+    }
 }

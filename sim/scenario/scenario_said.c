@@ -103,6 +103,17 @@ static int check_schedule(struct scenario *scenario, struct error *err)
     return refuse(scenario, options, COUNT(options), err);
 }
 
+/* Whether recomputation can tell a block's operators apart. */
+static bool tells_operators(const struct scenario *scenario)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    const struct parallelism *spec = &scenario->parallelism;
+
+    return shape && shape->experts == 0 && shape->kv_rank == 0 && !scenario->memory.lora && spec->tensor == 1 &&
+           spec->context == 1 && scenario->memory.precision.format <= PRECISION_MIXED_BF16 &&
+           scenario->memory.activations == ACTIVATIONS_KORTHIKANTI;
+}
+
 static int check_memory(struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
@@ -118,6 +129,9 @@ static int check_memory(struct scenario *scenario, struct error *err)
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_SELECTIVE, shape,
          "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or "
          "'recompute: full'"},
+        {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_OPERATORS, tells_operators(scenario),
+         "operators tells the products of dense blocks apart; expected a transformer without experts, latent attention "
+         "and LoRA, tensor and context 1, and no 8-bit format"},
         {PART_MEMORY, "activations", memory->activations != ACTIVATIONS_KORTHIKANTI, shape,
          "this model says itself what it keeps; expected a transformer"},
         {PART_MEMORY, "cross_entropy", memory->cross_entropy != CROSS_ENTROPY_FP32, head, no_head},

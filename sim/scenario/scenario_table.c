@@ -223,6 +223,8 @@ const struct table strategy_table = {
 static const struct field recompute_spec_fields[] = {
     {KEY(recompute_spec, mode), .kind = FIELD_CHOICE, .fallback = "none", .choices = recompute_names,
      .choice_briefs = NAMES("all activations are kept", "the attention core is recomputed",
+                            "each block keeps the results of its fused attention and of every second product, and "
+                            "recomputes the others (torchtitan's selective_ac_option: op)",
                             "everything is recomputed from the inputs of blocks, which are kept",
                             "each block recomputes the part that makes the stage fit in the least time"),
      .brief = "which activations are recomputed"},

@@ -22,6 +22,9 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
         work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
     }
+    if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT &&
+        scenario->memory.recompute.mode == RECOMPUTE_OPERATORS)
+        stage_add_again(&work, &scenario->costs, layer);
     return work;
 }
 

@@ -7,11 +7,13 @@
 /* The kernels of one phase of a layer: s on the GPU, and the number of launches. */
 struct launched { double seconds, launches; };
 
-enum part { PART_ALL, PART_CORE, PART_NEEDED };
+enum part { PART_ALL, PART_CORE, PART_NEEDED, PART_AGAIN };
 
 static bool in_part(const struct kernel *kernel, enum part part)
 {
-    return part == PART_ALL || (part == PART_CORE ? kernel->attention_core : !kernel->tail);
+    if (part == PART_CORE)
+        return kernel->attention_core;
+    return part == PART_ALL || (!kernel->tail && (part == PART_NEEDED || !kernel->kept));
 }
 
 static struct launched phase_kernels(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,
@@ -51,6 +53,11 @@ void stage_add_core(struct stage_work *work, const struct costs_spec *costs, con
 void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer)
 {
     work->seconds += launched_seconds(costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_NEEDED));
+}
+
+void stage_add_again(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer)
+{
+    work->seconds += launched_seconds(costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_AGAIN));
 }
 
 double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase)

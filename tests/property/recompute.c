@@ -255,12 +255,48 @@ static void test_offloaded(void **state)
     }
 }
 
+/* recompute: operators keeps the results of fused attention and of the first, third, ... product of a block, and its
+ * input; it computes the other products again, but for the last one where no mask follows it. Products of a block:
+ * Q K V, projection, up, down with a fused QKV; else Q, K, V, projection, gate, up, down. */
+static void check_operators(const char *shape, double again, double kept)
+{
+    const double tokens = 2 * 32;
+    struct simulated none, operators;
+    const struct slice *block;
+
+    for (int k = 0; k < 2; k++)
+        run_text(k ? &operators : &none,
+                 "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+                 "flash_attention: true, %s}}\ncluster: dgx-a100\nbatch: {micro: 2, micro_batches: 4}\n"
+                 "strategy: {data: 1}\nmemory: {precision: mixed-bf16, recompute: %s}\n"
+                 "simulation: {engine: ideal}\n", shape, k ? "operators" : "none");
+    block = &simulated_workload(&operators)->stages->slices[1];
+    expect_near("flop", operators.run.metrics.hardware_flop - none.run.metrics.hardware_flop,
+                4 * BLOCKS * 2 * tokens * again, operators.text);
+    expect_near("model flop", operators.run.metrics.model_flop, none.run.metrics.model_flop, operators.text);
+    expect_near("kept", block->activation, tokens * (2 * kept + 4 * 8), operators.text);
+    assert_true(operators.run.metrics.iteration_time > none.run.metrics.iteration_time);
+    simulated_release(&none);
+    simulated_release(&operators);
+}
+
+static void test_operators(void **state)
+{
+    const double h = 64, kv = 16, ffn = 96;
+
+    (void)state;
+    check_operators("ffn: 256, fused_qkv: true, dropout: 0", h * h, h + 3 * h + h + 4 * h);
+    check_operators("ffn: 256, fused_qkv: true, dropout: 0.1", h * h + 4 * h * h, h + 3 * h + h + 4 * h);
+    check_operators("kv_heads: 2, ffn: 96, mlp: swiglu, fused_qkv: false, dropout: 0", h * kv + h * h + h * ffn,
+                    h + h + kv + h + ffn + h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_ends),     cmocka_unit_test(test_linear),
         cmocka_unit_test(test_memory),   cmocka_unit_test(test_whole_stage), cmocka_unit_test(test_gathered),
-        cmocka_unit_test(test_offloaded),
+        cmocka_unit_test(test_offloaded), cmocka_unit_test(test_operators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
