@@ -33,8 +33,8 @@ int shard_resolve(struct scenario *scenario, struct error *err)
     return 0;
 }
 
-/* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration, among replicas of
- * one model copy. */
+/* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration. If a replica holds
+ * two copies of the model, ZeRO 1 alone divides among both. */
 static int check_sharing(const struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);
@@ -48,14 +48,17 @@ static int check_sharing(const struct scenario *scenario, struct error *err)
                          scenario->parallelism.zero,
                          form == DATA_PARALLEL_SERVER ? "a parameter server" : "DataParallel's first GPU");
     if ((!rooted && !scenario->parallelism.zero) ||
-        (!schedule->asynchronous && plan_directions(&scenario->plan) == 1))
+        (!schedule->asynchronous && (plan_directions(&scenario->plan) == 1 || scenario->parallelism.zero == 1)))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
                      form == DATA_PARALLEL_SERVER       ? "data_parallel: parameter-server"
                      : form == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel"
-                                                        : "zero: sharing states",
+                     : schedule->asynchronous           ? "zero: sharing states"
+                                                        : "zero: sharing gradients or weights",
                      schedule->name,
-                     schedule->asynchronous ? "updates without a flush" : "holds two copies of the model");
+                     schedule->asynchronous ? "updates without a flush"
+                     : rooted               ? "holds two copies of the model"
+                                            : "holds two copies of the model; expected zero 0 or 1");
 }
 
 /* What is not scattered can stay whole under ZeRO 1 alone, and among all replicas. */

@@ -21,6 +21,7 @@ static const struct sharing { bool every, layers, divides[HELD_COUNT]; enum weig
            .divides = {[HELD_WEIGHTS] = true, [HELD_GRADIENTS] = true, [HELD_STATES] = true}, .when = WEIGHTS_LAYER},
 };
 
+/* Where micro-batches enter at both ends, two ranks of a replica hold a stage, and both take a share. */
 static void share(struct recipe *recipe, const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -35,7 +36,8 @@ static void share(struct recipe *recipe, const struct scenario *scenario)
     }
     for (enum held held = 0; held < HELD_COUNT; held++)
         for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && sharing->divides[held]; class++)
-            recipe->divided[held][class] = scenario->groups.of[scenario->groups.sums[class]].size;
+            recipe->divided[held][class] =
+                scenario->groups.of[scenario->groups.sums[class]].size * plan_directions(&scenario->plan);
 }
 
 /* ZeRO's halves of the all-reduce; what is not scattered stays whole (reduce_scatter: false). */

@@ -37,6 +37,37 @@ static void test_gradients_of_both_copies(void **state)
             }
 }
 
+/* ZeRO 1 divides the states of a stage among all of its holders, those of both copies. The reduce-scatter of gradients
+ * and the gather of weights send the bytes of the all-reduce that they stand for. */
+static void test_states_of_both_copies(void **state)
+{
+    static const char *const schedules[] = {"chimera", "dualpipe"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schedules) * COUNT(modes) * 4; i++) {
+        int data = 1 + (int)(i % 4);
+        struct simulated zero[2];
+
+        for (int k = 0; k < 2; k++)
+            run_text(&zero[k], "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 M}}\n"
+                     "cluster: {nodes: 4, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 1 GB/s, latency: "
+                     "0 s},\n          network: {bandwidth: 1 GB/s, latency: 0 s, nics: 4}}\n"
+                     "batch: {micro_batches: 8}\n"
+                     "strategy: {schedule: %s, pipeline: 4, data: %d, zero: %d, data_parallel: synchronous}\n"
+                     "memory: {precision: mixed-bf16, gradients: half, enforce: false}\n"
+                     "simulation: {engine: ideal, collectives: %s}\n",
+                     schedules[i / 4 % 2], data, data > 1 ? k : 0, modes[i / 8]);
+        for (int k = 0; k < 2; k++)
+            expect_near("states of 12 B", zero[k].run.metrics.memory.bytes[MEMORY_OPTIMIZER],
+                        12 * 2e6 / (k && data > 1 ? 2 * data : 1), zero[k].text);
+        expect_near("bytes of a GPU", zero[1].run.metrics.communication_bytes_per_gpu,
+                    zero[0].run.metrics.communication_bytes_per_gpu, zero[1].text);
+        assert_true(zero[1].run.metrics.iteration_time < 1.1 * zero[0].run.metrics.iteration_time);
+        simulated_release(&zero[0]);
+        simulated_release(&zero[1]);
+    }
+}
+
 /* On a free network, replicas change nothing, wherever buckets cut the backwards. */
 static void test_replicas_on_a_free_network(void **state)
 {
@@ -68,6 +99,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients_of_both_copies),
+        cmocka_unit_test(test_states_of_both_copies),
         cmocka_unit_test(test_replicas_on_a_free_network),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
