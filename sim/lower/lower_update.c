@@ -2,14 +2,15 @@
  *
  * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5). Gradients go to the host
  * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
- * another. Weights come back. These are three streams. From ZeRO 1 on each replica does so with its share. With
+ * another, with clipping when they have all gradients. Weights come back. These are three streams. From ZeRO 1 on each replica does so with its share. With
  * offload: weights the updated weights go to the host. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
 
-/* Gradients that go to the host together, and the event after which they may. */
-struct portion { double parameters; struct event ready; };
+/* Parameters whose gradients go to the host together, and are updated there together. `copied`: the host has them. */
+struct portion { double parameters; int stage; struct event copied; };
+struct portions { struct portion *items; size_t count, capacity; };
 
 static double cpu_rate(const struct scenario *scenario)
 {
@@ -19,51 +20,65 @@ static double cpu_rate(const struct scenario *scenario)
     return scenario->cluster.host.update / gpus;
 }
 
-/* Lowers one unit's copy to the host, update and copy back; returns the last of them. */
-static struct event update_unit(struct lowering *lowering, int prank, int stage, struct portion portion,
-                                struct event tied)
+/* Copies gradients to the host after `ready` and, of tied weights, after `tied`. */
+static void copy_unit(struct lowering *lowering, int prank, int stage, double parameters, struct event ready,
+                      struct event tied, struct portions *units)
 {
-    const struct scenario *scenario = lowering->scenario;
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
-    struct new_op like = {.mb = -1, .stage = stage};
-    struct event done = host_copy(lowering, true, portion.parameters * each.gradients, prank, like,
-                                  event_both(&lowering->arena, portion.ready, tied));
+    double each = scenario_parameter_bytes(lowering->scenario).gradients;
+    struct event copied = host_copy(lowering, true, parameters * each, prank, (struct new_op){.mb = -1, .stage = stage},
+                                    event_both(&lowering->arena, ready, tied));
 
-    like.kind = OP_COMPUTE;
-    like.what = WHAT_HOST_UPDATE;
-    like.lane = lowering->hosts[prank].cpu;
-    like.amount = portion.parameters / cpu_rate(scenario);
-    done = event_of(lower_after(lowering, like, done));
-    if (back)
-        done = host_copy(lowering, false, portion.parameters * each.weights, prank,
-                         (struct new_op){.mb = -1, .stage = stage}, done);
-    return done;
+    *GROW(units) = (struct portion){parameters, stage, copied};
 }
 
-/* Lowers the host's update of a chunk; returns the event after which its weights are updated; empty if it has none. */
-static struct event host_update(struct lowering *lowering, int prank, int chunk)
+/* Copies a chunk's gradients to the host, bucket by bucket or layer by layer. */
+static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct portions *units)
 {
-    const struct scenario *scenario = lowering->scenario;
     const struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
     int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->stages[index];
     const struct buckets *buckets = &lowering->buckets[index];
-    int share = scenario->recipe.divided[HELD_STATES][PARAMETERS_COMMON];
+    int share = lowering->scenario->recipe.divided[HELD_STATES][PARAMETERS_COMMON];
     size_t before = chunk_state->sums.count - buckets->count;
-    struct event done = {0};
 
-    for (size_t b = 0; b < buckets->count; b++) {
-        struct portion portion = {buckets->items[b].values / share, chunk_state->sums.items[before + b]};
-
-        done = update_unit(lowering, prank, index, portion, chunk_state->tied);
-    }
+    for (size_t b = 0; b < buckets->count; b++)
+        copy_unit(lowering, prank, index, buckets->items[b].values / share, chunk_state->sums.items[before + b],
+                  chunk_state->tied, units);
     for (size_t i = 0; buckets->count == 0 && i < stage->nslices; i++)
         if (stage->slices[i].parameters > 0)
-            done = update_unit(lowering, prank, index,
-                               (struct portion){stage->slices[i].parameters / share, chunk_state->layers[i]},
-                               chunk_state->tied);
+            copy_unit(lowering, prank, index, stage->slices[i].parameters / share, chunk_state->layers[i],
+                      chunk_state->tied, units);
+}
+
+/* Lowers the host's update of a unit after `after`, and the copy of its weights back; returns the last of them. */
+static struct event update_unit(struct lowering *lowering, int prank, const struct portion *unit, struct event after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
+    struct event done = event_of(lower_after(lowering, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->hosts[prank].cpu, .mb = -1,
+        .stage = unit->stage, .amount = unit->parameters / cpu_rate(scenario),
+    }, after));
+
+    if (back)
+        done = host_copy(lowering, false, unit->parameters * scenario_parameter_bytes(scenario).weights, prank,
+                         (struct new_op){.mb = -1, .stage = unit->stage}, done);
     return done;
+}
+
+/* Lowers the host's update of a rank; adds to `waits` the events after which its weights are updated. Clipping takes
+ * the norm of all gradients, so that no update begins before the host has the last of them (DeepSpeed,
+ * runtime/zero/stage_1_and_2.py, step: the norm, then the optimizer). */
+static void host_update(struct lowering *lowering, int prank, struct waits *waits)
+{
+    bool clips = lowering->scenario->memory.precision.clip_gradients;
+    struct portions units = {0};
+
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, prank % lowering->plan->stages); chunk++)
+        copy_chunk(lowering, prank, chunk, &units);
+    for (size_t i = 0; i < units.count; i++)     /* copies go one after another */
+        wait_for(waits, update_unit(lowering, prank, &units.items[i], units.items[clips ? units.count - 1 : i].copied));
+    free(units.items);
 }
 
 /* Copies a rank's updated weights to the host, with offload: weights. */
@@ -136,12 +151,10 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 
     if (!sync_gradients(lowering, replica, rank, *updates + 1))
         return false;
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here; chunk++) {
-        if (hosted)
-            wait_for(&waits, host_update(lowering, prank, chunk));
-        else
-            seconds += lowering->times[prank][plan_virtual_stage(lowering->plan, rank, chunk)].update;
-    }
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
+        seconds += lowering->times[prank][plan_virtual_stage(lowering->plan, rank, chunk)].update;
+    if (hosted && updates_here)
+        host_update(lowering, prank, &waits);
     wait_for_sums(lowering, replica, rank, &waits);
     lowering->overlapped[prank] = (struct contention){0}; /* the sums have ended */
     if (waits.count > 0 || seconds > 0 || always)

@@ -76,17 +76,25 @@ static void test_shares(void **state)
     }
 }
 
-/* Gradients to the host at g, updates there at c = 1 s a layer, weights back at g: three streams. */
+/* Gradients to the host at g, updates there at c = 1 s a layer, weights back at g: three streams. Clipping needs the
+ * last gradient before the first update. Recomputing changes when gradients are ready, and nothing else. */
 static void test_optimizer(void **state)
 {
     (void)state;
-    for (int layers = 1; layers <= 7; layers++) {
-        double slow = one_stage(layers, 0.5, 0.5, 2e6 / 0.25, "offload: optimizer", "micro_batches: 1");
-        double fast = one_stage(layers, 2, 4, 2e6 / 0.25, "offload: [optimizer]", "micro_batches: 3");
+    for (int layers = 1; layers <= 7; layers++)
+        for (int full = 0; full < 2; full++) {
+            const char *apart = full ? "offload: optimizer, recompute: full" : "offload: optimizer";
+            const char *plain = full ? "offload: [optimizer], recompute: full, clip_gradients: false"
+                                     : "offload: [optimizer], clip_gradients: false";
+            double slow = one_stage(layers, 0.5, 0.5, 2e6 / 0.25, plain, "micro_batches: 1");
+            double fast = one_stage(layers, 2, 4, 2e6 / 0.25, plain, "micro_batches: 3");
+            double clips = one_stage(layers, 2, 4, 2e6 / 0.25, apart, "micro_batches: 3");
+            double again = full * 2.0;
 
-        expect_near("CPU-bound", slow, layers * 0.5 + 0.5 + 0.25 + layers * 1.0 + 0.25, "one stage");
-        expect_near("GPU-bound", fast, 3 * layers * 6.0 + 0.25 + 1 + 0.25, "one stage");
-    }
+            expect_near("CPU-bound", slow, layers * 0.5 + (1 + full) * 0.5 + 0.25 + layers * 1.0 + 0.25, "one stage");
+            expect_near("GPU-bound", fast, 3 * layers * (6.0 + again) + 0.25 + 1 + 0.25, "one stage");
+            expect_near("clipped", clips, 3 * layers * (6.0 + again) + 0.25 + layers * 1.0 + 0.25, "one stage");
+        }
 }
 
 /* Checkpoints in host memory: nothing is lost on a fast link, and bytes / bandwidth is all that counts on a slow one.
