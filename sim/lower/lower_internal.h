@@ -208,7 +208,7 @@ void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel);
 
-/* lower_buckets.c */
+/* lower_sync.c: buckets */
 void buckets_build(struct lowering *lowering);
 /* Notes that a rank's gradients of the bucket are ready after operation `id`. */
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
@@ -231,6 +231,10 @@ bool lower_gather(struct lowering *lowering, int replica, int rank);
 /* lower_layers.c: entries computed layer by layer, because the stage has a plan or under ZeRO 3. */
 bool zero_in_turn(const struct lowering *lowering);       /* collectives do not overlap with kernels */
 void make_host_lanes(struct lowering *lowering);
+/* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its
+ * backward. Returns its last operation. */
+uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
+                      struct new_op op);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
 /* Adds a copy to or from the host; `op` has its micro-batch and stage, and the memory that it takes or frees. */
 struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,

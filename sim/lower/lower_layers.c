@@ -4,7 +4,8 @@
  * ZeRO 3 (Rajbhandari et al. 2020, section 7.2.2; PyTorch FSDP): every replica keeps its share of each layer's
  * parameters. A layer's parameters are gathered while the layer before it is computed. Its gradients are scattered as
  * soon as they are ready. All replicas do the same at the same time, so their collectives are measured durations. One
- * stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's BACKWARD_PRE). With
+ * stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's BACKWARD_PRE).
+ * Without `flatten` weights come tensor by tensor (lower_tensors.c), but layer by layer where there is a plan. With
  * `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the collectives of a loop over
  * recomputed layers on the stream that computes: openxla/xla issue 14397).
  *
@@ -326,6 +327,12 @@ static void gathered_layers(struct walk *walk, bool completes)
 
     if (kind == RECOMPUTE && (fused(walk->lowering, walk->here) || begin == stage->nslices)) {
         gathered_piece(walk, walk->work, &(struct stage_work){0});
+        return;
+    }
+    if (walk->gathers && !walk->lowering->scenario->parallelism.flatten) {
+        bool again = fused(walk->lowering, walk->here) && (kind == BACKWARD || kind == BACKWARD_INPUT);
+
+        walk->id = tensors_work(walk->lowering, walk->here, walk->work, again, completes, walk->op);
         return;
     }
     walk->op.frees = 0;

@@ -63,6 +63,7 @@ struct parallelism {
     int local_steps;                 /* iterations between two exchanges */
     double first_bucket, bucket;     /* B, of DDP */
     bool flatten;                    /* synchronous: one sum for all tensors */
+    double live_parameters, reuse_distance, prefetch;    /* parameters; zero 3 without flatten: struct tensor_walk */
     int server;                      /* how a server gathers and sends: index of server_names */
     int all_reduce;                  /* index of collective_of, of the all-reduces */
     int channels;                    /* rings at once; 0: collective_channels */

@@ -85,13 +85,21 @@ static int refuse(struct scenario *scenario, const struct idle *options, size_t 
 
 static int check_schedule(struct scenario *scenario, struct error *err)
 {
+    static const char by_layer[] = "weights are not gathered tensor by tensor; expected 'zero: 3' and 'flatten: false' "
+                                   "beside it";
     const struct parallelism *spec = &scenario->parallelism;
+    bool by_tensor = spec->zero == 3 && !spec->flatten;
     const struct idle options[] = {
         {PART_STRATEGY, "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
          "there is no server; expected 'data_parallel: parameter-server' beside it"},
         {PART_STRATEGY, "flatten", !spec->flatten,
          spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS || spec->zero == 3,
          "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' or 'zero: 3' beside it"},
+        {PART_STRATEGY, "live_parameters", spec->live_parameters < 1e9 || spec->live_parameters > 1e9, by_tensor,
+         by_layer},
+        {PART_STRATEGY, "reuse_distance", spec->reuse_distance < 1e9 || spec->reuse_distance > 1e9, by_tensor,
+         by_layer},
+        {PART_STRATEGY, "prefetch", spec->prefetch < 50e6 || spec->prefetch > 50e6, by_tensor, by_layer},
         {PART_STRATEGY, "partitioned_outputs", spec->partitioned_outputs,
          spec->scatter_gather && !spec->sequence_parallel,
          spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary; expected that to be false"

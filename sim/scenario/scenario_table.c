@@ -159,6 +159,16 @@ static const struct field parallelism_fields[] = {
      .brief = "synchronous: one all-reduce for all gradients of a stage; false: one all-reduce per tensor, one after "
               "another, as a loop over the parameters does; zero 3: one gather and one scatter for a layer (FSDP); "
               "false: one for each of its tensors of more than 100,000 parameters (DeepSpeed)"},
+    {KEY(parallelism, live_parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
+     .fallback = "1 B",
+     .brief = "zero 3 that gathers tensor by tensor: no tensor is gathered ahead while a GPU has so many whole "
+              "parameters or more (DeepSpeed's stage3_max_live_parameters)"},
+    {KEY(parallelism, reuse_distance), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .fallback = "1 B",
+     .brief = "the same: a tensor stays whole if its next use comes before so many parameters of other tensors are "
+              "used (DeepSpeed's stage3_max_reuse_distance)"},
+    {KEY(parallelism, prefetch), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .fallback = "50 M",
+     .brief = "the same: with each tensor that is used so many parameters are gathered ahead, and the rest of the last "
+              "tensor (DeepSpeed's stage3_prefetch_bucket_size); 0: none"},
     {KEY(parallelism, server), .kind = FIELD_CHOICE, .choices = server_names, .fallback = "star",
      .choice_briefs = NAMES("directly from and to each replica", "along a ring, as NCCL's reduce and broadcast",
                             "along a tree"),
@@ -217,7 +227,7 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
     .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
-            "reduce_scatter first_bucket bucket flatten server balance",
+            "reduce_scatter first_bucket bucket flatten live_parameters reuse_distance prefetch server balance",
 };
 
 static const struct field recompute_spec_fields[] = {

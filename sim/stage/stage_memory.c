@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* The logits stay in memory during the backward of all layers. */
 static void hold_logits(struct stage_peaks *peaks, double logits)
@@ -68,20 +69,161 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
         ahead ? peaks->ahead : fmax(0, peaks->recompute.backward - stage->checkpoint - stage->working);
 }
 
-/* The same where it gathers and frees tensor by tensor (DeepSpeed): of two neighbouring pieces, wherever they are. */
+/* Adds the steps of a layer, and numbers its pieces from `first` on; returns the number after the last. Frozen
+ * parameters are a piece of their own. */
+static size_t add_layer_steps(struct tensor_walk *walk, const struct slice *slice, enum work_kind kind, size_t first)
+{
+    struct by_class weights = slice_weights(slice);
+    double all = weights.of[PARAMETERS_COMMON] + weights.of[PARAMETERS_APART], piece;
+    size_t begin = walk->steps.count;
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        for (size_t next = 0; next < slice->ntensors;) {
+            next = slice_piece(slice, class, next, &piece);
+            if (piece > 0)
+                *GROW(&walk->steps) =
+                    (struct tensor_step){slice, kind, class, first++, piece, piece, piece / all, false};
+        }
+    if (slice->frozen > 0 || walk->steps.count == begin)
+        *GROW(&walk->steps) = (struct tensor_step){slice, kind, PARAMETERS_COMMON, first++, slice->frozen, 0,
+                                                   slice->frozen > 0 ? slice->frozen / all : 1, false};
+    for (size_t i = begin, k = walk->steps.count; kind != FORWARD && kind != RECOMPUTE && i + 1 < k--; i++) {
+        struct tensor_step swap = walk->steps.items[i];
+
+        walk->steps.items[i] = walk->steps.items[k];
+        walk->steps.items[k] = swap;
+    }
+    walk->steps.items[walk->steps.count - 1].ends = true;
+    return first;
+}
+
+/* The embedding's step: of its largest tensor, the first. */
+static size_t held_step(const struct tensor_walk *walk, const struct scenario *scenario, const struct stage *stage)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    const struct slice *embedding = &stage->slices[stage->nslices - 1];
+    size_t held = walk->steps.count;
+
+    for (size_t i = 0; i < walk->steps.count && shape && shape->tied && shape->head != HEAD_NONE; i++)
+        if (walk->steps.items[i].slice == embedding &&
+            (held == walk->steps.count || walk->steps.items[i].piece < walk->steps.items[held].piece))
+            held = i;
+    return held;
+}
+
+void tensor_walk_init(struct tensor_walk *walk, const struct scenario *scenario, const struct stage *stage,
+                      enum work_kind kind, bool fused)
+{
+    bool forwards = kind == FORWARD || kind == RECOMPUTE;
+    size_t next = 0;
+
+    *walk = (struct tensor_walk){.spec = &scenario->parallelism};
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[forwards ? stage->nslices - 1 - i : i];
+        size_t first = next;
+
+        if (kind == RECOMPUTE && !slice->recompute)
+            continue;
+        if (fused && slice->recompute && !forwards)
+            add_layer_steps(walk, slice, RECOMPUTE, first);
+        next = add_layer_steps(walk, slice, kind, first);
+    }
+    walk->whole = xcalloc(next + 1, sizeof *walk->whole);
+    walk->held = held_step(walk, scenario, stage);
+}
+
+void tensor_walk_release(struct tensor_walk *walk)
+{
+    free(walk->steps.items);
+    free(walk->whole);
+}
+
+static bool take(struct tensor_walk *walk, size_t k)
+{
+    const struct tensor_step *step = &walk->steps.items[k];
+
+    if (walk->whole[step->piece])
+        return false;
+    walk->whole[step->piece] = true;
+    walk->live += step->parameters;
+    return true;
+}
+
+bool tensor_walk_gathers(struct tensor_walk *walk, size_t k, size_t *step)
+{
+    *step = k == 0 && walk->held < walk->steps.count ? walk->held : k;
+    if (take(walk, *step))
+        return true;
+    *step = k;
+    if (take(walk, k))
+        return true;
+    walk->ahead = walk->ahead > k ? walk->ahead : k + 1;
+    while (walk->ahead < walk->steps.count && walk->live < walk->spec->live_parameters &&
+           walk->ahead_of < walk->spec->prefetch) {
+        *step = walk->ahead++;
+        if (take(walk, *step)) {
+            walk->ahead_of += walk->steps.items[*step].parameters;
+            return true;
+        }
+    }
+    return false;
+}
+
+void tensor_walk_leave(struct tensor_walk *walk, size_t k)
+{
+    const struct tensor_step *step = &walk->steps.items[k];
+    bool stays = walk->held < walk->steps.count && step->piece == walk->steps.items[walk->held].piece;
+    double passed = 0;
+
+    for (size_t i = k + 1; i < walk->steps.count && !stays; i++) {
+        if (i >= walk->ahead && passed >= walk->spec->reuse_distance)
+            break;
+        stays = walk->steps.items[i].piece == step->piece;
+        passed += walk->steps.items[i].parameters;
+    }
+    walk->ahead_of = 0;
+    walk->whole[step->piece] = stays;
+    walk->live -= stays ? 0 : step->parameters;
+}
+
+/* The most that one kind of work has whole where it gathers tensor by tensor. */
+static double most_live(const struct scenario *scenario, const struct stage *stage, enum work_kind kind)
+{
+    bool fused = scenario->memory.recompute.mode == RECOMPUTE_FULL;
+    struct tensor_walk walk;
+    double most = 0, apart = 0;
+
+    tensor_walk_init(&walk, scenario, stage, kind, fused);
+    for (size_t k = 0, step; k < walk.steps.count; k++) {
+        while (tensor_walk_gathers(&walk, k, &step))
+            ;
+        most = fmax(most, walk.live);
+        tensor_walk_leave(&walk, k);
+    }
+    for (size_t i = 0; i < stage->nslices; i++) {
+        struct by_class weights = slice_weights(&stage->slices[i]);
+
+        apart += weights.of[PARAMETERS_COMMON] + weights.of[PARAMETERS_APART] - recipe_exchanged(scenario, weights);
+    }
+    tensor_walk_release(&walk);
+    return fmax(0, most - apart);
+}
+
+/* The same where it gathers and frees tensor by tensor (DeepSpeed). Gradients are whole from a piece's backward to the
+ * end of its scatter, beside those of the next piece. */
 static struct whole_units tensors_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     struct whole_units whole = {0};
     double before = 0, piece;
 
+    if (!gradients) {
+        whole.blocks = fmax(most_live(scenario, stage, FORWARD), most_live(scenario, stage, BACKWARD));
+        return whole;
+    }
     for (size_t i = 0; i < stage->nslices; i++)
         for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
             for (size_t next = 0; next < stage->slices[i].ntensors;) {
-                struct by_class own = {{0}};
-
                 next = slice_piece(&stage->slices[i], class, next, &piece);
-                own.of[class] = piece;
-                piece = gradients ? piece : recipe_exchanged(scenario, own);
                 whole.blocks = fmax(whole.blocks, before + piece);
                 before = piece;
             }

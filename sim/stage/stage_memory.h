@@ -22,4 +22,39 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
 /* Sets `gathered` and `scattered`: the layers that ZeRO 3 holds whole at once. */
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario);
 
+/* ZeRO 3 that gathers tensor by tensor (DeepSpeed, runtime/zero/partitioned_param_coordinator.py): a work of a stage as
+ * steps, each of which computes with one piece of a layer (slice_piece), in the order in which they run. A piece is
+ * gathered for its step, unless it is whole already. Then the next pieces that are not are gathered ahead: `prefetch`
+ * parameters, at least one piece, but none while `live` parameters or more are whole. After its step a piece is given
+ * back, unless a later use of it was passed while gathering ahead, or comes within `reuse` parameters of other
+ * pieces. An embedding that is also the output layer's is whole from the first step to the last: it is an external
+ * parameter of the whole model (register_external_parameter; fetch_sub_module counts the model among its users). */
+struct tensor_step {
+    const struct slice *slice;
+    enum work_kind kind;             /* FORWARD, RECOMPUTE, or a backward */
+    enum parameter_class class;
+    size_t piece;                    /* number of the piece in the stage */
+    double parameters, trained;      /* of the piece */
+    double share;                    /* of the layer's work of this kind */
+    bool ends;                       /* the layer's last step of this kind */
+};
+struct tensor_walk {
+    struct { struct tensor_step *items; size_t count, capacity; } steps;
+    bool *whole;                     /* of a piece */
+    size_t held;                     /* the step of a tied embedding; steps.count: there is none */
+    size_t ahead;                    /* the first step whose piece was not looked at ahead */
+    double live;                     /* parameters of whole pieces */
+    double ahead_of;                 /* parameters gathered ahead at this step */
+    const struct parallelism *spec;
+};
+/* `fused`: a layer that is recomputed is so right before its backward. */
+void tensor_walk_init(struct tensor_walk *walk, const struct scenario *scenario, const struct stage *stage,
+                      enum work_kind kind, bool fused);
+void tensor_walk_release(struct tensor_walk *walk);
+/* The next step whose piece is gathered while step k begins, first k itself; before the first step the held one. False:
+ * there is none left. */
+bool tensor_walk_gathers(struct tensor_walk *walk, size_t k, size_t *step);
+/* Step k is computed. */
+void tensor_walk_leave(struct tensor_walk *walk, size_t k);
+
 #endif
