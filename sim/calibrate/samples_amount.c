@@ -17,6 +17,7 @@ double sample_class_bytes(enum memory_class class, double m, double n, double va
         [CLASS_EMBEDDING_FORWARD] = {2, 0}, [CLASS_EMBEDDING_BACKWARD] = {3, 0},
         [CLASS_CROSS_ENTROPY_FORWARD] = {1, 4}, [CLASS_CROSS_ENTROPY_BACKWARD] = {1, 4},
         [CLASS_ADAM] = {2, 24}, [CLASS_REDUCTION] = {1, 0}, [CLASS_COPY] = {2, 0},
+        [CLASS_EXPERT_ROWS] = {2, 0},
     };
 
     return m * n * (each[class].values * value + each[class].more);

@@ -240,7 +240,7 @@ const struct command cmd_calibrate = {
         "                      size (latent: the mean of keys' and values'); bytes: what is read and written, if\n"
         "                      heads share keys and values; '# attention:' flash-1, flash-2, flash-3 or cudnn\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
-        "  -backward, adam, reduction, copy-device: bytes read and written, or m rows of n values\n",
+        "  -backward, adam, reduction, copy-device, expert-rows: bytes read and written, or m rows of n values\n",
     .words = words,
     .accepts = options,
     .naccepts = COUNT(options),

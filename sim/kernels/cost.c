@@ -20,7 +20,8 @@ const char *const memory_class_names[] = {
     [CLASS_DROPOUT_RESIDUAL_BACKWARD] = "dropout-residual-backward",
     [CLASS_EMBEDDING_FORWARD] = "embedding-forward", [CLASS_EMBEDDING_BACKWARD] = "embedding-backward",
     [CLASS_CROSS_ENTROPY_FORWARD] = "cross-entropy-forward", [CLASS_CROSS_ENTROPY_BACKWARD] = "cross-entropy-backward",
-    [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device", NULL,
+    [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device",
+    [CLASS_EXPERT_ROWS] = "expert-rows", NULL,
 };
 _Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every class");
 

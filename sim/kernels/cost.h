@@ -36,6 +36,7 @@ enum memory_class {
     CLASS_CROSS_ENTROPY_FORWARD, CLASS_CROSS_ENTROPY_BACKWARD,
     CLASS_ADAM,          /* the optimizer's update */
     CLASS_REDUCTION, CLASS_COPY,
+    CLASS_EXPERT_ROWS,   /* rows brought into the order of experts, and back with weights */
     CLASS_COUNT
 };
 extern const char *const memory_class_names[];   /* as in files of samples: "layernorm-forward"; NULL-terminated */
@@ -68,6 +69,7 @@ struct kernel {
     double efficiency;           /* MATMUL with m 0: its rate / the rate of the GPU's large products; 0 means 1 */
     double bytes;                /* read and written in device memory */
     int launches;                /* number of equal kernels, one after another */
+    int parts;                   /* GROUPED: the host launches so many kernels, which run beside each other; 0: one */
     bool causal;                 /* ATTENTION: each query sees only the keys up to its own position */
     bool loss;                   /* computes the loss, not the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */

@@ -210,8 +210,20 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
     };
 }
 
+/* The rows of experts, by the layers of experts that were measured. */
+static struct kernel_seconds expert_rows(const struct profile *profile, const struct kernel *kernel)
+{
+    const struct matmul_record *record = find_grouped(profile, kernel->dtype);
+
+    if (!record || record->fit.quantize == 0)
+        return unknown;
+    return (struct kernel_seconds){record->fit.overhead + kernel->bytes / record->fit.quantize, BASIS_MEASURED};
+}
+
 static struct kernel_seconds memory(const struct profile *profile, const struct kernel *kernel)
 {
+    struct kernel_seconds rows = kernel->class == CLASS_EXPERT_ROWS ? expert_rows(profile, kernel) : unknown;
+
     const struct memory_record *records = profile->memory.items, *other = NULL;
 
     for (size_t i = 0; i < profile->memory.count; i++) {
@@ -223,6 +235,8 @@ static struct kernel_seconds memory(const struct profile *profile, const struct 
         if (records[i].class == CLASS_OTHER)
             other = &records[i];
     }
+    if (!isnan(rows.seconds))
+        return rows;
     return other ? (struct kernel_seconds){memory_seconds(&other->fit, kernel->bytes), BASIS_KERNELS} : unknown;
 }
 

@@ -31,6 +31,7 @@ struct transformer {
     bool fused_kernels;          /* false: plain PyTorch, one kernel per operation */
     bool softmax_in_fours;       /* the softmax is fused only if a fused kernel can take four rows at a time */
     bool fused_norm;             /* RMSNorm is one kernel; default: fused_kernels */
+    bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
     bool flash_attention;        /* fused attention that does not store the scores */
     /* Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1). head_size is then the part of a query
@@ -166,6 +167,8 @@ struct shard {
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
     bool ring;                   /* these GPUs pass keys and values around a ring, instead of gathering them */
     int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */
+    int dispatch_nodes;          /* nodes on which these GPUs are; 0 means 1 */
+    bool dispatch_once;          /* a token goes to a GPU, and to a node, once; false: once for each of its experts */
     double capacity;             /* rows of an expert, padding included / rows under balanced routing; 0: no padding */
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;

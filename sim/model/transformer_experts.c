@@ -3,23 +3,46 @@
 
 #include <math.h>
 
+/* The expected number of `places`, each with an equal part of the experts, where a token has any of its experts, if it
+ * chooses them at random: a place has none of k with the probability that k draws from all miss its part. */
+static double places_reached(const struct transformer *shape, double places)
+{
+    double all = shape->experts, part = all / places, none = 1;
+
+    for (int i = 0; i < shape->experts_per_token; i++)
+        none *= fmax(0, all - part - i) / (all - i);
+    return places * (1 - none);
+}
+
 /* Routing is assumed to be balanced: every expert gets equally many tokens. With a capacity factor each GPU sends each
  * expert as many rows as its capacity, padding included (Fedus et al. 2021, Switch Transformers, section 2.2; rounded
- * up as there). */
+ * up as there).
+ * A token that is sent once crosses the network once for each node that has any of its experts, and there goes on to
+ * their GPUs while others arrive (DeepEP, README: forwarding data from the NVLink domain to the RDMA domain). Of the
+ * two the network takes longer, and its rows count; inside a node those to different GPUs do. */
 void cut_experts(struct cut *cut, const struct shard *shard)
 {
     const struct transformer *shape = cut->shape;
     double share = shape->experts ? (double)shape->experts_per_token / shape->experts : 0;
-    double rows = cut->own_tokens * share, tensor = shard->tensor;
+    double rows = cut->own_tokens * share, tensor = shard->tensor, gpus = fmax(1, shard->dispatch_group);
 
     if (shard->capacity > 0)
         rows = ceil(rows * shard->capacity);
-    cut->experts = shape->experts / fmax(1, shard->dispatch_group);
+    cut->experts = shape->experts / gpus;
     cut->expert_ffn = shape->expert_ffn / tensor;
     cut->shared_ffn = (double)shape->shared_experts * shape->expert_ffn / tensor;
     cut->sent = rows * shape->experts;
     cut->gathers_rows = shard->sequence_parallel && shard->tensor > 1;
     cut->received = cut->sent * (cut->gathers_rows ? tensor : 1);
+    cut->travelling = cut->sent;
+    cut->arriving = cut->received;
+    cut->dispatches_once = shard->dispatch_once && gpus > 1;
+    if (cut->dispatches_once) {
+        double k = shape->experts_per_token;
+
+        cut->travelling *= places_reached(shape, shard->dispatch_nodes > 1 ? shard->dispatch_nodes : gpus) / k;
+        cut->arriving *= places_reached(shape, gpus) / k;
+    }
 }
 
 /* An MLP of `rows` rows; with `experts` each of so many computes its share of the rows. */
@@ -33,24 +56,35 @@ static void expert_mlp(struct kernels *list, const struct cut *cut, enum product
     block_product(list, cut, down, experts, rows, cut->hidden, ffn);
 }
 
-/* Experts. The router is a product, and a softmax with a choice in fp32. Rows are copied into the order of the experts
- * (permute). If a GPU has several experts and receives rows from other GPUs, it copies them into the order of its
- * experts (sort). The experts' results are weighted and added (combine). */
+/* Rows copied into the order of the experts, and the experts' results weighted and added. A GPU orders the rows before
+ * it sends them (permute) and, if it has several experts, those that it receives (sort). Rows that are sent once are
+ * copied where they arrive, and added there before they return. */
+static void rows_to_experts(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->hidden * cut->value;
+    double from = cut->dispatches_once ? cut->arriving : cut->own_tokens;
+    double rows = cut->dispatches_once ? cut->received : cut->sent;
+    bool sorts = !cut->dispatches_once && cut->experts > 1 && cut->experts < cut->shape->experts;
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        memory_kernel(list, cut, "permute", (enum phase)phase, CLASS_EXPERT_ROWS, (from + rows) * width);
+        if (sorts)
+            memory_kernel(list, cut, "sort", (enum phase)phase, CLASS_EXPERT_ROWS, 4 * cut->received * width);
+    }
+    memory_kernel(list, cut, "combine", PHASE_FORWARD, CLASS_EXPERT_ROWS, (from + rows) * width);
+    memory_kernel(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_EXPERT_ROWS, (from + 2 * rows) * width);
+}
+
+/* Experts. The router is a product, and a softmax with a choice in fp32. */
 void expert_kernels(struct kernels *list, const struct cut *cut)
 {
-    double width = cut->hidden * cut->value, choices = 4 * cut->own_tokens * cut->shape->experts;
-    bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
+    double choices = 4 * cut->own_tokens * cut->shape->experts;
 
     weight_product(list, cut, PRODUCT_ROUTER, cut->own_tokens, cut->shape->experts, cut->hidden);
     memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
     memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
-    memory_kernel(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
-    memory_kernel(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
-    for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
-        memory_kernel(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
+    rows_to_experts(list, cut);
     expert_mlp(list, cut, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, cut->experts, cut->received, cut->expert_ffn);
-    memory_kernel(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
-    memory_kernel(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
     if (cut->shared_ffn > 0)
         expert_mlp(list, cut, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, 0, cut->tokens, cut->shared_ffn);
 }

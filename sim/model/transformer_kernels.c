@@ -47,7 +47,8 @@ static void products(struct kernels *list, const struct cut *cut, enum product_i
 {
     const struct kernel each = {.product = product,
                                 .kind = experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
-                                .batch = fmax(1, experts)};
+                                .batch = fmax(1, experts),
+                                .parts = cut->shape->fused_experts ? 0 : (int)experts};
     struct kernel forward = each, input = each, weight = each;
 
     forward.phase = PHASE_FORWARD, forward.layout = LAYOUT_NT;
@@ -97,6 +98,7 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
     size_t first = list->count;
     double reads = cut->fp8 && cut->narrow == DTYPE_NVFP4 ? 2 : 1;
     double cast = reads * cut->value + 2 * dtype_scaled_bytes(cut->narrow);
+    int casts = cut->shape->fused_experts ? 1 : (int)fmax(1, experts);
 
     if (!cut->fp8) {
         products(list, cut, product, experts, rows, out, in);
@@ -106,10 +108,11 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
     products(list, &eight, product, experts, rows, out, in);
     for (size_t i = first; experts == 0 && i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;
-    memory_kernel(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
+    plain_kernels(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, casts, cast * rows * in);
     if (!cut->fp8_kept)
-        memory_kernel(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * fmax(1, experts) * out * in);
-    memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
+        plain_kernels(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, casts,
+                      cast * fmax(1, experts) * out * in);
+    plain_kernels(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, casts, cast * rows * out);
 }
 
 /* A bias.

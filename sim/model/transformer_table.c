@@ -74,6 +74,9 @@ static const struct field transformer_fields[] = {
               "fp32, as in Megatron-LM without flash attention"},
     {KEY(transformer, fused_norm), .kind = FIELD_BOOL,
      .brief = "RMSNorm is one kernel, whatever fused_kernels is (Apex, Triton); left out: as fused_kernels"},
+    {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "one kernel computes the products of all experts of a GPU, and one casts their rows; false: each expert "
+              "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
     {KEY(transformer, fused_bias), .kind = FIELD_BOOL,
      .brief = "products add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
               "do (PyTorch before 1.12, Megatron-LM's layers); left out: true if fused_kernels is false"},
@@ -100,7 +103,7 @@ static const struct field transformer_fields[] = {
      .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
 };
 
-#define LENT "flash_attention fused_qkv fused_kernels softmax_in_fours fused_norm fused_bias"
+#define LENT "flash_attention fused_qkv fused_kernels softmax_in_fours fused_norm fused_experts fused_bias"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),

@@ -39,6 +39,11 @@ struct compression_spec {
     bool error_feedback;
 };
 
+/* What a GPU sends of a token whose experts are on other GPUs. */
+#define TOKEN_DISPATCHES(X) X(DISPATCH_COPIES, "copies") X(DISPATCH_ONCE, "once")
+enum token_dispatch { TOKEN_DISPATCHES(ENUM_VALUE) };
+
+
 struct parallelism {
     const struct node *node;
     struct schedule_spec schedule;
@@ -47,6 +52,7 @@ struct parallelism {
     int tensor, context, expert, pipeline, data;     /* degrees */
     int context_attention;           /* enum context_attention */
     double capacity_factor;          /* of experts; 0: they compute what they get */
+    int dispatch;                    /* enum token_dispatch */
     int chunks;
     bool sequence_parallel, scatter_gather;
     bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */

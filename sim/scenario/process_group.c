@@ -1,5 +1,7 @@
 #include "scenario/process_group.h"
 
+#include <stdlib.h>
+
 #include "scenario/scenario.h"
 
 /* A tied model's embedding and output layer stand on different ranks. Two directions hold both copies on either rank,
@@ -79,6 +81,18 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
         place[group->axis] = group_index(group, number, i);
         gpus[i] = scenario_gpu(scenario, place[AXIS_TENSOR], place[AXIS_REPLICA], place[AXIS_PIPELINE]);
     }
+}
+
+int group_nodes(const struct scenario *scenario, enum group_kind kind)
+{
+    const struct process_group *group = &scenario->groups.of[kind];
+    int *gpus = xcalloc((size_t)group->size, sizeof *gpus), per_node = scenario->cluster.gpus_per_node, nodes = 1;
+
+    group_gpus(scenario, group, 0, 0, 0, gpus);
+    for (int i = 1; i < group->size; i++)
+        nodes += gpus[i] / per_node != gpus[i - 1] / per_node;
+    free(gpus);
+    return nodes;
 }
 
 int group_count(const struct scenario *scenario, const struct process_group *group)

@@ -77,6 +77,8 @@ static inline int group_index(const struct process_group *group, int number, int
 /* The GPUs of the group that the GPU at (t, replica, p) is in, group->size of them. */
 void group_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
                 int *gpus);
+/* How many nodes the members of the kind's first group are on, which stand in the order of their GPUs. */
+int group_nodes(const struct scenario *scenario, enum group_kind kind);
 /* How many groups of the kind there are on its axis. */
 int group_count(const struct scenario *scenario, const struct process_group *group);
 

@@ -111,6 +111,10 @@ static const struct field parallelism_fields[] = {
      .fallback = "0",
      .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "
               "0: no padding"},
+    {KEY(parallelism, dispatch), .kind = FIELD_CHOICE, .choices = CHOICES(TOKEN_DISPATCHES), .fallback = "copies",
+     .choice_briefs = NAMES("once for each of them, ordered by experts before it is sent (NCCL's all-to-all)",
+                            "once to each GPU and each node that has any of them, and there copied (DeepEP, HybridEP)"),
+     .brief = "how often a GPU sends a token whose experts are on other GPUs"},
     {KEY(parallelism, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
               "gathers the shares; false: each GPU sends all of it; sequence_parallel always sends shares"},
@@ -227,7 +231,8 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
     .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
-            "reduce_scatter first_bucket bucket flatten live_parameters reuse_distance prefetch server balance",
+            "dispatch reduce_scatter first_bucket bucket flatten live_parameters reuse_distance prefetch server "
+            "balance",
 };
 
 static const struct field recompute_spec_fields[] = {

@@ -301,6 +301,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
         .context = spec->context,
         .ring = spec->context_attention == CONTEXT_RING,
         .dispatch_group = scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size,
+        .dispatch_nodes = group_nodes(scenario, exchange_groups[EXCHANGE_DISPATCH]),
+        .dispatch_once = spec->dispatch == DISPATCH_ONCE,
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora,
         .formula = (enum activation_formula)scenario->memory.activations,

@@ -29,7 +29,7 @@ static struct launched phase_kernels(struct stage_work *work, const struct costs
             continue;
         cost = costs_kernel(costs, kernel);
         sum.seconds += cost.seconds;
-        sum.launches += kernel->launches;
+        sum.launches += kernel->launches * fmax(1, kernel->parts);
         stage_work_note(work, &cost);
         work->flop += kernel->flop;
     }

@@ -10,7 +10,7 @@ struct degrees {
     int tensor, context, expert, pipeline, data, micro, micro_batches, zero, shared;
     bool sequence_parallel;
     double capacity;
-    const char *recompute, *attention, *collectives, *fold, *engine;
+    const char *recompute, *attention, *collectives, *fold, *engine, *dispatch;
 };
 
 #define PICK(seed, ...) \
@@ -44,12 +44,13 @@ static void run(struct simulated *simulated, const struct degrees *d)
              "cluster: {platform: dgx-a100, nodes: 16}\n"
              "batch: {micro: %d, micro_batches: %d}\n"
              "strategy: {tensor: %d, context: %d, expert: %d, pipeline: %d, data: %d, zero: %d, capacity_factor: %g,\n"
-             "           sequence_parallel: %s, context_attention: %s}\n"
+             "           sequence_parallel: %s, context_attention: %s%s%s}\n"
              "memory: {recompute: %s}\n"
              "simulation: {collectives: %s, fold: %s, engine: %s}\n",
              LAYERS, H, HEADS, KV_HEADS, FFN, SEQUENCE, VOCABULARY, EXPERTS, TOP, EXPERT_FFN, d->shared, DENSE,
              d->micro, d->micro_batches, d->tensor, d->context, d->expert, d->pipeline, d->data, d->zero, d->capacity,
-             d->sequence_parallel ? "true" : "false", d->attention, d->recompute, d->collectives, d->fold, d->engine);
+             d->sequence_parallel ? "true" : "false", d->attention, d->dispatch ? ", dispatch: " : "",
+             d->dispatch ? d->dispatch : "", d->recompute, d->collectives, d->fold, d->engine);
 }
 
 static int blocks_with_experts(const struct degrees *d, int stage)
@@ -196,7 +197,7 @@ static void flops(void **state)
 /* Padded to capacity, a GPU does capacity_factor times what balanced experts get: exactly so where it divides. */
 static void capacity(void **state)
 {
-    struct degrees d = {1, 1, 2, 1, 2, 1, 1, 0, 0, false, 1.25, "none", "ring", "messages", "off", "ideal"};
+    struct degrees d = {1, 1, 2, 1, 2, 1, 1, 0, 0, false, 1.25, "none", "ring", "messages", "off", "ideal", NULL};
     struct simulated padded, balanced;
     double experts = (LAYERS - DENSE) * 3 * 2.0 * SEQUENCE * TOP * 3 * H * EXPERT_FFN;
 
@@ -232,6 +233,43 @@ static void published(void **state)
     }
 }
 
+/* A token that goes once to each GPU, or to each node, that has any of its experts. Two of eight experts, drawn without
+ * putting back, miss the two of a GPU (of four GPUs) with the probability 6/8 x 5/7, and the four of a node (of two)
+ * with 4/8 x 3/7. Nothing else is sent more or less, and no expert computes other rows. */
+static void sent_once(void **state)
+{
+    static const struct {
+        struct degrees degrees;
+        double reached;
+    } cases[] = {
+        {{.tensor = 1, .context = 1, .expert = 4, .pipeline = 1, .data = 4, .micro = 1, .micro_batches = 1,
+          .recompute = "none", .attention = "ring", .collectives = "measured", .fold = "auto", .engine = "ideal"},
+         4 * (1 - 6 / 8. * 5 / 7)},
+        {{.tensor = 2, .context = 1, .expert = 8, .pipeline = 1, .data = 8, .micro = 1, .micro_batches = 1,
+          .recompute = "none", .attention = "ring", .collectives = "measured", .fold = "auto", .engine = "ideal"},
+         2 * (1 - 4 / 8. * 3 / 7)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated copies, once;
+        struct degrees d = cases[i].degrees;
+        double all;
+
+        run(&copies, &d);
+        d.dispatch = "once";
+        run(&once, &d);
+        all = 4 * blocks_with_experts(&d, 0) * rows_sent(&d) * H * 2 * (d.expert - 1) / d.expert;
+        expect_near("bytes of tokens",
+                    copies.run.metrics.communication_bytes_per_gpu - once.run.metrics.communication_bytes_per_gpu,
+                    (1 - cases[i].reached / TOP) * all, once.text);
+        expect_near("FLOPs", once.run.metrics.hardware_flop, copies.run.metrics.hardware_flop, once.text);
+        expect_near("memory", once.run.metrics.peak_memory, copies.run.metrics.peak_memory, once.text);
+        simulated_release(&copies);
+        simulated_release(&once);
+    }
+}
+
 /* One replica that stands for all, and all of them. */
 static void folded(void **state)
 {
@@ -261,7 +299,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_and_memory), cmocka_unit_test(flops), cmocka_unit_test(capacity),
-        cmocka_unit_test(published), cmocka_unit_test(folded),
+        cmocka_unit_test(published), cmocka_unit_test(folded), cmocka_unit_test(sent_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
