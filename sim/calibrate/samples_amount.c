@@ -28,7 +28,7 @@ struct product sample_product(const struct sample *sample)
     enum product_form form = sample->kind == SAMPLE_MATMUL ? (enum product_form)sample->which : FORM_MATMUL;
 
     return (struct product){sample->batch, sample->m, sample->n, sample->k, sample->layout, dtype_bytes(sample->dtype),
-                            form};
+                            form, {0, 0}};
 }
 
 struct heads sample_heads(const struct sample *sample)

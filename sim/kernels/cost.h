@@ -3,6 +3,7 @@
 #define DTSIM_COST_H
 
 #include "hardware/gpu.h"
+#include "kernels/skew.h"
 
 enum kernel_kind {
     KERNEL_MATMUL,    /* `batch` products of an m x k by a k x n matrix; a convolution as its implicit product */
@@ -69,6 +70,7 @@ struct kernel {
     double efficiency;           /* MATMUL with m 0: its rate / the rate of the GPU's large products; 0 means 1 */
     double bytes;                /* read and written in device memory */
     int launches;                /* number of equal kernels, one after another */
+    struct skew skew;            /* GROUPED: of the rows among the experts */
     int parts;                   /* GROUPED: the host launches so many kernels, which run beside each other; 0: one */
     bool causal;                 /* ATTENTION: each query sees only the keys up to its own position */
     bool loss;                   /* computes the loss, not the model's output */

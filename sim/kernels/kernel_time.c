@@ -45,6 +45,28 @@ static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct 
     return waves(tiles, sms, fit->quantization) * tile_seconds(fit, sms, product, tile) + sums;
 }
 
+/* Tiles of experts whose rows differ, `product` being one of them with the mean rows. They follow each other as tiles
+ * of one depth do, but none ends before the deepest. */
+static double uneven_seconds(const struct matmul_fit *fit, int sms, const struct product *product, struct tile tile)
+{
+    struct skew_shares shares = skew_shares(&product->skew, product->batch);
+    bool deep = product->layout == LAYOUT_TN;
+    double tiles = 0, seconds = 0, longest = 0;
+
+    for (double i = 0; i < product->batch; i++) {
+        struct product each = *product;
+        double *rows = deep ? &each.k : &each.m, count, one;
+
+        *rows *= skew_share(&shares, i) * product->batch;
+        count = ceil(each.m / tile.a) * ceil(each.n / tile.b);
+        one = tile_seconds(fit, sms, &each, tile);
+        tiles += count;
+        seconds += count * one;
+        longest = fmax(longest, one);
+    }
+    return fmax(longest, waves(tiles, sms, fit->quantization) * seconds / tiles);
+}
+
 bool product_is_grouped(enum product_form form)
 {
     return form == FORM_GROUPED || form == FORM_EXPERTS;
@@ -100,7 +122,8 @@ static double fastest(const struct matmul_fit *fit, int sms, const struct produc
 
     for (size_t i = 0; i < COUNT(sides); i++)
         for (double split = 1; split <= most && (split == 1 || product->k >= 128 * split); split *= 2)
-            best = fmin(best, tiles_seconds(fit, sms, product, (struct tile){sides[i][0], sides[i][1], split}));
+            best = fmin(best, (product->skew.exponent > 0 ? uneven_seconds : tiles_seconds)(
+                                  fit, sms, product, (struct tile){sides[i][0], sides[i][1], split}));
     return best * fit->layout[product->layout] * alignment(fit, product);
 }
 

@@ -71,6 +71,7 @@ struct product {
     enum matmul_layout layout;
     double value; /* bytes of an element */
     enum product_form form;
+    struct skew skew; /* grouped: of the rows among the experts */
 };
 /* Whether `batch` is a number of experts that share the rows. */
 bool product_is_grouped(enum product_form form);
@@ -78,13 +79,14 @@ bool product_is_grouped(enum product_form form);
 bool product_aligned(const struct product *product);
 /* Whether rows of any of the matrices are an odd number of half-precision values. */
 bool product_odd(const struct product *product);
-/* Grouped: in layouts nn and nt m is the number of rows of all experts together, in tn (the gradients of the weights,
- * which sum over rows) it is k. Each expert has as many rows as the others; fewer rows than experts are of as many
- * experts, one each. The tiles are those of single products, and their number the sum over experts: an expert of few
- * rows leaves a part of its tiles empty. k is not split. Only experts with rows load their weights.
- * Experts: grouped products of m rows of k values by 2 n columns and of m rows of n values by k columns; and routing,
- * the rows copied into the order of the experts, the activation function, the results weighted and summed, each bound
- * by memory, at `quantize` or, if that is not known, at `bandwidth`. */
+/* Grouped: in layouts nn and nt m is the number of rows of all experts together, in tn (the gradients of the
+ * weights, which sum over rows) it is k. Each expert has as many rows as the others, or its share of them under a
+ * skew; fewer rows than experts are of as many experts, one each. The tiles are those of single products, and their
+ * number the sum over experts: an expert of few rows leaves a part of its tiles empty. k is not split. Only experts
+ * with rows load their weights.
+ * Experts: grouped products of m rows of k values by 2 n columns and of m rows of n values by k columns; and
+ * routing, the rows copied into the order of the experts, the activation function, the results weighted and summed,
+ * each bound by memory, at `quantize` or, if that is not known, at `bandwidth`. */
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): each SM computes blocks of 128 queries (backward: of keys)

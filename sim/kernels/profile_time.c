@@ -45,7 +45,7 @@ static const struct matmul_record *find_matmul(const struct profile *profile, en
 /* All that the time of a product follows from. Numbers alone, so that it can be compared byte by byte. */
 struct product_key {
     struct matmul_fit fit;
-    double sms, batch, m, n, k, layout, value, form;
+    double sms, batch, m, n, k, layout, value, form, exponent, range;
 };
 
 /* A network has few different products, and asks for each of them hundreds of times. */
@@ -53,7 +53,8 @@ static double product_seconds(const struct profile *profile, const struct matmul
                               const struct product *product)
 {
     const struct product_key key = {*fit,       profile->sms,    product->batch, product->m,   product->n,
-                                    product->k, product->layout, product->value, product->form};
+                                    product->k, product->layout, product->value, product->form,
+                                    product->skew.exponent, product->skew.range};
     const double *known = profile->cache ? cache_find(profile->cache, CACHE_PRODUCT, &key, sizeof key) : NULL;
     double seconds;
 
@@ -97,7 +98,7 @@ struct kernel_seconds profile_product(const struct profile *profile, enum dtype 
 static struct kernel_seconds shapeless(const struct profile *profile, const struct kernel *kernel)
 {
     double side = cbrt(kernel->flop / 2);
-    struct product product = {1, side, side, side, kernel->layout, dtype_bytes(kernel->dtype), FORM_MATMUL};
+    struct product product = {1, side, side, side, kernel->layout, dtype_bytes(kernel->dtype), FORM_MATMUL, {0, 0}};
     const struct matmul_record *record = find_matmul(profile, kernel->dtype, 1);
     struct matmul_fit fit;
 
@@ -118,7 +119,8 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
                               kernel->k,
                               kernel->layout,
                               dtype_bytes(kernel->dtype),
-                              kernel->kind == KERNEL_GROUPED ? FORM_GROUPED : FORM_MATMUL};
+                              kernel->kind == KERNEL_GROUPED ? FORM_GROUPED : FORM_MATMUL,
+                              kernel->skew};
 
     return kernel->m > 0 ? profile_product(profile, kernel->dtype, &product) : shapeless(profile, kernel);
 }

@@ -43,8 +43,10 @@ struct cut {
     double expert_ffn, shared_ffn;   /* widths of one expert, and of all shared experts together, on this GPU */
     double sent;             /* rows that this GPU sends to experts */
     double received;         /* rows that its experts compute */
-    double travelling;       /* rows that it sends over links, as many to each GPU of the group: those that take as long */
+    double travelling;       /* rows that it sends over links, as many to each GPU of the group, in the same time */
     double arriving;         /* rows that reach it: `received`, or fewer if a token comes once for several experts */
+    struct skew skew;        /* of the rows among the experts */
+    double busiest;          /* rows of the GPU that has most of them / mean; `received`, `arriving` are that GPU's */
     bool dispatches_once;    /* tokens are copied for their experts where these are, not before they are sent */
     bool gathers_rows;       /* a GPU receives only a share of its experts' rows; the tensor group gathers the shares */
 };

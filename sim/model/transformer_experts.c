@@ -14,7 +14,18 @@ static double places_reached(const struct transformer *shape, double places)
     return places * (1 - none);
 }
 
-/* Routing is assumed to be balanced: every expert gets equally many tokens. With a capacity factor each GPU sends each
+/* No GPU gets a token more often than it has experts, or than the token chooses any: over the mean. */
+static double most_rows(const struct cut *cut, double gpus)
+{
+    double choices = fmax(1, cut->shape->experts_per_token);
+
+    return gpus * fmin(cut->experts, choices) / choices;
+}
+
+static const double skewed_over = 0.8; /* the range of the power law / the group's tokens, as kernels/skew.h cites */
+
+/* Every expert gets equally many tokens, or its share under a skew. Then the GPUs of a group wait for the one whose
+ * experts got most rows, in every layer, and each GPU stands for that one. With a capacity factor each GPU sends each
  * expert as many rows as its capacity, padding included (Fedus et al. 2021, Switch Transformers, section 2.2; rounded
  * up as there).
  * A token that is sent once crosses the network once for each node that has any of its experts, and there goes on to
@@ -33,8 +44,10 @@ void cut_experts(struct cut *cut, const struct shard *shard)
     cut->shared_ffn = (double)shape->shared_experts * shape->expert_ffn / tensor;
     cut->sent = rows * shape->experts;
     cut->gathers_rows = shard->sequence_parallel && shard->tensor > 1;
-    cut->received = cut->sent * (cut->gathers_rows ? tensor : 1);
-    cut->travelling = cut->sent;
+    cut->skew = (struct skew){shape->experts ? shape->expert_skew : 0, skewed_over * cut->tokens * gpus};
+    cut->busiest = fmin(skew_busiest(&cut->skew, (int)gpus, (int)cut->experts), most_rows(cut, gpus));
+    cut->received = cut->sent * (cut->gathers_rows ? tensor : 1) * cut->busiest;
+    cut->travelling = cut->sent * cut->busiest;
     cut->arriving = cut->received;
     cut->dispatches_once = shard->dispatch_once && gpus > 1;
     if (cut->dispatches_once) {

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* FLOPs of all matrices together. */
+/* FLOPs of all matrices together. Those of experts are the mean's of the GPUs that divide them (cut.busiest). */
 static double product_flop(const struct kernel *kernel)
 {
     return 2 * (kernel->kind == KERNEL_GROUPED ? 1 : kernel->batch) * kernel->m * kernel->n * kernel->k;
@@ -32,7 +32,7 @@ void product_kernel(struct kernels *list, const struct cut *cut, struct kernel k
 {
     kernel.name = product_names[kernel.product];
     kernel.dtype = cut->dtype;
-    kernel.flop = product_flop(&kernel);
+    kernel.flop = product_flop(&kernel) / (kernel.kind == KERNEL_GROUPED ? cut->busiest : 1);
     if (kernel.bytes == 0)
         kernel.bytes = product_bytes(&kernel, dtype_bytes(cut->dtype), cut->value);
     kernel.launches = 1;
@@ -48,7 +48,8 @@ static void products(struct kernels *list, const struct cut *cut, enum product_i
     const struct kernel each = {.product = product,
                                 .kind = experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
                                 .batch = fmax(1, experts),
-                                .parts = cut->shape->fused_experts ? 0 : (int)experts};
+                                .parts = cut->shape->fused_experts ? 0 : (int)experts,
+                                .skew = experts > 0 ? cut->skew : (struct skew){0}};
     struct kernel forward = each, input = each, weight = each;
 
     forward.phase = PHASE_FORWARD, forward.layout = LAYOUT_NT;

@@ -95,6 +95,9 @@ static const struct field transformer_fields[] = {
      .brief = "number of experts to which the router sends each token"},
     {KEY(transformer, expert_ffn), .kind = FIELD_INT, .brief = "width inside one expert; left out: as ffn", .min = 1,
      .max = MAX_WIDTH},
+    {KEY(transformer, expert_skew), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 4,
+     .brief = "how unevenly tokens choose experts: the exponent of a power law of their shares, such as 1.2; "
+              "left out or 0: evenly; of the GPUs that divide the experts the busiest sets the pace"},
     {KEY(transformer, shared_experts), .kind = FIELD_INT,
      .brief = "number of further experts, through which every token goes", .min = 0, .max = MAX_LAYERS},
     {KEY(transformer, dense_layers), .kind = FIELD_INT,
@@ -130,7 +133,8 @@ static void check_companions(const struct transformer *shape, struct error *err)
 {
     static const struct { const char *key, *needs; } companions[] = {
         {"q_rank", "kv_rank"}, {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
-        {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"shared_experts", "experts"},
+        {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
+        {"shared_experts", "experts"},
         {"dense_layers", "experts"}, {"moe_every", "experts"},
     };
 
@@ -150,6 +154,8 @@ static void finish_experts(struct transformer *shape, struct error *err)
         shape->value_head_size = shape->kv_rank ? shape->head_size : 0;
     if (!shape->experts)
         return;
+    if (!given(shape, "expert_skew"))
+        shape->expert_skew = 0;
     if (!shape->experts_per_token)
         error_add(err, EXIT_INPUT, loc_of(shape, "experts"),
                   "transformer: missing key 'experts_per_token', which 'experts' needs");

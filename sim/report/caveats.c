@@ -26,6 +26,17 @@ static const char *model_note(struct arena *arena, const struct scenario *scenar
     return scenario->model.transformer ? transformer_caveat(arena, scenario->model.transformer) : NULL;
 }
 
+static const char *skew_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct transformer *shape = scenario->model.transformer;
+
+    if (!shape || !shape->experts || shape->expert_skew == 0)
+        return NULL;
+    return arena_printf(arena, "tokens choose experts unevenly (expert_skew %g): each GPU stands for the one of its "
+                        "expert group whose experts get the most, in time, in memory and in the bytes of tokens; FLOPs "
+                        "are the group's mean", shape->expert_skew);
+}
+
 static const char *configuration_note(struct arena *arena, const struct scenario *scenario)
 {
     (void)arena;
@@ -127,7 +138,8 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, vocabulary_note, model_note, configuration_note, halves_note, sequence_note, stages_note, stragglers_note,
+        software_note, vocabulary_note, model_note, skew_note, configuration_note, halves_note, sequence_note,
+        stages_note, stragglers_note,
         slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};

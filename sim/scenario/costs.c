@@ -71,7 +71,7 @@ static int report_missing(struct scenario *scenario, struct error *err)
 /* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
 static double reached(const struct matmul_record *record, int sms, enum dtype dtype)
 {
-    const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype), FORM_MATMUL};
+    const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype), FORM_MATMUL, {0, 0}};
 
     return 2 * large.m * large.n * large.k / matmul_seconds(&record->fit, sms, &large);
 }

@@ -124,6 +124,10 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
     if (!shape || !shape->experts)
         return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
                          "strategy: capacity_factor: this model has no experts; expected 0");
+    if (shape->expert_skew > 0)
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
+                         "strategy: capacity_factor: experts with a capacity compute equally many rows, but the "
+                         "transformer says 'expert_skew: %g'; expected 0 here or 0 there", shape->expert_skew);
     if (factor < 1)
         return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
                          "strategy: capacity_factor: %g drops tokens even where routing is balanced; expected 1 or "

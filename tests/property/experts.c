@@ -11,6 +11,7 @@ struct degrees {
     bool sequence_parallel;
     double capacity;
     const char *recompute, *attention, *collectives, *fold, *engine, *dispatch;
+    double skew;
 };
 
 #define PICK(seed, ...) \
@@ -40,14 +41,14 @@ static void run(struct simulated *simulated, const struct degrees *d)
              "model: {transformer: {layers: %d, hidden: %d, heads: %d, kv_heads: %d, ffn: %d, sequence: %d,\n"
              "        vocabulary: %d, positions: 0, norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false,\n"
              "        tied: false, dropout: 0, flash_attention: true, experts: %d, experts_per_token: %d,\n"
-             "        expert_ffn: %d, shared_experts: %d, dense_layers: %d}}\n"
+             "        expert_ffn: %d, expert_skew: %g, shared_experts: %d, dense_layers: %d}}\n"
              "cluster: {platform: dgx-a100, nodes: 16}\n"
              "batch: {micro: %d, micro_batches: %d}\n"
              "strategy: {tensor: %d, context: %d, expert: %d, pipeline: %d, data: %d, zero: %d, capacity_factor: %g,\n"
              "           sequence_parallel: %s, context_attention: %s%s%s}\n"
              "memory: {recompute: %s}\n"
              "simulation: {collectives: %s, fold: %s, engine: %s}\n",
-             LAYERS, H, HEADS, KV_HEADS, FFN, SEQUENCE, VOCABULARY, EXPERTS, TOP, EXPERT_FFN, d->shared, DENSE,
+             LAYERS, H, HEADS, KV_HEADS, FFN, SEQUENCE, VOCABULARY, EXPERTS, TOP, EXPERT_FFN, d->skew, d->shared, DENSE,
              d->micro, d->micro_batches, d->tensor, d->context, d->expert, d->pipeline, d->data, d->zero, d->capacity,
              d->sequence_parallel ? "true" : "false", d->attention, d->dispatch ? ", dispatch: " : "",
              d->dispatch ? d->dispatch : "", d->recompute, d->collectives, d->fold, d->engine);
@@ -197,7 +198,7 @@ static void flops(void **state)
 /* Padded to capacity, a GPU does capacity_factor times what balanced experts get: exactly so where it divides. */
 static void capacity(void **state)
 {
-    struct degrees d = {1, 1, 2, 1, 2, 1, 1, 0, 0, false, 1.25, "none", "ring", "messages", "off", "ideal", NULL};
+    struct degrees d = {1, 1, 2, 1, 2, 1, 1, 0, 0, false, 1.25, "none", "ring", "messages", "off", "ideal", NULL, 0};
     struct simulated padded, balanced;
     double experts = (LAYERS - DENSE) * 3 * 2.0 * SEQUENCE * TOP * 3 * H * EXPERT_FFN;
 
@@ -270,6 +271,31 @@ static void sent_once(void **state)
     }
 }
 
+/* Under a skew each GPU stands for the busiest of its group, which computes and gets more rows and keeps more of them;
+ * FLOPs are the mean's. Where no GPUs divide the experts none is busier. */
+static void skewed(void **state)
+{
+    struct degrees d = {1, 1, 4, 1, 4, 1, 1, 0, 0, false, 0, "none", "ring", "measured", "auto", "ideal", NULL, 0};
+
+    (void)state;
+    for (d.expert = 1; d.expert <= 4; d.expert *= 4) {
+        struct simulated even, uneven;
+        double all = 4 * blocks_with_experts(&d, 0) * rows_sent(&d) * H * 2 * (d.expert - 1) / d.expert, more;
+
+        d.skew = 0;
+        run(&even, &d);
+        d.skew = 1.2;
+        run(&uneven, &d);
+        expect_near("FLOPs", uneven.run.metrics.hardware_flop, even.run.metrics.hardware_flop, uneven.text);
+        assert_true(uneven.run.metrics.iteration_time >= even.run.metrics.iteration_time);
+        assert_true((uneven.run.metrics.peak_memory > even.run.metrics.peak_memory) == (d.expert > 1));
+        more = uneven.run.metrics.communication_bytes_per_gpu - even.run.metrics.communication_bytes_per_gpu;
+        assert_true(d.expert == 1 ? more == 0 : more > 0.1 * all && more < (d.expert - 1) * all);
+        simulated_release(&even);
+        simulated_release(&uneven);
+    }
+}
+
 /* One replica that stands for all, and all of them. */
 static void folded(void **state)
 {
@@ -299,7 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_and_memory), cmocka_unit_test(flops), cmocka_unit_test(capacity),
-        cmocka_unit_test(published), cmocka_unit_test(folded), cmocka_unit_test(sent_once),
+        cmocka_unit_test(published), cmocka_unit_test(folded), cmocka_unit_test(sent_once), cmocka_unit_test(skewed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

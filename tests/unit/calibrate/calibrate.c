@@ -52,7 +52,7 @@ static void add_matmuls(struct samples *samples, int count, double noise)
                                   random_side(&seed, 64, 16384) - (i % 5 ? 0 : 1 + i % 2),
                                   layout,
                                   2,
-                                  FORM_MATMUL};
+                                  FORM_MATMUL, {0, 0}};
 
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = product.layout, .batch = 1, .m = product.m,
@@ -134,9 +134,9 @@ static void noise_and_outliers(void **state)
 static void add_sustained(struct samples *samples, double share)
 {
     static const struct product products[] = {
-        {1, 8192, 28672, 8192, LAYOUT_NT, 2, FORM_MATMUL},
-        {1, 8192, 8192, 28672, LAYOUT_NN, 2, FORM_MATMUL},
-        {1, 28672, 8192, 8192, LAYOUT_TN, 2, FORM_MATMUL},
+        {1, 8192, 28672, 8192, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}},
+        {1, 8192, 8192, 28672, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}},
+        {1, 28672, 8192, 8192, LAYOUT_TN, 2, FORM_MATMUL, {0, 0}},
     };
     struct matmul_fit slower = truth;
 
@@ -248,7 +248,7 @@ static void add_batched(struct samples *samples, const struct matmul_fit *many)
                                   random_side(&seed, 64, 2048) - (i % 5 ? 0 : 2),
                                   LAYOUT_NN,
                                   2,
-                                  FORM_MATMUL};
+                                  FORM_MATMUL, {0, 0}};
 
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = LAYOUT_NN, .batch = product.batch, .m = product.m,
@@ -283,7 +283,7 @@ static void single_and_batched(void **state)
         for (double batch = 1; batch < 1e4; batch *= 4) {
             struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NN, .batch = batch,
                                     .m = 1024, .n = 1024, .k = 1024};
-            struct product product = {batch, 1024, 1024, 1024, LAYOUT_NN, 2, FORM_MATMUL};
+            struct product product = {batch, 1024, 1024, 1024, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
 
             assert_near("seconds", profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).seconds,
                         matmul_seconds(batch > 1 ? &many : &truth, SMS, &product), 0.03);

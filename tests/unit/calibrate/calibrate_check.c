@@ -50,7 +50,8 @@ static void add(struct samples *samples, enum product_form form, enum dtype dtyp
                                   side(&seed, 256, 8192),
                                   LAYOUT_NT,
                                   dtype_bytes(dtype),
-                                  form};
+                                  form,
+                                  {0, 0}};
 
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_MATMUL,
@@ -82,7 +83,7 @@ static void quantized_products(void **state)
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;
-    struct product alone = {1, 4096, 4096, 4096, LAYOUT_NT, 0.5, FORM_MATMUL};
+    struct product alone = {1, 4096, 4096, 4096, LAYOUT_NT, 0.5, FORM_MATMUL, {0, 0}};
 
     (void)state;
     add(&samples, FORM_QUANTIZED, DTYPE_NVFP4, 500, 1);
@@ -107,7 +108,7 @@ static void grouped_products(void **state)
     struct arena arena = {0};
     struct samples layers = {.arena = &arena}, products = {.arena = &arena};
     struct calibration calibration;
-    struct product grouped = {64, 65536, 1024, 4096, LAYOUT_NT, 2, FORM_GROUPED};
+    struct product grouped = {64, 65536, 1024, 4096, LAYOUT_NT, 2, FORM_GROUPED, {0, 0}};
 
     (void)state;
     add(&layers, FORM_EXPERTS, DTYPE_BF16, 300, 1);

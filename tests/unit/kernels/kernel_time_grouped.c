@@ -25,7 +25,7 @@ static const struct matmul_fit fit = {
 
 static double seconds(enum product_form form, double batch, double m, double n, double k, enum matmul_layout layout)
 {
-    struct product product = {batch, m, n, k, layout, form == FORM_QUANTIZED ? 1 : 2, form};
+    struct product product = {batch, m, n, k, layout, form == FORM_QUANTIZED ? 1 : 2, form, {0, 0}};
 
     return matmul_seconds(&fit, SMS, &product);
 }
@@ -91,7 +91,7 @@ static void layers_of_experts(void **state)
 static void quantized(void **state)
 {
     (void)state;
-    struct product plain = {1, 4096, 1024, 2048, LAYOUT_NT, 1, FORM_MATMUL};
+    struct product plain = {1, 4096, 1024, 2048, LAYOUT_NT, 1, FORM_MATMUL, {0, 0}};
 
     assert_near(seconds(FORM_QUANTIZED, 1, 4096, 1024, 2048, LAYOUT_NT) - matmul_seconds(&fit, SMS, &plain),
                 2e-6 + 3 * 4096. * 2048 / 0.5e12, 1e-9);
