@@ -5,7 +5,8 @@
 #   ./validate.sh --check         says nothing where the tables of all pages (README.md of this folder, of scenarios/paper,
 #                                 of its collectives and of scenarios/methods) are what the program prints, else prints
 #                                 the differences and exits with 1
-#   ./validate.sh --update        writes these tables anew
+#                                 the same of scenarios/paper/errors.tsv, from which expected errors are
+#   ./validate.sh --update        writes these tables anew, and that file
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
@@ -14,11 +15,17 @@ packages $build_packages
 cmake --preset release >/dev/null
 cmake --build build --target dtsim -j "$(nproc)" >build/build.log || { cat build/build.log; exit 1; }
 pages="README.md scenarios/methods/README.md scenarios/paper/README.md scenarios/paper/collectives/README.md"
-case ${1-} in
---check) exec tests/page.sh build/dtsim $pages ;;
---update) exec tests/page.sh --update build/dtsim $pages ;;
-esac
+errors=scenarios/paper/errors.tsv
 status=0
+case ${1-} in
+--check)
+    build/dtsim validate --errors scenarios/paper/*.yaml | diff -u $errors - || status=1
+    tests/page.sh build/dtsim $pages || status=1
+    exit $status ;;
+--update)
+    build/dtsim validate --errors scenarios/paper/*.yaml >build/errors.tsv && mv build/errors.tsv $errors
+    exec tests/page.sh --update build/dtsim $pages ;;
+esac
 build/dtsim validate "$@" scenarios/paper/*.yaml || status=$?
 lines=1000 # of each table; its last two are the summary
 case " $* " in

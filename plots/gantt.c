@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tsv.h"
+#include "files/tsv.h"
 
 static const double PART_GAP = 0.6;  /* rows between parts */
 

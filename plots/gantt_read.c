@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gantt.h"
-#include "tsv.h"
+#include "files/tsv.h"
 
 enum { MOST_LANES = 1000 };
 

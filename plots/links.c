@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tsv.h"
+#include "files/tsv.h"
 
 enum { WORST = 8, ROW = 20 };        /* links of a class that have a bar of their own; pixels of a bar */
 

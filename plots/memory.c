@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tsv.h"
+#include "files/tsv.h"
 
 enum { COLUMNS = 700 };              /* what changes within one of so many columns is gathered: its most is drawn */
 enum { MOST_RANKS = 1 << 22 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tsv.h"
+#include "files/tsv.h"
 
 enum { COLUMNS = 700 };              /* windows narrower than one of so many columns are averaged */
 

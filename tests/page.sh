@@ -6,7 +6,7 @@
 # Commands run in the root of the repository; `dtsim` is the program under test.
 #   page.sh DTSIM PAGE...                 prints where pages and commands differ; exit 1 where they do
 #   page.sh --update DTSIM PAGE...        writes into the pages what the commands print now
-#   page.sh --lines DTSIM PAGE COMMAND    exit 1 where the page lacks a line that COMMAND prints, or where COMMAND fails
+#   page.sh --lines DTSIM PAGES COMMAND   exit 1 where all pages lack a line that COMMAND prints, or where COMMAND fails
 set -u
 mode=check
 case ${1-} in
@@ -59,7 +59,7 @@ if [ $mode = lines ]; then
     "$@" >"$scratch/lines"
     status=$?
     while IFS= read -r line; do
-        grep -Fqx -e "$line" "$page" && continue
+        grep -Fqx -e "$line" $page && continue   # several pages are words of one argument
         printf '%s lacks this line; tests/page.sh --update writes it:\n%s\n' "$page" "$line"
         status=1
     done <"$scratch/lines"

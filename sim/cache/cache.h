@@ -15,6 +15,7 @@ enum cache_kind {
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
     CACHE_PLACEMENT,             /* measure: a number for the places of GPUs on a cluster, by both */
     CACHE_COLLECTIVE,            /* measure: what a collective takes alone, by engine, collective, size, placement */
+    CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
     CACHE_KINDS
 };

@@ -5,10 +5,11 @@
 #include "cli/cmd.h"
 #include "validate/validation.h"
 
-enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN };
+enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN, OPT_ERRORS };
 static const char *const validate_options[] = {
     [OPT_JSON] = "--json",       [OPT_ROWS] = "--rows=",     [OPT_JOBS] = "-j=",
     [OPT_SUMMARY] = "--summary", [OPT_STRICT] = "--strict", [OPT_MARKDOWN] = "--markdown",
+    [OPT_ERRORS] = "--errors",
 };
 
 struct papers {
@@ -56,11 +57,15 @@ static void print_paper(const struct papers *papers, size_t index, const char *c
 
     if (options[OPT_JSON])
         return;
-    if (options[OPT_MARKDOWN]) {
-        if (!index)
-            validation_print_markdown(NULL, stdout);
+    if (options[OPT_MARKDOWN] && !index)
+        validation_print_markdown(NULL, stdout);
+    if (options[OPT_MARKDOWN])
         validation_print_markdown(validation, stdout);
-    } else {
+    if (options[OPT_ERRORS] && !index)
+        validation_print_errors(NULL, stdout);
+    if (options[OPT_ERRORS])
+        validation_print_errors(validation, stdout);
+    if (!options[OPT_MARKDOWN] && !options[OPT_ERRORS]) {
         if (index)
             putchar('\n');
         validation_print(validation, options[OPT_SUMMARY], stdout);
@@ -68,8 +73,8 @@ static void print_paper(const struct papers *papers, size_t index, const char *c
     fflush(stdout);
 }
 
-/* A line for each table, below them all. */
-static void print_lines(const struct papers *papers)
+/* A line for each table, below them all, and how sure predictions are. */
+static int print_lines(const struct papers *papers, struct error *err)
 {
     size_t largest[2] = {0};
 
@@ -81,6 +86,7 @@ static void print_lines(const struct papers *papers)
         largest[1] += papers->validations[i].largest[1];
     }
     validation_print_largest(largest, stdout);
+    return validation_print_sure(papers->validations, papers->count, stdout, err);
 }
 
 static int run_papers(struct papers *papers, const struct arguments *arguments,
@@ -97,8 +103,8 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
     }
     if (values[OPT_JSON])
         print_json(papers);
-    else if (!values[OPT_MARKDOWN] && papers->count > 1)
-        print_lines(papers);
+    else if (!values[OPT_MARKDOWN] && !values[OPT_ERRORS] && papers->count > 1)
+        return print_lines(papers, err);
     return 0;
 }
 
@@ -118,8 +124,8 @@ static int validate_main(const struct command *command, int argc, char **argv)
     options.rows = arguments.values[OPT_ROWS];
     if (options.rows && arguments.values[OPT_STRICT])
         return usage_error(command, "--strict is about whole tables; expected no --rows beside it");
-    if (arguments.values[OPT_JSON] && arguments.values[OPT_MARKDOWN])
-        return usage_error(command, "expected one of --json and --markdown");
+    if (arguments.values[OPT_JSON] && (arguments.values[OPT_MARKDOWN] || arguments.values[OPT_ERRORS]))
+        return usage_error(command, "expected one of --json, --markdown and --errors");
     options.sets = arguments.sets;
     options.nsets = arguments.nsets;
     papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
@@ -140,7 +146,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
 const struct command cmd_validate = {
     .name = "validate",
     .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] "
-             "[--json | --markdown]",
+             "[--json | --markdown | --errors]",
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
@@ -149,10 +155,13 @@ const struct command cmd_validate = {
                "  --rows ID,...       these rows alone, and no bars, which are of all\n"
                "  --set PATH=VALUE    change every row; may be repeated\n"
                "  -j N                rows simulated at once; left out: one a processor\n"
-               "  --summary           a table's errors alone, not its rows\n"
+               "  --summary           a table's errors alone, not its rows; of several tables also the errors by software and by\n"
+               "                      profile, and how many rows are within the error that is expected of them\n"
                "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
                "  --json              every row with all its metrics\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
+               "  --errors            each row's error, and what makes other work like it: scenarios/paper/errors.tsv, from\n"
+               "                      which 'dtsim run' tells the error that it expects\n"
                "Each row is asked twice: as the file configures it, and plainly, by the model, the cluster, the batch,\n"
                "the degrees, the formats and the name of the software, which are what a person knows.\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",

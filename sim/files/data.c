@@ -38,17 +38,22 @@ static size_t data_roots(struct arena *arena, const char *roots[ROOTS_MAX])
     return count;
 }
 
-const char *data_file(struct arena *arena, const char *folder, const char *name)
+const char *data_path(struct arena *arena, const char *folder, const char *file)
 {
     const char *roots[ROOTS_MAX];
     size_t count = data_roots(arena, roots);
 
     for (size_t i = 0; i < count; i++) {
-        const char *path = arena_printf(arena, "%s/%s/%s.yaml", roots[i], folder, name);
+        const char *path = arena_printf(arena, "%s/%s/%s", roots[i], folder, file);
         if (access(path, R_OK) == 0)
             return path;
     }
     return NULL;
+}
+
+const char *data_file(struct arena *arena, const char *folder, const char *name)
+{
+    return data_path(arena, folder, arena_printf(arena, "%s.yaml", name));
 }
 
 static bool ends_in_yaml(const char *text, size_t *stem)

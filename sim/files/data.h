@@ -7,6 +7,8 @@
 
 /* The path of a named file, "platforms/NAME.yaml" for ("platforms", "NAME"), or NULL if there is no such file. */
 const char *data_file(struct arena *arena, const char *folder, const char *name);
+/* The same of a file whose name has another end: "scenarios/paper/errors.tsv" for ("scenarios/paper", "errors.tsv"). */
+const char *data_path(struct arena *arena, const char *folder, const char *file);
 /* The names (without ".yaml") in a folder, sorted, NULL-terminated. */
 const char **data_names(struct arena *arena, const char *folder);
 /* A kind of file that scenarios name: its folder, a noun for messages, and a name that is known though it has no file

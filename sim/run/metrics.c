@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/certainty.h"
+
 static double later(double a, double b)
 {
     return a > b ? a : b;
@@ -218,23 +220,6 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
 
-/* What a profile's error on its kernels is of an iteration; of those that it has no record of nothing is stated. */
-static void state_error(struct metrics *metrics, const struct costs_spec *costs)
-{
-    double seconds = 0;
-    bool stated = false;
-
-    for (enum kernel_kind kind = 0; costs->loaded && kind < KERNEL_KIND_COUNT; kind++) {
-        double error = profile_error(costs->loaded, kind);
-
-        for (int basis = 0; basis < BASIS_DATA_SHEET && !isnan(error); basis++) {
-            stated |= metrics->bases.seconds[kind][basis] > 0;
-            seconds += error * metrics->bases.seconds[kind][basis];
-        }
-    }
-    metrics->stated_error = stated ? seconds / metrics->iteration_time : NAN;
-}
-
 static void rates(struct metrics *metrics, const struct scenario *scenario)
 {
     const struct precision_spec *precision = &scenario->memory.precision;
@@ -272,7 +257,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
         .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
         .makespan = timeline->makespan, .nranks = timeline->program->ranks, .rank_span = NAN, .imbalance = NAN,
         .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
-        .stated_error = NAN,
+        .stated_error = NAN, .expected_error = NAN,
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -288,8 +273,8 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
     read_memory(metrics, workload, timeline);
     averages(metrics);
     count_flop(metrics, workload);
-    state_error(metrics, &scenario->costs);
     rates(metrics, scenario);
+    certainty_state(metrics, scenario);
 }
 
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
@@ -303,7 +288,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
 {
     *metrics = (struct metrics){
         .makespan = timeline->makespan, .nranks = timeline->program->ranks, .imbalance = NAN, .jitter = NAN,
-        .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN,
+        .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, .expected_error = NAN,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
@@ -325,6 +310,9 @@ static const struct metric named[] = {
            "with repeat: the least time that 90 % of the runs do not exceed; null: one run"),
     METRIC("stated_error_share", stated_error, 1, METRIC_SHARE,
            "of iteration_time_s: the profile's mean error on kernels held out of its fit; null: none is stated"),
+    METRIC("expected_error_share", expected_error, 1, METRIC_SHARE,
+           "of iteration_time_s: 6 of 10 published times of similar work are nearer than that, and 9 of 10 nearer than "
+           "twice that; null: there is none, or the network is ideal"),
     METRIC("makespan_s", makespan, 1, METRIC_TIME,
            "from the first operation simulated to the end of the last"),
     METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,

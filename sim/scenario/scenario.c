@@ -275,7 +275,9 @@ static int resolve(struct scenario *scenario, struct error *err)
                                 scenario->plan.micro_batches, schedule->name);
     process_groups_make(scenario);
     recipe_make(scenario);
-    return schedule->check ? schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
+    if (schedule->check && schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err))
+        return -1;
+    return evidence_load(&scenario->arena, &scenario->evidence, err);
 }
 
 int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,

@@ -7,6 +7,7 @@
 #include "collective/collective.h"
 #include "model/model.h"
 #include "engine/replay.h"
+#include "evidence/evidence.h"
 #include "scenario/costs.h"
 #include "scenario/memory_policy.h"
 #include "scenario/parallelism.h"
@@ -53,6 +54,7 @@ struct scenario {
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
     struct recipe recipe;                /* what replicas exchange */
+    const struct evidence *evidence;     /* how far off predictions were; NULL: nothing says it */
     struct progress *progress;           /* how far its simulation is, or NULL (base/progress.h) */
 };
 extern const struct table scenario_table, strategy_table, memory_table, recompute_table, software_table;

@@ -54,6 +54,9 @@ static void run_row(void *context, size_t index)
     if (outcome->simulated && running->validation->plain && running->validation->paper->largest &&
         !running->validation->paper->rows[row].oom)
         outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
+    outcome->measurable = outcome->simulated && likeness_exists(&scenario);
+    if (outcome->measurable)
+        outcome->likeness = likeness_of(&scenario, &run.metrics);
     outcome->metrics = run.metrics;
     outcome->metrics.ranks = NULL;
     if (!outcome->simulated)

@@ -4,6 +4,7 @@
 
 #include "validate/paper.h"
 #include "report/result.h"
+#include "run/certainty.h"
 
 /* The result of a row. */
 struct outcome {
@@ -12,6 +13,8 @@ struct outcome {
     bool fits;                       /* in the GPUs' memory */
     bool fits_twice;                 /* with twice the micro-batch; only if paper.largest is set */
     struct metrics metrics;          /* without `ranks` */
+    struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
+    bool measurable;
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
 };
@@ -82,5 +85,15 @@ void validation_print_markdown(const struct validation *validation, FILE *out);
 /* Prints for how many rows the largest micro-batch is predicted correctly; nothing if there are no such rows. */
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
+
+
+/* How sure predictions are (sure.c). The error of the time behind a row's first column, asked plainly; NaN: there is
+ * none that says something about other predictions. */
+double validation_evidence(const struct validation *validation, size_t row);
+/* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. */
+void validation_print_errors(const struct validation *validation, FILE *out);
+/* Prints what is below all tables: the errors by software and by costs, and of each table how many rows are within the
+ * error that the evidence of all other tables expects of them. */
+int validation_print_sure(const struct validation *validations, size_t count, FILE *out, struct error *err);
 
 #endif

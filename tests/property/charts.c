@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "plots/plot.h"
-#include "plots/tsv.h"
+#include "files/tsv.h"
 
 enum { MOST_ROWS = 400000 };
 

@@ -6,7 +6,7 @@
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
     "base", "cache", "files", "process", "config", "expression", "hardware", "kernels", "model", "flows", "engine",
-    "collective", "schedule", "software", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate",
+    "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate",
     "validate", "store", "sweep", "results", "modules", "cli",
 };
 
@@ -30,7 +30,7 @@ static const struct rule rules[] = {
     {"calibration/case", NULL, " base/ case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
-    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h rows.h tsv.h ", NULL},
+    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h rows.h ", NULL},
     {"sim/engine/", NULL, " base/ process/ hardware/cluster.h flows/flows.h engine/ ", NULL},
     {"sim/flows/", NULL, " base/ hardware/cluster.h flows/ ", NULL},
     {"sim/modules/simgrid", NULL, " base/ process/child.h hardware/cluster.h engine/ modules/simgrid_platform.h ", NULL},
@@ -38,7 +38,8 @@ static const struct rule rules[] = {
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
-    {"sim/run/metric", NULL, " base/ stage/memory.h lower/lower.h run/account.h run/metrics.h ", " kernels/ "},
+    {"sim/run/metric", NULL, " base/ stage/memory.h lower/lower.h run/account.h run/metrics.h run/certainty.h ",
+     " kernels/ "},
     {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
 };
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "plots/rows.h"
-#include "plots/tsv.h"
+#include "files/tsv.h"
 
 /* Draws from rows; data and script are all that is looked at. */
 static void draw(const char *kind, json_t *rows, struct plot_key x, struct plot_key y, struct plot_key by,

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "plots/tsv.h"
+#include "files/tsv.h"
 
 static const char *path_of_nothing(void)
 {

@@ -1,4 +1,4 @@
-#include "tsv.h"
+#include "files/tsv.h"
 
 #include <errno.h>
 #include <math.h>

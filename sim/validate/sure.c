@@ -1,0 +1,144 @@
+#include "validate/validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double validation_evidence(const struct validation *validation, size_t row)
+{
+    const struct validation *plain = validation->plain;
+    const struct column *column = &plain->paper->columns[plain->first];
+
+    if (!plain->outcomes[row].measurable || column->ratio ||
+        (column->metric->kind != METRIC_RATE && column->metric != metric_find("iteration_time_s")))
+        return NAN;
+    return validation_error(plain, row, plain->first);
+}
+
+void validation_print_errors(const struct validation *validation, FILE *out)
+{
+    for (size_t i = 0; !validation && evidence_columns[i]; i++)
+        fprintf(out, "%s%s", i ? "\t" : "", evidence_columns[i]);
+    if (!validation)
+        fputc('\n', out);
+    for (size_t i = 0; validation && i < validation->paper->nrows; i++) {
+        double error = validation_evidence(validation, i);
+
+        if (isnan(error))
+            continue;
+        evidence_print(out, validation->paper->name, &validation->plain->outcomes[i].likeness, error);
+        fputc('\n', out);
+    }
+}
+
+/* The errors of rows that have a name in common. */
+struct kin { char name[40]; size_t rows, tables; const struct validation *last; double sum, bias; };
+struct groups { struct kin *items; size_t count, capacity; };
+
+static void count_row(struct groups *groups, const char *name, const struct validation *validation, double error)
+{
+    struct kin *group = NULL;
+
+    for (size_t i = 0; i < groups->count && !group; i++)
+        group = strcmp(groups->items[i].name, name) ? NULL : &groups->items[i];
+    if (!group) {
+        *(group = GROW(groups)) = (struct kin){0};
+        snprintf(group->name, sizeof group->name, "%s", name);
+    }
+    group->tables += group->last != validation;
+    group->last = validation;
+    group->rows++;
+    group->sum += fabs(error);
+    group->bias += error;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct kin *)a)->name, ((const struct kin *)b)->name);
+}
+
+static void print_groups(struct groups *groups, const char *heading, FILE *out)
+{
+    if (groups->count)
+        qsort(groups->items, groups->count, sizeof *groups->items, by_name);
+    fprintf(out, "\n%-32s %6s %5s %8s %9s\n", heading, "tables", "rows", "plainly", "bias");
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct kin *group = &groups->items[i];
+
+        fprintf(out, "%-32s %6zu %5zu %6.1f %% %+7.1f %%\n", group->name, group->tables, group->rows,
+                100 * group->sum / (double)group->rows, 100 * group->bias / (double)group->rows);
+    }
+    free(groups->items);
+}
+
+/* How many rows of a table are within the error that is expected of them. */
+struct sure { size_t rows, within, twice; double expected; };
+
+static struct sure count_within(const struct validation *validation, const struct evidence *evidence)
+{
+    struct sure sure = {0};
+
+    for (size_t i = 0; i < validation->paper->nrows; i++) {
+        double error = fabs(validation_evidence(validation, i)), expected;
+
+        if (isnan(error))
+            continue;
+        expected = evidence_expect(evidence, &validation->plain->outcomes[i].likeness, validation->paper->name);
+        sure.rows++;
+        sure.expected += expected;
+        sure.within += error <= expected;
+        sure.twice += error <= 2 * expected;
+    }
+    return sure;
+}
+
+static void print_within(const struct validation *validations, size_t count, const struct evidence *evidence, FILE *out)
+{
+    double within = 0, twice = 0;
+    size_t tables = 0, held = 0;
+
+    fprintf(out, "\n%-32s %8s %5s %8s %9s\n", "expected of it by other tables", "error", "rows", "within",
+            "twice it");
+    for (size_t i = 0; i < count; i++) {
+        struct sure sure = count_within(&validations[i], evidence);
+        double rows = (double)sure.rows;
+
+        if (!sure.rows)
+            continue;
+        fprintf(out, "%-32s %6.1f %% %5zu %6.0f %% %7.0f %%\n", validations[i].paper->name, 100 * sure.expected / rows,
+                sure.rows, 100 * (double)sure.within / rows, 100 * (double)sure.twice / rows);
+        tables++;
+        held += (double)sure.within >= 0.6 * rows && (double)sure.twice >= 0.9 * rows;
+        within += (double)sure.within / rows;
+        twice += (double)sure.twice / rows;
+    }
+    if (tables)
+        fprintf(out, "mean of the tables: %.0f %% of the rows within, %.0f %% within twice; %zu of %zu tables have 60 %% "
+                "and 90 %%\n", 100 * within / (double)tables, 100 * twice / (double)tables, held, tables);
+}
+
+int validation_print_sure(const struct validation *validations, size_t count, FILE *out, struct error *err)
+{
+    struct groups software = {0}, costs = {0};
+    struct arena arena = {0};
+    const struct evidence *evidence;
+    int rc;
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t row = 0; row < validations[i].paper->nrows; row++) {
+            const struct likeness *likeness = &validations[i].plain->outcomes[row].likeness;
+            double error = validation_evidence(&validations[i], row);
+
+            if (isnan(error))
+                continue;
+            count_row(&software, likeness->software, &validations[i], error);
+            count_row(&costs, likeness->costs, &validations[i], error);
+        }
+    print_groups(&software, "software", out);
+    print_groups(&costs, "costs", out);
+    rc = evidence_load(&arena, &evidence, err);
+    if (!rc && evidence)
+        print_within(validations, count, evidence, out);
+    arena_release(&arena);
+    return rc;
+}

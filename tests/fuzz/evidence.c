@@ -1,0 +1,28 @@
+/* Whatever the bytes of a file of errors: no crash, no leak; what is accepted says something about any work. */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "evidence/evidence.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct likeness likeness = {"megatron-core", "h100-80gb", "bf16", 64, 0.1, 0.5};
+    struct arena arena = {0};
+    struct error err = {0};
+    struct evidence evidence;
+    int file = memfd_create("errors.tsv", 0), rc;
+
+    BUG_IF(file < 0 || write(file, data, size) != (ssize_t)size);
+    rc = evidence_read(&arena, arena_printf(&arena, "/proc/self/fd/%d", file), &evidence, &err);
+    BUG_IF((rc != 0) != (err.count > 0));
+    if (!rc && evidence.rows.count)
+        BUG_IF(!(evidence_expect(&evidence, &likeness, NULL) >= 0));
+    close(file);
+    error_release(&err);
+    arena_release(&arena);
+    return 0;
+}
