@@ -114,7 +114,7 @@ static void *settle(struct arena *arena, void *items, size_t bytes)
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err)
 {
     struct tsv tsv = {0};
-    int rc;
+    int before = err->count, rc;
 
     *evidence = (struct evidence){0};
     rc = tsv_open(&tsv, path, evidence_columns, err);
@@ -127,7 +127,7 @@ int evidence_read(struct arena *arena, const char *path, struct evidence *eviden
     evidence->rows.items = settle(arena, evidence->rows.items, evidence->rows.count * sizeof *evidence->rows.items);
     evidence->kinds.items = settle(arena, evidence->kinds.items,
                                    evidence->kinds.count * sizeof *evidence->kinds.items);
-    return rc || err->count ? -1 : 0;
+    return rc || err->count > before ? -1 : 0;
 }
 
 int evidence_load(struct arena *arena, const struct evidence **evidence, struct error *err)

@@ -70,14 +70,14 @@ static void compute_tensor(struct tensors_walk *walk, const struct tensor_step *
     struct work work = {.kind = step->kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
 
     part.seconds = all->seconds * step->share;
-    lower_compute(walk->lowering, walk->here, work, &part, op);
+    lower_compute(walk->lowering, &walk->here, work, &part, &op);
     *walk->contention = (struct contention){0};
 }
 
 uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
                       struct new_op op)
 {
-    int prank = program_rank(lowering, here.replica, here.rank);
+    int prank = here.prank;
     struct tensors_walk walk = {
         .lowering = lowering, .here = here, .work = work, .contention = &lowering->overlapped[prank],
         .latest = &lowering->latest[prank],
@@ -87,10 +87,10 @@ uint32_t tensors_work(struct lowering *lowering, struct place here, struct work 
 
     op.frees = 0;
     if (fused)                       /* the span begins as a backward */
-        lower_compute(lowering, here, work, &(struct stage_work){0}, op);
+        lower_compute(lowering, &here, work, &(struct stage_work){0}, &op);
     if (fused)
         op = (struct new_op){.continues = true};
-    tensor_walk_init(&walk.steps, lowering->scenario, stage_at(lowering, here), work.kind, fused);
+    tensor_walk_init(&walk.steps, lowering->scenario, here.costs, work.kind, fused);
     walk.gathered = xcalloc(walk.steps.steps.count + 1, sizeof *walk.gathered);
     for (size_t k = 0; k < walk.steps.steps.count; k++) {
         const struct tensor_step *step = &walk.steps.steps.items[k];

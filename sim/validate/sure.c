@@ -59,8 +59,9 @@ static int by_name(const void *a, const void *b)
 
 static void print_groups(struct groups *groups, const char *heading, FILE *out)
 {
-    if (groups->count)
-        qsort(groups->items, groups->count, sizeof *groups->items, by_name);
+    if (!groups->count)
+        return;
+    qsort(groups->items, groups->count, sizeof *groups->items, by_name);
     fprintf(out, "\n%-32s %6s %5s %8s %9s\n", heading, "tables", "rows", "plainly", "bias");
     for (size_t i = 0; i < groups->count; i++) {
         const struct kin *group = &groups->items[i];
@@ -97,14 +98,15 @@ static void print_within(const struct validation *validations, size_t count, con
     double within = 0, twice = 0;
     size_t tables = 0, held = 0;
 
-    fprintf(out, "\n%-32s %8s %5s %8s %9s\n", "expected of it by other tables", "error", "rows", "within",
-            "twice it");
     for (size_t i = 0; i < count; i++) {
         struct sure sure = count_within(&validations[i], evidence);
         double rows = (double)sure.rows;
 
         if (!sure.rows)
             continue;
+        if (!tables)
+            fprintf(out, "\n%-32s %8s %5s %8s %9s\n", "expected of it by other tables", "error", "rows", "within",
+                    "twice it");
         fprintf(out, "%-32s %6.1f %% %5zu %6.0f %% %7.0f %%\n", validations[i].paper->name, 100 * sure.expected / rows,
                 sure.rows, 100 * (double)sure.within / rows, 100 * (double)sure.twice / rows);
         tables++;

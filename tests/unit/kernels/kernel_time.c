@@ -293,7 +293,7 @@ static void long_samples(void **state)
 {
     (void)state;
     struct matmul_fit burst = fit, lasting = fit;
-    struct product product = {1, 4096, 4096, 512, LAYOUT_NT, 2, FORM_MATMUL};
+    struct product product = {1, 4096, 4096, 512, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}};
 
     burst.lasting = 0;
     lasting.lasting = 0.8;
