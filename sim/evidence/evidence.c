@@ -43,7 +43,8 @@ static double size_weight(const struct evidence_row *row, const struct likeness 
 void evidence_print(FILE *out, const char *table, const struct likeness *likeness, double error)
 {
     fprintf(out, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%d", table, likeness->software, likeness->costs,
-            likeness->format, likeness->gpus, 100 * likeness->exposed, 100 * likeness->measured, (int)round(1000 * error));
+            likeness->format, likeness->gpus, 100 * likeness->exposed, 100 * likeness->measured,
+            (int)round(1000 * error));
 }
 
 /* The index of the names of the row at hand, most often those of the row before. */

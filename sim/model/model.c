@@ -18,7 +18,7 @@ static const struct field model_fields[] = {
      .table = &transformer_table},
     {KEY(model, hf_config), .kind = FIELD_STRING, .brief = "the path of a Hugging Face config.json"},
     {KEY(model, with), .kind = FIELD_OPTIONAL, .brief = "keys of 'transformer' that replace values of the preset or of "
-     "config.json, such as {layers: 8}", .table = &transformer_change_table},
+     "config.json", .table = &transformer_change_table},
     {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs",
      .table = &given_layer_table},
     {KEY(model, stages), .kind = FIELD_LIST,

@@ -115,7 +115,7 @@ static void print_within(const struct validation *validations, size_t count, con
         twice += (double)sure.twice / rows;
     }
     if (tables)
-        fprintf(out, "mean of the tables: %.0f %% of the rows within, %.0f %% within twice; %zu of %zu tables have 60 %% "
+        fprintf(out, "mean of the tables: %.0f %% of the rows within, %.0f %% within twice; %zu of %zu tables have 60 "
                 "and 90 %%\n", 100 * within / (double)tables, 100 * twice / (double)tables, held, tables);
 }
 

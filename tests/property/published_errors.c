@@ -1,4 +1,4 @@
-/* Whether stated errors hold: each published table is left out, and its rows are held against what all others expect. */
+/* Whether stated errors hold: each published table is left out, and its rows are held against what the others expect. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static bool seen(const struct evidence *evidence, size_t row)
     return false;
 }
 
-/* Of the average table 60 % of the rows are within the error that other tables expect, and 90 % within twice as much. */
+/* Of the mean table 60 % of the rows are within the error that other tables expect, and 90 % within twice as much. */
 static void left_out(void **state)
 {
     struct arena arena = {0};
