@@ -9,7 +9,7 @@
 
 enum { FITTED_MAX = 4000 };              /* of more samples only evenly spaced ones are fitted: that is enough */
 enum { MATMUL_PARAMETERS = 8 };          /* before the factors of layouts */
-enum { ATTENTION_PARAMETERS = 4 };       /* before those of its blocks */
+enum { ATTENTION_PARAMETERS = 4 };       /* before the parameters of its blocks */
 
 struct context {
     const struct sample_group *group;

@@ -84,7 +84,7 @@ struct op {
 };
 _Static_assert(sizeof(struct op) == 32, "programs have millions of operations");
 
-/* An operation that is to be added: the members of struct op, then those of its traits. */
+/* An operation for program_append: the members of struct op, then the members of its traits. */
 struct new_op {
     uint8_t kind, what;
     bool continues, advances;

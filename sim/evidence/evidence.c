@@ -47,7 +47,7 @@ void evidence_print(FILE *out, const char *table, const struct likeness *likenes
             (int)round(1000 * error));
 }
 
-/* The index of the names of the row at hand, most often those of the row before. */
+/* The index of the kind with this row's names. The search begins with the last one: rows of a table stand together. */
 static size_t find_kind(const struct tsv *tsv, struct evidence *evidence)
 {
     const char *software = tsv_text(tsv, SOFTWARE), *costs = tsv_text(tsv, COSTS), *format = tsv_text(tsv, FORMAT);

@@ -81,7 +81,7 @@ bool product_aligned(const struct product *product);
 bool product_odd(const struct product *product);
 /* Grouped: in layouts nn and nt m is the number of rows of all experts together, in tn (the gradients of the
  * weights, which sum over rows) it is k. Each expert has as many rows as the others, or its share of them under a
- * skew; fewer rows than experts are of as many experts, one each. The tiles are those of single products, and their
+ * skew; where there are fewer rows than experts, each row is of an expert of its own. The tiles are those of single products, and their
  * number the sum over experts: an expert of few rows leaves a part of its tiles empty. k is not split. Only experts
  * with rows load their weights.
  * Experts: grouped products of m rows of k values by 2 n columns and of m rows of n values by k columns; and

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* FLOPs of all matrices together. Those of experts are the mean's of the GPUs that divide them (cut.busiest). */
+/* FLOPs of all matrices together. A grouped product's rows are of all experts, so its batch is in them already. */
 static double product_flop(const struct kernel *kernel)
 {
     return 2 * (kernel->kind == KERNEL_GROUPED ? 1 : kernel->batch) * kernel->m * kernel->n * kernel->k;
@@ -32,6 +32,7 @@ void product_kernel(struct kernels *list, const struct cut *cut, struct kernel k
 {
     kernel.name = product_names[kernel.product];
     kernel.dtype = cut->dtype;
+    /* Where the rows are those of the busiest GPU, FLOPs are those of the mean GPU. */
     kernel.flop = product_flop(&kernel) / (kernel.kind == KERNEL_GROUPED ? cut->busiest : 1);
     if (kernel.bytes == 0)
         kernel.bytes = product_bytes(&kernel, dtype_bytes(cut->dtype), cut->value);

@@ -58,6 +58,5 @@ void certainty_state(struct metrics *metrics, const struct scenario *scenario)
     struct likeness likeness = likeness_of(scenario, metrics);
 
     metrics->stated_error = stated_error(metrics, &scenario->costs);
-    if (likeness_exists(scenario))
-        metrics->expected_error = evidence_expect(scenario->evidence, &likeness, NULL);
+    metrics->expected_error = evidence_expect(scenario->evidence, &likeness, NULL);
 }

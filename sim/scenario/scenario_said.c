@@ -22,8 +22,8 @@ static const struct field software_spec_fields[] = {
     {KEY(software_spec, like), .kind = FIELD_STRING,
      .brief = "a file of platforms/software/ (dtsim list software), a path, or none; left out: megatron-core where "
               "pipeline or tensor is more than 1 (megatron-lm-2021 on GPUs without bf16, and on GPUs without fp8 for a "
-              "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none for "
-              "models whose times are given"},
+              "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none "
+              "for models whose times are given"},
 };
 /* These are of the scenario, which says with them what is exchanged; a file may say what its framework does. */
 #define FILES_MAY_GIVE "data_parallel all_reduce"
@@ -85,8 +85,7 @@ static int refuse(struct scenario *scenario, const struct idle *options, size_t 
 
 static int check_schedule(struct scenario *scenario, struct error *err)
 {
-    static const char by_layer[] = "weights are not gathered tensor by tensor; expected 'zero: 3' and 'flatten: false' "
-                                   "beside it";
+    static const char by_layer[] = "weights are not gathered tensor by tensor; expected 'zero: 3' and 'flatten: false'";
     const struct parallelism *spec = &scenario->parallelism;
     bool by_tensor = spec->zero == 3 && !spec->flatten;
     const struct idle options[] = {

@@ -296,11 +296,13 @@ static void single_and_batched(void **state)
     }
 }
 
+/* Attention kernels that the samples come from. */
+static const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .overlap = 1, .fill = 1e-6, .tail = 0.6,
+                                           .bandwidth = 1.5e12, .overhead = 4e-6, .speed = 1};
+
 static void attention_and_memory(void **state)
 {
     (void)state;
-    const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .overlap = 1, .fill = 1e-6, .tail = 0.6,
-                                        .bandwidth = 1.5e12, .overhead = 4e-6, .speed = 1};
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;
@@ -338,8 +340,6 @@ static void attention_and_memory(void **state)
 static void masks_together(void **state)
 {
     (void)state;
-    const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .overlap = 1, .fill = 1e-6, .tail = 0.6,
-                                        .bandwidth = 1.5e12, .overhead = 4e-6, .speed = 1};
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;
