@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const double ROUNDING = 1e-12;
+
 /* A collective that is asked for. Only its key is remembered with it: numbers alone, so that they can be compared byte
  * by byte. */
 struct measurement {
@@ -208,6 +210,25 @@ static void unfold_pairs(const struct measure *measure, struct measurement *want
     wanted->pairs = whole;
 }
 
+/* Whether all lanes send as many bytes and end at the same time, but for rounding. */
+static bool lanes_alike(const struct program *program, const struct timeline *timeline)
+{
+    struct lane_total { double end, bytes; } *lanes = xcalloc(program->lanes.count, sizeof *lanes);
+    bool alike = true;
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        struct lane_total *lane = &lanes[program->ops.items[i].lane];
+
+        lane->end = timeline->end[i];
+        lane->bytes += program->ops.items[i].kind == OP_TRANSFER ? program->ops.items[i].amount : 0;
+    }
+    for (size_t i = 0; i < program->lanes.count; i++)
+        alike = alike && fabs(lanes[i].end - timeline->makespan) <= ROUNDING * timeline->makespan &&
+                fabs(lanes[i].bytes - lanes[0].bytes) <= ROUNDING * lanes[0].bytes;
+    free(lanes);
+    return alike;
+}
+
 /* `share`: the part of the first group's messages that is replayed; less than 1 if it is folded. */
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
                const struct folded *folded, double share, struct error *err)
@@ -234,6 +255,7 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         }
     }
     wanted->result.seconds = timeline.makespan;
+    wanted->result.alike = !rc && lanes_alike(&program, &timeline);
     wanted->result.bytes_sent = bytes / share / wanted->key.n;
     wanted->result.messages = rint(messages / share);
     if (folded && measure->counts)

@@ -178,25 +178,29 @@ static double count_works(const struct scenario *scenario, const struct stage *s
 
 /* Chooses messages or measured durations, and whether one replica stands for all: as the scenario says, else by the
  * number of operations. Durations are never chosen if all-reduces of different stages would meet on the same links, nor
- * if members of a sum end it at different times because a link is slower. */
+ * if members of a sum end it at different times because a link is slower. Few messages give way to durations where these
+ * are `exact`; all replicas are there to be seen if few enough. */
 static void choose_mode(const struct scenario *scenario, const struct stage *stages, double messages,
-                        enum lower_what what, struct lowered *lowered)
+                        enum lower_what what, bool *exact, struct lowered *lowered)
 {
-    enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
+    enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000, FEW_SEEN = 1000 };    /* some seconds; some 0.1 ms */
     const struct recipe *recipe = &scenario->recipe;
     const struct plan *plan = &scenario->plan;
     int replicas = scenario_replicas(scenario);
-    bool few = count_works(scenario, stages, replicas) <= FEW_WORKS && messages <= FEW_MESSAGES;
-    int mode = scenario->simulation.collectives;
+    double works = count_works(scenario, stages, replicas);
+    bool automatic = scenario->simulation.collectives == COLLECTIVES_AUTO;
+    bool few = works <= FEW_WORKS && messages <= FEW_MESSAGES;
 
     lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
+    *exact = *exact && automatic && few && sums_begin_together(scenario);
     if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
         return;
-    lowered->measured = mode == COLLECTIVES_MEASURED || recipe->gradients.unit == SUM_LAYERS ||
-                        (mode == COLLECTIVES_AUTO && !few && !(scenario_uneven(scenario) & UNEVEN_LINKS) &&
+    lowered->measured = scenario->simulation.collectives == COLLECTIVES_MEASURED ||
+                        recipe->gradients.unit == SUM_LAYERS || *exact ||
+                        (automatic && !few && !(scenario_uneven(scenario) & UNEVEN_LINKS) &&
                          (private_links(&scenario->cluster) || sums_alone(scenario)));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      recipe->gradients.unit != SUM_BUFFERS;
+                      recipe->gradients.unit != SUM_BUFFERS && !(*exact && works <= FEW_SEEN);
     if (lowered->folded)
         lowered->replicas = 1;
 }
@@ -321,15 +325,17 @@ static void lowering_release(struct lowering *lowering)
     arena_release(&lowering->arena);
 }
 
-int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
-          struct error *err)
+/* `exact`: durations may stand for few messages where that is exact. Sets `apart` if it turned out that it is not:
+ * another lowering without `exact` is needed. */
+static int lower_as(const struct workload *workload, enum lower_what what, struct measure *measure, bool exact,
+                    bool *apart, struct lowered *lowered, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage *stages = workload->stages;
     struct lowering lowering = {
         .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
         .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
-        .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1,
+        .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1, .exact = exact,
     };
     bool replicated = lowering.whole && scenario_replicas(scenario) > 1;
     double messages;
@@ -342,7 +348,7 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
         lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario), .progress = scenario->progress}};
     messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
-    choose_mode(scenario, stages, messages, what, lowered);
+    choose_mode(scenario, stages, messages, what, &lowering.exact, lowered);
     if (check_operations(scenario, stages, messages, lowered, err))
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
@@ -366,8 +372,22 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     }
     if (!lowering.failed)
         exchanges_carry(&lowering);
+    *apart = lowering.apart;
     lowering_release(&lowering);
     return lowering.failed ? -1 : 0;
+}
+
+int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
+          struct error *err)
+{
+    bool apart = false;
+    int rc = lower_as(workload, what, measure, true, &apart, lowered, err);
+
+    if (!apart)
+        return rc;
+    program_release(&lowered->program);
+    measure->carried.count = 0;
+    return lower_as(workload, what, measure, false, &apart, lowered, err);
 }
 
 void lowered_release(struct lowered *lowered)

@@ -126,6 +126,10 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
 
         if (members_measure(lowering, members, first, exchange, &measured))
             return -1;
+        if (lowering->exact && !measured.alike) {
+            lowering->apart = true;
+            return -1;
+        }
         for (int i = first; i < end; i++)
             wait_for(&all, members->after[i]);
         like.lane = member_lane(lowering, members, first, 0, 0);

@@ -127,6 +127,8 @@ struct lowering {
     bool whole;                      /* LOWER_ITERATION */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
     size_t told;                     /* operations, when progress was told of them */
+    bool exact;                      /* durations stand for messages only where all members end a sum together, */
+    bool apart;                      /* which they did not: this lowering has failed, and messages have to be lowered */
     bool failed;
 };
 
@@ -266,6 +268,9 @@ int tensor_flows(const struct scenario *scenario);       /* the number of flows 
 bool private_links(const struct cluster *cluster);
 /* Whether sums over replicas meet only each other on shared links: measured, they take as long as their messages. */
 bool sums_alone(const struct scenario *scenario);
+/* Whether all members of all sums also begin each sum together, if they ended the one before together. Then measured
+ * durations give the same times of all ranks as messages. */
+bool sums_begin_together(const struct scenario *scenario);
 bool replicas_alike(const struct scenario *scenario);    /* one replica may stand for all */
 
 /* The arrival of an entry's input: activations from the stage before, or gradients from the stage after. */

@@ -146,6 +146,12 @@ bool sums_alone(const struct scenario *scenario)
            one_by_one(scenario) && !(scenario_uneven(scenario) & UNEVEN_GPUS);
 }
 
+bool sums_begin_together(const struct scenario *scenario)
+{
+    return sums_alone(scenario) && !scenario_uneven(scenario) && scenario->recipe.gradients.unit != SUM_LAYERS &&
+           !scenario_schedule(scenario)->asynchronous;
+}
+
 bool replicas_alike(const struct scenario *scenario)
 {
     if (scenario->recipe.rooted || scenario_uneven(scenario))

@@ -380,15 +380,15 @@ static const struct field simulation_spec_fields[] = {
               "the same times, many times sooner (what sweeps, comparisons and validation take if nothing is said); "
               "ideal: every transfer has its links to itself"},
     {KEY(simulation_spec, collectives), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(COLLECTIVES_MODES),
-     .choice_briefs = NAMES("messages if there are few of them or if collectives share links with other traffic, else "
-                            "measured",
+     .choice_briefs = NAMES("measured where that gives the same times and bytes as messages; else messages if there are "
+                            "few of them or if collectives share links with other traffic, else measured",
                             "every message is a flow of its own",
                             "each distinct collective is simulated once, alone, and its duration is used wherever it "
                             "runs; this ignores other traffic on its links"),
      .brief = "how collectives are simulated; the collectives of ZeRO 3 are always measured"},
     {KEY(simulation_spec, fold), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(FOLDS),
-     .brief = "whether one replica stands for all; auto: if all are identical and collectives are measured; off: all "
-              "are simulated"},
+     .brief = "whether one replica stands for all; auto: if all are identical and collectives are measured, unless "
+              "'collectives: auto' measures a small scenario; off: all are simulated"},
     {KEY(simulation_spec, jitter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "standard deviation of the time of each work, divided by its mean (log-normal factor of mean 1); turns "
               "folding off"},
