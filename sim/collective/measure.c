@@ -89,13 +89,14 @@ static bool find_placement(struct measure *measure, const int *gpus, size_t coun
     return true;
 }
 
-/* Lowers every group's collective into one program; all start at once. Of a folded one only its members. */
-static void lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
-                         const struct folded *folded, struct program *program)
+/* Lowers every group's collective into one program; all start at once. Of a folded one only its members. Sets for each
+ * rank which operation is its last; the caller frees the array. */
+static uint32_t *lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
+                              const struct folded *folded, struct program *program)
 {
     int channels = wanted->key.channels, members = folded ? folded->n : wanted->key.n;
     uint32_t *lanes = xcalloc((size_t)members * (size_t)channels, sizeof *lanes);
-    uint32_t *done = xcalloc((size_t)members, sizeof *done);
+    uint32_t *done = xcalloc((size_t)wanted->key.ngroups * (size_t)members, sizeof *done);
 
     program->ranks = wanted->key.ngroups * members;
     for (int g = 0; g < wanted->key.ngroups; g++) {
@@ -110,10 +111,10 @@ static void lower_groups(const struct measure *measure, const struct measurement
             for (int c = 0; c < channels; c++)
                 lanes[m * channels + c] = program_lane(program, g * members + m, LANE_COLLECTIVE, c);
         collective_lower(wanted->key.collective, measure->cluster, &group, wanted->key.bytes, channels, lanes, NULL,
-                         (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done);
+                         (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done + g * members);
     }
     free(lanes);
-    free(done);
+    return done;
 }
 
 static int by_pair(const void *a, const void *b)
@@ -210,22 +211,30 @@ static void unfold_pairs(const struct measure *measure, struct measurement *want
     wanted->pairs = whole;
 }
 
-/* Whether all lanes send as many bytes and end at the same time, but for rounding. */
-static bool lanes_alike(const struct program *program, const struct timeline *timeline)
+/* Whether all members send as many bytes and are done at the same time, but for rounding. Where one channel stands for
+ * several, the others have each member of a node do what the one `shift` places before it does on the first. */
+static bool members_alike(const struct program *program, const uint32_t *done, const struct timeline *timeline,
+                          int per_node, int shift)
 {
-    struct lane_total { double end, bytes; } *lanes = xcalloc(program->lanes.count, sizeof *lanes);
+    struct total { double end, sent; } *totals = xcalloc((size_t)program->ranks, sizeof *totals);
     bool alike = true;
 
-    for (size_t i = 0; i < program->ops.count; i++) {
-        struct lane_total *lane = &lanes[program->ops.items[i].lane];
+    for (int rank = 0; rank < program->ranks; rank++) {
+        struct total *total = &totals[rank - rank % per_node + rank % per_node % shift];
 
-        lane->end = timeline->end[i];
-        lane->bytes += program->ops.items[i].kind == OP_TRANSFER ? program->ops.items[i].amount : 0;
+        total->end = fmax(total->end, timeline->end[done[rank]]);
     }
-    for (size_t i = 0; i < program->lanes.count; i++)
-        alike = alike && fabs(lanes[i].end - timeline->makespan) <= ROUNDING * timeline->makespan &&
-                fabs(lanes[i].bytes - lanes[0].bytes) <= ROUNDING * lanes[0].bytes;
-    free(lanes);
+    for (size_t i = 0; i < program->ops.count; i++) {
+        int rank = program->lanes.items[program->ops.items[i].lane].rank;
+
+        if (program->ops.items[i].kind == OP_TRANSFER)
+            totals[rank - rank % per_node + rank % per_node % shift].sent += program->ops.items[i].amount;
+    }
+    for (int rank = 0; rank < program->ranks; rank++)
+        if (rank % per_node < shift)
+            alike = alike && fabs(totals[rank].end - timeline->makespan) <= ROUNDING * timeline->makespan &&
+                    fabs(totals[rank].sent - totals[0].sent) <= ROUNDING * totals[0].sent;
+    free(totals);
     return alike;
 }
 
@@ -236,9 +245,11 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     int members = folded ? folded->n : wanted->key.n, rc;
     struct program program = {.progress = measure->progress};
     struct timeline timeline;
+    uint32_t *done = lower_groups(measure, wanted, gpus, folded, &program);
+    int per_node = collective_per_node(measure->cluster, &(struct group){.n = wanted->key.n, .gpus = gpus});
+    bool few = folded && folded->channels < wanted->result.channels;
     double bytes = 0, messages = 0;
 
-    lower_groups(measure, wanted, gpus, folded, &program);
     timeline_init(&timeline, &program);
     rc = replay(measure->engine, &program, measure->cluster, &timeline, err);
     for (size_t i = 0; i < program.ops.count; i++) {
@@ -255,12 +266,14 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         }
     }
     wanted->result.seconds = timeline.makespan;
-    wanted->result.alike = !rc && lanes_alike(&program, &timeline);
+    wanted->result.alike = !rc && members_alike(&program, done, &timeline, per_node, few ? folded->channels *
+                                                (per_node / wanted->result.channels) : per_node);
     wanted->result.bytes_sent = bytes / share / wanted->key.n;
     wanted->result.messages = rint(messages / share);
     if (folded && measure->counts)
         unfold_pairs(measure, wanted, gpus);
     merge_pairs(&wanted->pairs);
+    free(done);
     timeline_release(&timeline);
     program_release(&program);
     return rc;

@@ -15,7 +15,7 @@ struct measured {
     const struct collective *used;   /* the choice of collective_choose for the first group */
     int channels;
     int protocol;            /* enum protocol; PROTOCOL_NONE if the cluster has no profile */
-    bool alike;              /* all members send as many bytes, and are busy until the end */
+    bool alike;              /* all members send as many bytes, and all have their results at the same time */
     int index, first;        /* index in measure->counted, -1: pairs are not counted; first GPU of the first group */
 };
 
