@@ -123,8 +123,12 @@ double model_active_parameters(const struct model *model);
 
 #define RECOMPUTES(X) \
     X(RECOMPUTE_NONE, "none") X(RECOMPUTE_SELECTIVE, "selective") X(RECOMPUTE_OPERATORS, "operators") \
-    X(RECOMPUTE_FULL, "full") X(RECOMPUTE_OPTIMAL, "optimal")
+    X(RECOMPUTE_MODULES, "modules") X(RECOMPUTE_FULL, "full") X(RECOMPUTE_OPTIMAL, "optimal")
 enum recompute { RECOMPUTES(ENUM_VALUE) };
+/* What recompute: modules can run again: norms; the functions between the products of MLPs and experts; in latent
+ * attention the latent norms, the products that widen latent vectors and the rotation. */
+#define RECOMPUTE_PARTS(X) X(MODULE_NORMS, "norms") X(MODULE_ACTIVATION, "activation") X(MODULE_LATENT, "latent")
+enum recompute_module { RECOMPUTE_PARTS(ENUM_VALUE) MODULE_COUNT };
 
 /* The formula for the activations that a block keeps for its backward:
  * korthikanti: Korthikanti et al. 2022, section 4, part by part: every tensor that a backward reads;
@@ -165,6 +169,7 @@ struct shard {
     enum dtype narrow;           /* a format of 8 or 4 bits */
     bool fp8_kept;               /* their weights are cast with the update, not in every forward */
     enum recompute recompute;
+    unsigned again;              /* under recompute: modules: a bit for each enum recompute_module; else 0 */
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
     bool ring;                   /* these GPUs pass keys and values around a ring, instead of gathering them */
     int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */
@@ -206,7 +211,7 @@ struct layer {
     double given_backward;       /* s of the backward in one piece: need not be input + weight */
     double given_recompute;      /* s */
     bool timed;                  /* times are given: `given` is valid */
-    double activation;           /* B kept from forward to backward under shard.recompute none, selective or operators;
+    double activation;           /* B kept from forward to backward under shard.recompute none, selective, operators, modules;
                                   * under full: B held while its own backward runs (as under none) */
     double checkpoint;           /* B kept instead under full recomputation (its input); FIRST and LAST are never
                                   * recomputed: the same as activation */

@@ -27,6 +27,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .shape = shape,
         .dtype = shard->dtype,
         .recompute = shard->recompute,
+        .again = shard->again,
         .lora = shard->lora,
         .formula = shard->formula,
         .cross_entropy = shard->cross_entropy,
@@ -186,6 +187,15 @@ static void keep_results(struct layer *layer, const struct cut *cut, const struc
     layer->workspace.backward += fmax(0, all - input - kept_results(kernels, cut, true));
 }
 
+/* Under recompute: modules the backward of a block holds all that it would keep without. */
+static void hold_modules(struct layer *layer, const struct cut *cut)
+{
+    struct cut none = *cut;
+
+    none.again = 0;
+    layer->workspace.backward += block_activation(&none) - layer->activation;
+}
+
 /* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two per block in forward
  * and in backward; one for the output of the vocabulary-parallel embedding; one for the gradient of the output layer's
  * input. Each has s b h values.
@@ -236,6 +246,7 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     block_kernels(&kernels, cut);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
+    hold_modules(&layer, cut);
     fill(arena, &layer, &tensors, &kernels);
     return layer;
 }

@@ -11,6 +11,7 @@ struct cut {
     const struct transformer *shape;
     enum dtype dtype;
     enum recompute recompute;
+    unsigned again;          /* what recompute: modules runs again: a bit for each enum recompute_module */
     const struct lora *lora;
     enum activation_formula formula;
     enum cross_entropy cross_entropy;

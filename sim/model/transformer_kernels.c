@@ -85,6 +85,30 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
     list->items[list->count - 1].launches = operations;
 }
 
+/* Marks kernels of a block's forward, from the list's `first` on, that belong to any of these modules (bits) and run
+ * again under recompute: modules. */
+static void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first)
+{
+    for (size_t i = first; cut->again & modules && i < list->count; i++)
+        list->items[i].again = list->items[i].phase == PHASE_FORWARD;
+}
+
+/* The modules that compute a product's input, of which a narrow copy is made again too. */
+static unsigned input_modules(enum product_id product)
+{
+    switch (product) {
+    case PRODUCT_QKV: case PRODUCT_Q: case PRODUCT_K: case PRODUCT_V: case PRODUCT_Q_DOWN: case PRODUCT_KV_DOWN:
+    case PRODUCT_MLP_UP: case PRODUCT_SHARED_UP:
+        return 1u << MODULE_NORMS;
+    case PRODUCT_Q_UP: case PRODUCT_KV_UP:
+        return 1u << MODULE_NORMS | 1u << MODULE_LATENT;
+    case PRODUCT_MLP_DOWN: case PRODUCT_EXPERT_DOWN: case PRODUCT_SHARED_DOWN:
+        return 1u << MODULE_ACTIVATION;
+    default:
+        return 0;
+    }
+}
+
 /* A product of weights in a block, or of the weights of `experts`. In fp8 (Micikevicius et al. 2022; Transformer
  * Engine on Hopper) the input, the weights and the output's gradient are cast first. For each of them one kernel
  * reads it and writes it in fp8 twice, as it is and transposed, because Hopper multiplies fp8 only in layout nt.
@@ -102,15 +126,17 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
     double cast = reads * cut->value + 2 * dtype_scaled_bytes(cut->narrow);
     int casts = cut->shape->fused_experts ? 1 : (int)fmax(1, experts);
 
-    if (!cut->fp8) {
-        products(list, cut, product, experts, rows, out, in);
-        return;
-    }
-    eight.dtype = cut->narrow;
+    if (cut->fp8)
+        eight.dtype = cut->narrow;
     products(list, &eight, product, experts, rows, out, in);
+    if (product == PRODUCT_Q_UP || product == PRODUCT_KV_UP)
+        mark_again(list, cut, 1u << MODULE_LATENT, first);
+    if (!cut->fp8)
+        return;
     for (size_t i = first; experts == 0 && i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;
     plain_kernels(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, casts, cast * rows * in);
+    mark_again(list, cut, input_modules(product), list->count - 1);
     if (!cut->fp8_kept)
         plain_kernels(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, casts,
                       cast * fmax(1, experts) * out * in);
@@ -215,16 +241,18 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     const char *name = mlp_names[cut->shape->mlp];
+    size_t first = list->count;
 
     if (gated && !cut->shape->fused_kernels) {
         plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
         plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
-        return;
+    } else {
+        memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+               (gated ? 3 : 2) * elements * cut->value);
+        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+               (gated ? 5 : 3) * elements * cut->value);
     }
-    memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
-           (gated ? 3 : 2) * elements * cut->value);
-    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
-           (gated ? 5 : 3) * elements * cut->value);
+    mark_again(list, cut, 1u << MODULE_ACTIVATION, first);
 }
 
 /* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
@@ -272,8 +300,11 @@ static void mlp(struct kernels *list, const struct cut *cut)
 /* The norm of a latent vector. */
 static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
 {
+    size_t first = list->count;
+
     memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
+    mark_again(list, cut, 1u << MODULE_NORMS | 1u << MODULE_LATENT, first);
 }
 
 /* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries are computed from one narrow latent vector,
@@ -323,9 +354,12 @@ static void rotary(struct kernels *list, const struct cut *cut)
     bool fused = cut->shape->fused_kernels, converts = cut->value < 4;
     double plain = 2 * 4 + (converts ? 2 * (cut->value + 4) : 0);
     double bytes = cut->tokens * width * (fused ? 2 * cut->value : plain);
+    size_t first = list->count;
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
         plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, fused ? 1 : 2 * (converts ? 3 : 1), bytes);
+    if (cut->shape->kv_rank > 0)
+        mark_again(list, cut, 1u << MODULE_LATENT, first);
 }
 
 /* Plain PyTorch copies grouped keys and values for every head that reads them; the backward sums the gradients of the
@@ -340,12 +374,21 @@ static void expand_groups(struct kernels *list, const struct cut *cut)
     plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
 }
 
+/* A norm before the attention or the MLP. */
+static void block_norm(struct kernels *list, const struct cut *cut, const char *name)
+{
+    size_t first = list->count;
+
+    norm_kernels(list, cut, name);
+    mark_again(list, cut, 1u << MODULE_NORMS, first);
+}
+
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
     bool latent = cut->shape->kv_rank > 0;
     size_t first;
 
-    norm_kernels(list, cut, "attention-norm");
+    block_norm(list, cut, "attention-norm");
     if (latent)
         latent_inputs(list, cut);
     else
@@ -358,7 +401,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->bias)
         bias_kernels(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
     residual(list, cut, "attention-residual");
-    norm_kernels(list, cut, "mlp-norm");
+    block_norm(list, cut, "mlp-norm");
     if (cut->has_experts)
         expert_kernels(list, cut);
     else

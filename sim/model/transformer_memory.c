@@ -23,12 +23,19 @@ static double core_activation(const struct cut *cut)
            cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask and the dropout's output */
 }
 
-/* The inputs of the activation function (with its gate) and of the second product; in plain PyTorch also the SiLU's
- * output, the other factor of the gate. */
+static bool runs_again(const struct cut *cut, enum recompute_module module)
+{
+    return cut->again >> module & 1;
+}
+
+/* The inputs of the activation function (with its gate) and, unless it runs again, of the second product; in plain
+ * PyTorch then also the SiLU's output, the other factor of the gate. */
 static double mlp_activation(const struct cut *cut, double rows, double ffn)
 {
-    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? 3 - cut->shape->fused_kernels : 1) * cut->value +
-                         lora_trains(cut, LORA_MLP_DOWN) * cut->saved);
+    bool again = runs_again(cut, MODULE_ACTIVATION);
+
+    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? 3 - (again || cut->shape->fused_kernels) : 1) * cut->value +
+                         (!again && lora_trains(cut, LORA_MLP_DOWN)) * cut->saved);
 }
 
 /* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of the
@@ -51,7 +58,7 @@ static double plain_activation(const struct cut *cut)
     const struct transformer *shape = cut->shape;
     double bytes = 0;
 
-    if (shape->norm == NORM_RMSNORM && !shape->fused_norm)
+    if (shape->norm == NORM_RMSNORM && !shape->fused_norm && !runs_again(cut, MODULE_NORMS))
         bytes += 2 * 4 * cut->own_tokens * cut->hidden;
     if (shape->kv_rank == 0 && !shape->fused_kernels)
         bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
@@ -68,6 +75,13 @@ double block_input(const struct cut *cut)
     return cut->formula == ACTIVATIONS_RAJBHANDARI || copies ? 0 : cut->own_tokens * cut->hidden * cut->value;
 }
 
+/* Queries, keys and values are computed again from the latent vectors; the keys' rotated values, which all heads share,
+ * are kept beside these. */
+static bool widens_again(const struct cut *cut)
+{
+    return cut->shape->kv_rank > 0 && runs_again(cut, MODULE_LATENT);
+}
+
 /* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that it holds for other shapes. For a GPT with
  * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)) bytes, all divided by t with sequence parallelism. The input of a
  * product is kept for the gradient of its weights, so under LoRA only if the product has an adapter. */
@@ -79,17 +93,20 @@ double block_activation(const struct cut *cut)
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return rajbhandari(cut);
     bytes += 2 * own * cut->value + plain_activation(cut);               /* the inputs of both norms */
-    bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * cut->input_tokens * cut->hidden *
-             cut->saved;                                                 /* the inputs of QKV and of the MLP */
+    if (!runs_again(cut, MODULE_NORMS))                                  /* the inputs of QKV and of the MLP */
+        bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * cut->input_tokens * cut->hidden *
+                 cut->saved;
     if (shape->dropout > 0)
         bytes += 2 * own;                                                /* masks before both residual sums */
-    bytes += cut->tokens * (cut->query + cut->key + cut->values) * cut->value;   /* Q, K, V */
+    bytes += cut->tokens * (widens_again(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values) *
+             cut->value;                                                 /* Q, K, V */
     if (shape->flash_attention)                                          /* the attention's output */
         bytes += cut->tokens * cut->attended * cut->value;
     if (lora_trains(cut, LORA_PROJECTION) && (cut->fp8 || !shape->flash_attention))     /* the projection's input */
         bytes += cut->tokens * cut->attended * cut->saved;
     if (shape->kv_rank > 0)                                              /* inputs and outputs of the latent norms */
-        bytes += cut->tokens * (2.0 * shape->q_rank + 2.0 * shape->kv_rank) * cut->value;
+        bytes += cut->tokens * ((double)shape->q_rank + shape->kv_rank) * cut->value *
+                 (runs_again(cut, MODULE_NORMS) || widens_again(cut) ? 1 : 2);
     bytes += cut->has_experts ? experts_activation(cut) : mlp_activation(cut, cut->tokens, cut->ffn);
     for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
         bytes += lora_trains(cut, (enum lora_target)target) * cut->tokens * cut->lora->rank * cut->value;
@@ -115,6 +132,7 @@ void kept_mark(struct kernels *list)
             kernel->kept = ++products % 2;
         else
             kernel->kept = kernel->kind == KERNEL_ATTENTION;
+        kernel->again = !kernel->kept && !kernel->tail;
     }
 }
 

@@ -125,6 +125,16 @@ static bool says_blocks(const struct recompute_spec *recompute)
     return node_get(recompute->node, "blocks") != NULL;
 }
 
+unsigned recompute_again(const struct recompute_spec *recompute)
+{
+    const int *modules = recompute->modules.items;
+    unsigned again = recompute->mode == RECOMPUTE_MODULES && !node_get(recompute->node, "modules") ? ~0u : 0;
+
+    for (size_t i = 0; recompute->mode == RECOMPUTE_MODULES && i < recompute->modules.count; i++)
+        again |= 1u << modules[i];
+    return again;
+}
+
 bool recompute_is_partial(const struct recompute_spec *recompute)
 {
     return says_blocks(recompute) || !isnan(recompute->share);
@@ -148,7 +158,7 @@ bool recompute_covers(const struct recompute_spec *recompute, int block)
            floor((block + 1) * recompute->share + 0.5) > floor(block * recompute->share + 0.5);
 }
 
-/* What full recomputation alone may be told of blocks, one of these at a time. */
+/* What one mode alone may be told: modules of what; full of which blocks, one of these keys at a time. */
 static int check_blocks(const struct scenario *scenario, struct error *err)
 {
     static const char *const keys[] = {"every", "blocks", "share"};
@@ -156,6 +166,9 @@ static int check_blocks(const struct scenario *scenario, struct error *err)
     const char *found = NULL;
     int rc = 0;
 
+    if (node_get(recompute->node, "modules") && recompute->mode != RECOMPUTE_MODULES)
+        rc = error_add(err, EXIT_INPUT, node_loc(recompute->node, "modules"), "memory: recompute: modules goes with "
+                       "'mode: modules' alone, found '%s'", recompute_names[recompute->mode]);
     for (size_t i = 0; i < COUNT(keys); i++) {
         struct loc loc = node_loc(recompute->node, keys[i]);
 

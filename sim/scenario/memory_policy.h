@@ -48,6 +48,7 @@ struct precision_spec {
 struct recompute_spec {
     const struct node *node;
     int mode;                    /* enum recompute */
+    struct list modules;         /* of int, enum recompute_module: what runs again under modules */
     int every;                   /* blocks a checkpoint, under full; 0: one */
     int blocks;                  /* recomputed under full, the first of each chunk; where given */
     double share;                /* or this share of them; NaN: all */
@@ -94,6 +95,8 @@ enum dtype precision_products(const struct precision_spec *precision);
 
 /* Whether full recomputation is said to be of some blocks alone. */
 bool recompute_is_partial(const struct recompute_spec *recompute);
+/* What runs again under modules: a bit for each enum recompute_module; under other modes 0. */
+unsigned recompute_again(const struct recompute_spec *recompute);
 /* Whether it is of this block, the first of its chunk being 0; other modes of recomputation choose among all. */
 bool recompute_covers(const struct recompute_spec *recompute, int block);
 

@@ -141,6 +141,9 @@ static int check_memory(struct scenario *scenario, struct error *err)
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_OPERATORS, tells_operators(scenario),
          "operators tells the products of dense blocks apart; expected a transformer without experts, latent attention "
          "and LoRA, tensor and context 1, and no 8-bit format"},
+        {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_MODULES,
+         shape && memory->activations == ACTIVATIONS_KORTHIKANTI,
+         "modules are parts of a transformer's blocks; expected a transformer, and 'activations: korthikanti'"},
         {PART_MEMORY, "activations", memory->activations != ACTIVATIONS_KORTHIKANTI, shape,
          "this model says itself what it keeps; expected a transformer"},
         {PART_MEMORY, "cross_entropy", memory->cross_entropy != CROSS_ENTROPY_FP32, head, no_head},

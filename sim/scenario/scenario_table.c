@@ -16,6 +16,7 @@ static const char *const recompute_rule_names[] = {
 };
 _Static_assert(COUNT(recompute_rule_names) == RECOMPUTE_JUST_IN_TIME + 2, "a name for every rule");
 const char *const recompute_names[] = ENUM_NAMES(RECOMPUTES);
+static const char *const module_names[] = ENUM_NAMES(RECOMPUTE_PARTS);
 
 static const struct field batch_fields[] = {
     {KEY(batch, global), .also = "gbs global_batch_size batch_size",
@@ -240,9 +241,17 @@ static const struct field recompute_spec_fields[] = {
      .choice_briefs = NAMES("all activations are kept", "the attention core is recomputed",
                             "each block keeps the results of its fused attention and of every second product, and "
                             "recomputes the others (torchtitan's selective_ac_option: op)",
+                            "each block recomputes the results of some cheap modules (Megatron-LM's "
+                            "recompute-modules)",
                             "everything is recomputed from the inputs of blocks, which are kept",
                             "each block recomputes the part that makes the stage fit in the least time"),
      .brief = "which activations are recomputed"},
+    {KEY(recompute_spec, modules), .kind = FIELD_CHOICES, .choices = module_names,
+     .choice_briefs = NAMES("norms before attention, MLP and experts",
+                            "the functions between the two products of MLPs and experts",
+                            "latent attention: norms, products and rotation from the latent vectors to queries, keys "
+                            "and values"),
+     .brief = "under modules: which; left out: all of these"},
     {KEY(recompute_spec, every), .kind = FIELD_INT, .min = 1, .max = 100000,
      .brief = "under full: only the input of every N-th block is kept, and all blocks are recomputed from these; left "
               "out: of every block"},

@@ -23,7 +23,8 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
     }
     if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT &&
-        scenario->memory.recompute.mode == RECOMPUTE_OPERATORS)
+        (scenario->memory.recompute.mode == RECOMPUTE_OPERATORS ||
+         scenario->memory.recompute.mode == RECOMPUTE_MODULES))
         stage_add_again(&work, &scenario->costs, layer);
     return work;
 }

@@ -298,6 +298,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
         .narrow = precision_products(precision),
         .fp8_kept = precision->fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
+        .again = recompute_again(&scenario->memory.recompute),
         .context = spec->context,
         .ring = spec->context_attention == CONTEXT_RING,
         .dispatch_group = scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size,

@@ -11,9 +11,9 @@ enum part { PART_ALL, PART_CORE, PART_NEEDED, PART_AGAIN };
 
 static bool in_part(const struct kernel *kernel, enum part part)
 {
-    if (part == PART_CORE)
-        return kernel->attention_core;
-    return part == PART_ALL || (!kernel->tail && (part == PART_NEEDED || !kernel->kept));
+    return part == PART_ALL || (part == PART_CORE    ? kernel->attention_core
+                                : part == PART_AGAIN ? kernel->again
+                                                     : !kernel->tail);
 }
 
 static struct launched phase_kernels(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,

@@ -13,7 +13,7 @@ void stage_add_core(struct stage_work *work, const struct costs_spec *costs, con
                     enum phase phase);
 /* Adds the forward up to the last kernel whose inputs or results the backward needs. */
 void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer);
-/* Adds what a block's backward computes again under recompute: operators. */
+/* Adds what a block's backward computes again under recompute: operators or modules. */
 void stage_add_again(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer);
 /* s of the core of attention. */
 double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase);

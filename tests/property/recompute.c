@@ -291,12 +291,59 @@ static void test_operators(void **state)
                     h + h + kv + h + ffn + h);
 }
 
+/* recompute: modules keeps so much less of a token in a block, runs products with so many multiplications again, and its
+ * backward holds what none would keep. */
+static void check_modules(const char *shape, const char *modules, double less, double again)
+{
+    const double tokens = 2 * 32;
+    struct simulated none, some;
+    const struct slice *before, *after;
+
+    for (int k = 0; k < 2; k++)
+        run_text(k ? &some : &none,
+                 "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, dropout: 0, "
+                 "flash_attention: true, ffn: 96, %s}}\ncluster: dgx-a100\nbatch: {micro: 2, micro_batches: 4}\n"
+                 "strategy: {data: 1}\nmemory: {precision: mixed-bf16, recompute: {mode: %s%s}}\n"
+                 "simulation: {engine: ideal}\n", shape, k ? "modules, modules: " : "none", k ? modules : "");
+    before = &simulated_workload(&none)->stages->slices[1];
+    after = &simulated_workload(&some)->stages->slices[1];
+    expect_near("kept", before->activation - after->activation, 2 * tokens * less, some.text);
+    expect_near("held", after->activation + after->workspace.backward, before->activation + before->workspace.backward,
+                some.text);
+    expect_near("flop", some.run.metrics.hardware_flop - none.run.metrics.hardware_flop,
+                4 * BLOCKS * 2 * tokens * again, some.text);
+    expect_near("model flop", some.run.metrics.model_flop, none.run.metrics.model_flop, some.text);
+    assert_true(some.run.metrics.iteration_time > none.run.metrics.iteration_time);
+    simulated_release(&none);
+    simulated_release(&some);
+}
+
+/* Megatron-LM's recompute-modules layernorm, moe_act and mla_up_proj; DeepSeek-V3's report, section 3.2.3. */
+static void test_modules(void **state)
+{
+    static const char plain[] = "norm: rmsnorm, mlp: swiglu";
+    static const char latent[] = "q_rank: 24, kv_rank: 16, head_size: 8, rope_head_size: 4, value_head_size: 8, "
+                                 "positions: 0";
+    const double h = 64, ffn = 96, query = 8 * (8 + 4), wide = 2 * query + 8 * 8 - 4;
+
+    (void)state;
+    check_modules(plain, "[norms]", 2 * h, 0);
+    check_modules(plain, "[activation]", ffn, 0);
+    check_modules(plain, "[norms, activation, latent]", 2 * h + ffn, 0);
+    check_modules("mlp: gelu", "[norms, activation]", 2 * h + ffn, 0);
+    check_modules(latent, "[norms]", 2 * h + 24 + 16, 0);
+    check_modules(latent, "[latent]", wide + 24 + 16, 24 * query + 16 * 8 * (8 + 8));
+    check_modules(latent, "[norms, activation, latent]", 2 * h + ffn + wide + 24 + 16,
+                  24 * query + 16 * 8 * (8 + 8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_ends),     cmocka_unit_test(test_linear),
         cmocka_unit_test(test_memory),   cmocka_unit_test(test_whole_stage), cmocka_unit_test(test_gathered),
         cmocka_unit_test(test_offloaded), cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_modules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
