@@ -2,7 +2,8 @@
 # How fast the simulator is. CPU seconds; machines differ, and so does a machine from hour to hour.
 #   ./bench.sh [RUNS]                      commands (tests/bench/commands.c), engines alone (bench.c), sweeps (sweep.c),
 #                                          scenarios in one process (warm.c)
-#   ./bench.sh --compare COMMIT [RUNS]     commands of these sources and of that commit, in turn, and their ratios
+#   ./bench.sh --compare COMMIT [RUNS]     commands of these sources and of that commit, in turn, and their ratios; then
+#                                          sweeps of these sources
 set -eu
 cd "$(dirname "$0")"
 other=
@@ -25,4 +26,5 @@ if [ ! -x "$other/build/dtsim" ]; then
     cmake -S "$other" -B "$other/build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
     cmake --build "$other/build" --target dtsim >/dev/null
 fi
-exec build/tests/bench_commands "${1-3}" build/dtsim "$other/build/dtsim"
+build/tests/bench_commands "${1-3}" build/dtsim "$other/build/dtsim"
+exec build/tests/bench_sweep "${1-3}"

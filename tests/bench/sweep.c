@@ -1,5 +1,8 @@
 /* What a sweep adds to a point: N points are swept by one worker, their rows written, and the same N are simulated in a
- * loop in this process. Prints CPU time a point, of this process and its children. A measurement, no test. */
+ * loop in this process. Prints CPU time a point, of this process and its children. Then how long 20,000 different points
+ * (points.yaml) take on two processes, once. A measurement, no test. From the folder of the sources:
+ *
+ *     bench_sweep REPEATS */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -150,6 +153,37 @@ static int measure(const struct subject *subject, const char *folder, int repeat
     return 0;
 }
 
+/* The bar is of a machine on which commit 24efabc takes 1.0 s for the step of 1T parameters on simgrid. */
+static int measure_points(const char *folder)
+{
+    struct sweep_options options = {.shard = 1, .shards = 1, .jobs = 2, .engine = "fast"};
+    struct selection selection = {0};
+    struct sweep sweep = {0};
+    struct error err = {0};
+    struct sweep_state state;
+    char store[128], rows[160];
+    double begun = cpu(), wall;
+    struct timespec then, now;
+
+    snprintf(store, sizeof store, "%s/points", folder);
+    snprintf(rows, sizeof rows, "%s/shard-1-of-1.jsonl", store);
+    options.folder = store;
+    clock_gettime(CLOCK_MONOTONIC, &then);
+    if (sweep_load("tests/bench/points.yaml", NULL, 0, &sweep, &err) ||
+        points_select(&sweep.points, 1000000, &selection, &err) ||
+        sweep_run(&sweep, &selection, &options, no_progress, NULL, &state, &err))
+        return failed(&err);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    wall = (double)(now.tv_sec - then.tv_sec) + 1e-9 * (double)(now.tv_nsec - then.tv_nsec);
+    printf("8 to 64 ranks fast     %5zu points on two processes %7.2f s, CPU %7.2f s, %7.3f ms a point    bar 20 s\n",
+           selection.count, wall, cpu() - begun, 1e3 * (cpu() - begun) / (double)selection.count);
+    selection_release(&selection);
+    sweep_release(&sweep);
+    unlink(rows);
+    rmdir(store);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     int repeats = argc > 1 ? atoi(argv[1]) : 3, rc = 0;
@@ -159,6 +193,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     for (size_t i = 0; i < COUNT(subjects) && !rc; i++)
         rc = measure(&subjects[i], folder, repeats);
+    if (!rc)
+        rc = measure_points(folder);
     rmdir(folder);
     return rc ? EXIT_FAILURE : EXIT_SUCCESS;
 }
