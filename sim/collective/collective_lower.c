@@ -123,31 +123,45 @@ static void add_waits(struct lowering *lowering, const struct channel *channel, 
     }
 }
 
+static uint32_t lower_message(struct lowering *lowering, int c, int src, int dst, double bytes)
+{
+    const struct tuning *tuning = &lowering->tuning;
+    bool inside = lowering->node[src] == lowering->node[dst];
+    struct new_op op = lowering->like;
+
+    op.kind = OP_TRANSFER;
+    op.lane = lowering->lanes[src * lowering->stride + c];
+    op.transfer.src = (uint32_t)lowering->group->gpus[src];
+    op.transfer.dst = (uint32_t)lowering->group->gpus[dst];
+    op.transfer.delay = inside ? tuning->inside.delay : tuning->between.delay;
+    op.transfer.buffered = tuning->buffered;
+    op.transfer.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
+    op.amount = bytes;
+    return program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
+}
+
+/* Most messages of a rank go where the one before went, and differ in their bytes at most. */
 static void lower_channel(struct lowering *lowering, int c)
 {
     const struct dag *dag = lowering->dag;
-    const struct tuning *tuning = &lowering->tuning;
     struct channel *channel = &lowering->channel[c];
+    struct last { int dst; uint32_t id; } *last = xcalloc((size_t)dag->n, sizeof *last);
 
     channel->base = (uint32_t)lowering->program->ops.count;
     for (size_t i = 0; i < dag->messages.count; i++) {
         const struct message *message = &dag->messages.items[i];
-        int src = channel->order[message->src], dst = channel->order[message->dst];
-        bool inside = lowering->node[src] == lowering->node[dst];
-        struct new_op op = lowering->like;
+        double bytes = lowering->bytes * message->nchunks / dag->chunks;
+        struct last *before = &last[message->src];
 
-        op.kind = OP_TRANSFER;
-        op.lane = lowering->lanes[src * lowering->stride + c];
-        op.transfer.src = (uint32_t)lowering->group->gpus[src];
-        op.transfer.dst = (uint32_t)lowering->group->gpus[dst];
-        op.transfer.delay = inside ? tuning->inside.delay : tuning->between.delay;
-        op.transfer.buffered = tuning->buffered;
-        op.transfer.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
-        op.amount = lowering->bytes * message->nchunks / dag->chunks;
         lowering->deps.count = 0;
         add_waits(lowering, channel, i);
-        program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
+        before->id = before->dst == message->dst + 1 ?
+                         program_resize(lowering->program, before->id, bytes, lowering->deps.items,
+                                        lowering->deps.count) :
+                         lower_message(lowering, c, channel->order[message->src], channel->order[message->dst], bytes);
+        before->dst = message->dst + 1;          /* 0: none yet */
     }
+    free(last);
 }
 
 static void lower_end(struct lowering *lowering, int member, uint32_t *done)

@@ -15,6 +15,11 @@ struct dispatcher_lane {
     uint32_t also;           /* the next lane that waits for the same operation, or NONE */
 };
 
+struct dispatcher_op {
+    uint32_t waiting;        /* the first lane whose present operation waits for its end, NONE or ENDED */
+    uint32_t next;           /* the next operation of its lane, or NONE */
+};
+
 /* A lane with choices: its operations in the order of ids, and how far it is. */
 struct turns {
     uint32_t *ops;
@@ -30,10 +35,10 @@ struct transfer_cost *transfer_costs(const struct program *program, const struct
 
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
-        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
 
         if (op->kind != OP_TRANSFER || costs[op->traits].bandwidth > 0)
             continue;
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
         struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
 
         costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
@@ -81,7 +86,7 @@ static void hand_out(struct dispatcher *dispatcher, uint32_t id)
 
 /* The operation waits for nothing any more. A transfer of no bytes takes its latency, as it disturbs no other transfer;
  * on the ideal cluster this holds for every transfer. */
-static void settle(struct dispatcher *dispatcher, uint32_t id)
+static inline void settle(struct dispatcher *dispatcher, uint32_t id)
 {
     const struct op *op = &dispatcher->program->ops.items[id];
 
@@ -109,9 +114,9 @@ static bool may_start(struct dispatcher *dispatcher, uint32_t lane)
     for (; own->seen < deps.count; own->seen++) {
         uint32_t dep = deps.items[own->seen];
 
-        if (dispatcher->waiting[dep] != ENDED) {
-            own->also = dispatcher->waiting[dep];
-            dispatcher->waiting[dep] = lane;
+        if (dispatcher->ops[dep].waiting != ENDED) {
+            own->also = dispatcher->ops[dep].waiting;
+            dispatcher->ops[dep].waiting = lane;
             dispatcher->start[own->present] = start;
             return false;
         }
@@ -229,7 +234,8 @@ static void settle_woken(struct dispatcher *dispatcher)
 {
     struct dispatcher_ids *woken = &dispatcher->woken;
 
-    sort_ids(woken);
+    if (woken->count > 1)
+        sort_ids(woken);
     for (size_t i = 0; i < woken->count; i++)
         settle(dispatcher, woken->items[i]);
     woken->count = 0;
@@ -241,11 +247,11 @@ static void wake(struct dispatcher *dispatcher, uint32_t id)
     const struct op *op = &dispatcher->program->ops.items[id];
     bool buffered = op->kind == OP_TRANSFER && op_traits(dispatcher->program, op)->transfer.buffered;
     double end = dispatcher->end[id], left = buffered ? end - dispatcher->costs[op->traits].latency : end;
-    uint32_t lane = dispatcher->waiting[id], next = dispatcher->next[id];
+    uint32_t lane = dispatcher->ops[id].waiting, next = dispatcher->ops[id].next;
     struct turns *turns = dispatcher->turns && dispatcher->turns[op->lane].count ? &dispatcher->turns[op->lane] : NULL;
 
     dispatcher->left--;
-    dispatcher->waiting[id] = ENDED;
+    dispatcher->ops[id].waiting = ENDED;
     while (lane != NONE) {
         uint32_t also = dispatcher->lanes[lane].also;
 
@@ -255,7 +261,8 @@ static void wake(struct dispatcher *dispatcher, uint32_t id)
     }
     if (!turns && next != NONE && begin_turn(dispatcher, next, left))
         *GROW(&dispatcher->woken) = next;
-    settle_woken(dispatcher);
+    if (dispatcher->woken.count)
+        settle_woken(dispatcher);
     if (turns)
         give_turn(dispatcher, turns, end, false);
 }
@@ -279,11 +286,11 @@ static void begin_lanes(struct dispatcher *dispatcher)
         struct dispatcher_lane *lane = &dispatcher->lanes[program->ops.items[i].lane];
 
         if (lane->present != NONE)
-            dispatcher->next[lane->present] = i;
+            dispatcher->ops[lane->present].next = i;
         else
             *GROW(&dispatcher->woken) = i;
         lane->present = i;
-        dispatcher->waiting[i] = dispatcher->next[i] = NONE;
+        dispatcher->ops[i] = (struct dispatcher_op){NONE, NONE};
     }
     size_t first = dispatcher->woken.count, ready = 0;
 
@@ -313,8 +320,7 @@ void dispatcher_init(struct dispatcher *dispatcher, const struct program *progra
     dispatcher->end = end;
     dispatcher->left = count;
     dispatcher->lanes = xcalloc(lanes + 1, sizeof *dispatcher->lanes);
-    dispatcher->next = xcalloc(count + 1, sizeof *dispatcher->next);
-    dispatcher->waiting = xcalloc(count + 1, sizeof *dispatcher->waiting);
+    dispatcher->ops = xcalloc(count + 1, sizeof *dispatcher->ops);
     dispatcher->ready.capacity = lanes + 1; /* a lane runs one operation at a time */
     dispatcher->ready.items = xcalloc(lanes + 1, sizeof *dispatcher->ready.items);
     list_turns(dispatcher);
@@ -358,8 +364,7 @@ void dispatcher_release(struct dispatcher *dispatcher)
 {
     free(dispatcher->costs);
     free(dispatcher->lanes);
-    free(dispatcher->next);
-    free(dispatcher->waiting);
+    free(dispatcher->ops);
     free(dispatcher->turns);
     free(dispatcher->turn_ops);
     free(dispatcher->known.items);

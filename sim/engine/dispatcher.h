@@ -24,8 +24,7 @@ struct dispatcher {
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
     size_t left;                     /* operations whose end is not known */
     struct dispatcher_lane *lanes;
-    uint32_t *next;                  /* an operation: the next of its lane */
-    uint32_t *waiting;               /* an operation: the first lane whose present operation waits for its end */
+    struct dispatcher_op *ops;       /* an operation */
     struct turns *turns;             /* a lane; NULL if no lane has choices */
     uint32_t *turn_ops;              /* the operations of all lanes with choices, lane by lane */
     struct dispatcher_ids { uint32_t *items; size_t count, capacity; }

@@ -130,6 +130,14 @@ uint32_t program_repeat(struct program *program, uint32_t like, int32_t mb, cons
     return (uint32_t)(program->ops.count - 1);
 }
 
+uint32_t program_resize(struct program *program, uint32_t like, double amount, const uint32_t *deps, size_t ndeps)
+{
+    BUG_IF(!(amount >= 0) || isinf(amount));
+    program_repeat(program, like, program->ops.items[like].mb, deps, ndeps);
+    program->ops.items[program->ops.count - 1].amount = amount;
+    return (uint32_t)(program->ops.count - 1);
+}
+
 void program_scale(struct program *program, uint32_t id, double factor)
 {
     struct op *op = &program->ops.items[id];

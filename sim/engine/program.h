@@ -165,6 +165,8 @@ static inline uint32_t program_add(struct program *program, struct new_op op, co
 }
 /* The same of an operation like an earlier one, but for the micro-batch and what it waits for. */
 uint32_t program_repeat(struct program *program, uint32_t like, int32_t mb, const uint32_t *deps, size_t ndeps);
+/* The same of an operation like an earlier one, but for its amount and what it waits for. */
+uint32_t program_resize(struct program *program, uint32_t like, double amount, const uint32_t *deps, size_t ndeps);
 /* Gives a COMPUTE other amounts: all its seconds `factor` times as long. */
 void program_scale(struct program *program, uint32_t id, double factor);
 /* A choice before the operation added last. */

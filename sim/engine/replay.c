@@ -62,7 +62,7 @@ struct resolution resolution_of(const struct program *program, const struct tran
         const struct transfer_cost *cost = &costs[op->traits];
         double wire = wire_bytes(op->amount, &op_traits(program, op)->transfer);
 
-        bytes = fmax(bytes, wire);
+        bytes = wire > bytes ? wire : bytes;
         serial += cost->latency + (op->amount > 0 ? wire / cost->bandwidth : 0);
     }
     return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};

@@ -58,7 +58,7 @@ static void replay_choices(const struct program *program, const struct cluster *
     }
     timeline->makespan = 0;
     for (size_t i = 0; i < program->ops.count; i++)
-        timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
+        timeline->makespan = timeline->end[i] > timeline->makespan ? timeline->end[i] : timeline->makespan;
     dispatcher_release(&dispatcher);
     free(open.items);
 }
@@ -90,7 +90,7 @@ void replay_ideal(const struct program *program, const struct cluster *cluster, 
         timeline->start[i] = start;
         timeline->end[i] = start + duration(program, op, costs, &ahead);
         lane_free[op->lane] = timeline->end[i] - ahead;
-        timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
+        timeline->makespan = timeline->end[i] > timeline->makespan ? timeline->end[i] : timeline->makespan;
     }
     free(lane_free);
     free(costs);
