@@ -10,12 +10,12 @@
  * gradients before an update. */
 static void scan_row(struct lowering *lowering, int rank)
 {
-    const struct row *row = &lowering->rows[rank];
+    size_t entries = row_entries(lowering, rank);
     bool *complete = ARENA_ARRAY(&lowering->arena, bool, lowering->plan->chunks);
-    bool *completes = lowering->completes[rank] = ARENA_ARRAY(&lowering->arena, bool, row->count + 1);
+    bool *completes = lowering->completes[rank] = ARENA_ARRAY(&lowering->arena, bool, entries + 1);
 
-    for (size_t i = row->count; i-- > 0;) {
-        struct work work = row->items[i];
+    for (size_t i = entries; i-- > 0;) {
+        struct work work = row_entry(lowering, rank, i);
 
         if (work.kind == UPDATE)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
@@ -30,22 +30,6 @@ static void scan_row(struct lowering *lowering, int rank)
 
             state->recomputes |= work.kind == RECOMPUTE;
             state->split |= work.kind == BACKWARD_WEIGHT;
-        }
-    }
-}
-
-/* Repeats the entries of one iteration for every further local step, with an update before each. */
-static void repeat_row(const struct lowering *lowering, struct row *row)
-{
-    size_t once = row->count;
-
-    for (int step = 1; step < lowering->steps; step++) {
-        update(row);
-        for (size_t i = 0; i < once; i++) {
-            struct work work = row->items[i];
-
-            work.mb += step * plan_micro_batches(lowering->plan);
-            *GROW(row) = work;
         }
     }
 }
@@ -67,17 +51,18 @@ static bool stopped(struct lowering *lowering)
  * was lowered. */
 static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
 {
+    size_t entries = row_entries(lowering, rank);
     bool moved, ever = false;
 
     do {
         moved = false;
         for (int replica = 0; replica < lowering->out->replicas; replica++)
-            while (lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count &&
+            while (lowering->cursor[program_rank(lowering, replica, rank)] < entries &&
                    !stopped(lowering) && lower_entry(lowering, replica, rank))
                 moved = ever = true;
     } while (moved && lowering->out->replicas > 1);      /* one of them may have waited for another */
     for (int replica = 0; replica < lowering->out->replicas; replica++)
-        *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count;
+        *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < entries;
     return ever;
 }
 
@@ -178,8 +163,8 @@ static double count_works(const struct scenario *scenario, const struct stage *s
 
 /* Chooses messages or measured durations, and whether one replica stands for all: as the scenario says, else by the
  * number of operations. Durations are never chosen if all-reduces of different stages would meet on the same links, nor
- * if members of a sum end it at different times because a link is slower. Few messages give way to durations where these
- * are `exact`; all replicas are there to be seen if few enough. */
+ * if members of a sum end it at different times because a link is slower. Few messages give way to durations where
+ * these are `exact`; all replicas are there to be seen if few enough. */
 static void choose_mode(const struct scenario *scenario, const struct stage *stages, double messages,
                         enum lower_what what, bool *exact, struct lowered *lowered)
 {
@@ -283,7 +268,6 @@ static void allocate(struct lowering *lowering)
         lowering->states[i] = (struct micro_batch_state){
             .forwarded = NO_OP, .recomputed = NO_OP, .backwarded = NO_OP, .due = NO_OP,
         };
-    lowering->rows = rows_copy(lowering->workload->rows, lowering->plan->stages);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_virtual_stages(lowering->plan));
     lowering->syncs = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
@@ -321,7 +305,6 @@ static void lowering_release(struct lowering *lowering)
     }
     free(lowering->waits.items);
     free(lowering->places.items);
-    rows_release(lowering->rows, lowering->plan->stages);
     arena_release(&lowering->arena);
 }
 
@@ -336,6 +319,8 @@ static int lower_as(const struct workload *workload, enum lower_what what, struc
         .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
         .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
         .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1, .exact = exact,
+        .rows = workload->rows, .update_last = !scenario_schedule(scenario)->asynchronous,
+        .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
     };
     bool replicated = lowering.whole && scenario_replicas(scenario) > 1;
     double messages;
@@ -355,14 +340,8 @@ static int lower_as(const struct workload *workload, enum lower_what what, struc
     lowering.lockstep = lockstep_replicas(&lowering);
     lowering.barrier_group = barrier_replicas(&lowering);
     allocate(&lowering);
-    for (int rank = 0; rank < scenario->plan.stages; rank++) {
-        repeat_row(&lowering, &lowering.rows[rank]);
-        if (!scenario_schedule(scenario)->asynchronous)
-            update(&lowering.rows[rank]);
-        if (scenario->recipe.weights.when == WEIGHTS_UPDATED)
-            *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
         scan_row(&lowering, rank);
-    }
     lowering.failed = exchange_costs(&lowering) != 0;
     if (!lowering.failed) {
         make_lanes(&lowering);

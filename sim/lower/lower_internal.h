@@ -74,6 +74,7 @@ struct place {
     struct micro_batch_state *state;
     struct chunk_state *chunk_state;
     double hidden;           /* share of its all-to-alls that other works' kernels hide */
+    struct work work;        /* the entry */
 };
 
 struct lowering {
@@ -87,7 +88,8 @@ struct lowering {
     struct program *program;
     struct error *err;
     struct arena arena;              /* holds everything below */
-    struct row *rows;                /* a pipeline rank: the workload's row, with local steps, updates and gathers */
+    const struct row *rows;          /* a pipeline rank: the workload's; what is lowered of it: row_entry */
+    bool update_last, gather_last;    /* an update ends it, and then a gather of updated weights */
     bool **completes;                /* a pipeline rank and entry of its row: it completes its chunk's gradients */
     struct place *first_places;      /* a program rank and chunk: the place of micro-batch 0 */
     struct boundary **boundaries;    /* a program rank, chunk and whether it is sent forward: lower_send */
@@ -131,6 +133,32 @@ struct lowering {
     bool apart;                      /* which they did not: this lowering has failed, and messages have to be lowered */
     bool failed;
 };
+
+/* The number of entries that are lowered of a rank's row: those of every local step, updates between these and at the
+ * end, and the gather at the end. */
+static inline size_t row_entries(const struct lowering *lowering, int rank)
+{
+    size_t steps = (size_t)lowering->steps;
+
+    return steps * (lowering->rows[rank].count + 1) - !lowering->update_last + lowering->gather_last;
+}
+
+/* One of them. A local step has micro-batches of its own. */
+static inline struct work row_entry(const struct lowering *lowering, int rank, size_t entry)
+{
+    const struct row *row = &lowering->rows[rank];
+    size_t step = entry < row->count ? 0 : entry / (row->count + 1), at = entry - step * (row->count + 1);
+    struct work work;
+
+    if (step == (size_t)lowering->steps ||
+        (at == row->count && step + 1 == (size_t)lowering->steps && !lowering->update_last))
+        return (struct work){.kind = GATHER};
+    if (at == row->count)
+        return (struct work){.kind = UPDATE};
+    work = row->items[at];
+    work.mb += (int)step * plan_micro_batches(lowering->plan);
+    return work;
+}
 
 /* lower_work.c */
 /* Adds the operation of an entry, or of a piece of it, to the compute lane, after all of `lowering->waits`; empties

@@ -166,19 +166,19 @@ static void sum_gradients(struct lowering *lowering)
 bool replicate_before(struct lowering *lowering, int replica)
 {
     size_t cursor = lowering->cursor[replica];
-    const struct work *work = &lowering->rows[0].items[cursor];
+    struct work work = row_entry(lowering, 0, cursor), before = row_entry(lowering, 0, cursor - (cursor > 0));
 
     if (lowering->prepared > cursor)
         return true;
     for (int d = 0; d < lowering->out->replicas; d++)
         if (lowering->cursor[d] != cursor)
             return false;
-    if (cursor > 0 && (work[-1].kind == BACKWARD || work[-1].kind == BACKWARD_WEIGHT))
+    if (cursor > 0 && (before.kind == BACKWARD || before.kind == BACKWARD_WEIGHT))
         sum_gradients(lowering);
-    if (work->kind == FORWARD)
-        hand_out(lowering, work->mb);
-    else if (work->kind == BACKWARD || work->kind == BACKWARD_INPUT)
-        compute_loss(lowering, work->mb);
+    if (work.kind == FORWARD)
+        hand_out(lowering, work.mb);
+    else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
+        compute_loss(lowering, work.mb);
     lowering->prepared = cursor + 1;
     return !lowering->failed;
 }

@@ -180,9 +180,7 @@ int sums_of(const struct lowering *lowering, int updates)
 
 static bool at_update(const struct lowering *lowering, int program_rank)
 {
-    const struct row *row = &lowering->rows[program_rank % lowering->plan->stages];
-
-    return row->items[lowering->cursor[program_rank]].kind == UPDATE;
+    return row_entry(lowering, program_rank % lowering->plan->stages, lowering->cursor[program_rank]).kind == UPDATE;
 }
 
 /* Lowers the next sums of a stage's gradients, up to `count` in all, once all members have lowered these gradients. If

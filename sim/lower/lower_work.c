@@ -18,6 +18,7 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
     struct place place = lowering->first_places[prank * lowering->plan->chunks + work.chunk];
 
     place.state += work.mb;
+    place.work = work;
     return place;
 }
 
@@ -284,16 +285,16 @@ static void finish(struct lowering *lowering, const struct place *here, struct w
 
 /* The share of overlapped works' all-to-alls that each other's kernels hide (DeepSeek-AI 2024, DeepSeek-V3, section
  * 3.2.1). Exposed are the seconds beyond all kernels, or the seconds that kernels lose (contention_exposed). */
-static double hidden_share(const struct lowering *lowering, const struct work *works)
+static double hidden_share(const struct lowering *lowering)
 {
     const struct places *places = &lowering->places;
     double kernels = 0, dispatches = 0, share = 0;
 
-    if (works[0].kind == works[places->count - 1].kind)
+    if (places->items[0].work.kind == places->items[places->count - 1].work.kind)
         return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
     for (size_t i = 0; i < places->count; i++) {
         const struct place *here = &places->items[i];
-        const struct stage_work *cost = &here->costs->work[works[i].kind];
+        const struct stage_work *cost = &here->costs->work[here->work.kind];
 
         kernels += cost->seconds;
         dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here->chunk_state->exchanges[EXCHANGE_DISPATCH].seconds;
@@ -322,7 +323,7 @@ static bool meet(struct lowering *lowering, int replica, int rank)
             wait_for(&all, event_of(lowering->latest[program_rank(lowering, r, rank)]));
         *barrier = (struct barrier){entry, program_add(lowering->program, (struct new_op){
             .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
-            .mb = lowering->rows[rank].items[entry].mb, .stage = -1,
+            .mb = row_entry(lowering, rank, entry).mb, .stage = -1,
         }, all.items, all.count)};
         free(all.items);
         for (int r = first; r < first + n; r++)
@@ -343,56 +344,55 @@ static void mark_overlapped(struct program *program, size_t first)
 /* Overlapped entries begin when all of them can, and their results are there when all of them have ended. */
 bool lower_entry(struct lowering *lowering, int replica, int rank)
 {
-    const struct row *row = &lowering->rows[rank];
-    size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor, last = first;
+    size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor;
+    struct work work = row_entry(lowering, rank, first);
     struct event *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
+    struct places *places = &lowering->places;
     uint32_t id = NO_OP;
     double hidden;
 
     if (lowering->replicates && !replicate_before(lowering, replica))
         return false;
-    if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
-        bool updates = row->items[first].kind == UPDATE;
-
-        if (lowering->whole ? !(updates ? lower_update : lower_gather)(lowering, replica, rank)
-                            : updates && !lower_barrier(lowering, rank))
+    if (work.kind == UPDATE || work.kind == GATHER) {
+        if (lowering->whole ? !(work.kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank)
+                            : work.kind == UPDATE && !lower_barrier(lowering, rank))
             return false;
         ++*cursor;
         return true;
     }
-    while (row->items[last].with_next)
-        last++;
-    lowering->waits.count = lowering->places.count = 0;      /* of an entry that could not be lowered */
+    lowering->waits.count = places->count = 0;       /* of an entry that could not be lowered */
     if (!meet(lowering, replica, rank))
         return false;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)
         wait_for(&lowering->waits, sent[up]);
-    for (size_t i = first; i <= last; i++) {
-        struct place *here = GROW(&lowering->places);
+    for (bool more = true; more; more = work.with_next) {
+        struct place *here = GROW(places);
 
-        *here = lowering_place(lowering, replica, rank, row->items[i]);
-        if (!dependencies(lowering, here, row->items[i]))
+        work = row_entry(lowering, rank, first + places->count - 1);
+        *here = lowering_place(lowering, replica, rank, work);
+        if (!dependencies(lowering, here, work))
             return false;
     }
-    if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
+    if (!lowering->whole && first > 0 && row_entry(lowering, rank, first - 1).kind == UPDATE)
         wait_for(&lowering->waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, 0)]);
-    for (size_t i = first; i <= last; i++)
-        lower_arrival(lowering, &lowering->places.items[i - first], row->items[i]);
-    hidden = hidden_share(lowering, &row->items[first]);
-    for (size_t i = first; i <= last; i++) {
-        struct place *here = &lowering->places.items[i - first];
+    for (size_t i = 0; i < places->count; i++)
+        lower_arrival(lowering, &places->items[i], places->items[i].work);
+    hidden = hidden_share(lowering);
+    for (size_t i = 0; i < places->count; i++) {
+        struct place *here = &places->items[i];
+        bool completes = lowering->completes[rank][first + i];
         size_t before = lowering->program->ops.count;
 
         here->hidden = hidden;
-        id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i]);
-        if (i < last)
+        id = lower_work(lowering, here, here->work, completes);
+        if (i + 1 < places->count)
             mark_overlapped(lowering->program, before);
-        here->chunk_state->completed += lowering->completes[rank][i];
-        if (lowering->completes[rank][i])
+        here->chunk_state->completed += completes;
+        if (completes)
             here->chunk_state->complete = id;
     }
-    for (size_t i = first; i <= last; i++)
-        finish(lowering, &lowering->places.items[i - first], row->items[i], id);
-    *cursor = last + 1;
+    for (size_t i = 0; i < places->count; i++)
+        finish(lowering, &places->items[i], places->items[i].work, id);
+    *cursor += places->count;
     return true;
 }
