@@ -25,13 +25,17 @@ static const struct field software_spec_fields[] = {
               "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none "
               "for models whose times are given"},
 };
-/* These are of the scenario, which says with them what is exchanged; a file may say what its framework does. */
+/* These are of the scenario, which says with them what is exchanged, or how the host was told to launch; a file may say
+ * what its framework does. */
 #define FILES_MAY_GIVE "data_parallel all_reduce"
+#define FILES_MAY_COST "launch_blocking"
 
 static const char *misplaced(struct arena *arena, const void *object, const char *key)
 {
+    const char *part = word_in(FILES_MAY_GIVE, key) ? "strategy" : word_in(FILES_MAY_COST, key) ? "costs" : NULL;
+
     (void)object;
-    return word_in(FILES_MAY_GIVE, key) ? arena_printf(arena, "'%s' stands under 'strategy'", key) : NULL;
+    return part ? arena_printf(arena, "'%s' stands under '%s'", key, part) : NULL;
 }
 const struct table software_table = {
     TABLE("software", "the framework that trains, and its release; keys beside 'like' replace what that does "
@@ -49,7 +53,7 @@ static void parts_of(struct scenario *scenario, struct software_part parts[PARTS
     parts[PART_MEMORY] = (struct software_part){"memory", &memory_table, &scenario->memory, NULL};
     parts[PART_RECOMPUTE] = (struct software_part){"memory.recompute", &recompute_table, &scenario->memory.recompute,
                                                     NULL};
-    parts[PART_COSTS] = (struct software_part){"costs", &costs_table, &scenario->costs, NULL};
+    parts[PART_COSTS] = (struct software_part){"costs", &costs_table, &scenario->costs, FILES_MAY_COST};
     parts[PART_TRANSFORMER] =
         (struct software_part){"model.transformer", &transformer_table, scenario->model.transformer, NULL};
 }

@@ -43,7 +43,8 @@ static const struct field software_file_fields[] = {
     {KEY(software_file, like), .kind = FIELD_STRING,
      .brief = "another software file, whose values hold but for those given here"},
     {KEY(software_file, values), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_values,
-     .brief = "what it always does: keys of 'dtsim help software', and strategy's data_parallel and all_reduce"},
+     .brief = "what it always does: keys of 'dtsim help software', strategy's data_parallel and all_reduce, and costs' "
+              "launch_blocking"},
     {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_when,
      .brief = "what it does under a condition: a list of such keys, each with 'if', an expression over the scenario "
               "such as 'strategy.zero == 3'; later ones replace earlier ones"},

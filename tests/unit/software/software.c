@@ -57,6 +57,13 @@ static void test_precedence(void **state)
     assert_true(scenario.parallelism.overlap_p2p);
     assert_int_equal(scenario.parallelism.data_parallel, DATA_PARALLEL_SYNCHRONOUS);
     scenario_release(&scenario);
+
+    loaded(&scenario, "software: megatron-lm-2019\n");
+    assert_true(scenario.costs.launch_blocking);
+    scenario_release(&scenario);
+    loaded(&scenario, "software: megatron-lm-2019\ncosts: {launch_blocking: false}\n");
+    assert_false(scenario.costs.launch_blocking);
+    scenario_release(&scenario);
 }
 
 static void test_conditions(void **state)
@@ -156,6 +163,7 @@ static void test_errors(void **state)
     refused("software: {like: megatron-core, overlap_pp: true}\n", "did you mean 'overlap_p2p'?");
     refused("software: {overlap_p2p: maybe}\n", "software: overlap_p2p: expected true or false, found 'maybe'");
     refused("software: {data_parallel: ddp}\n", "'data_parallel' stands under 'strategy'");
+    refused("software: {launch_blocking: true}\n", "'launch_blocking' stands under 'costs'");
 }
 
 /* What software decides stands there alone; where it stood once, and where a model's file has it, an error says so. */
