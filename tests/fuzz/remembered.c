@@ -1,5 +1,6 @@
 /* A scenario with the cache of all that came before it and without any: their rows are the same bytes. The text is read
  * as a scenario; its names find presets, platforms and profiles, which are remembered too. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,8 +54,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cache_init(&cache, LITTLE);
     cold = row_of((const char *)data, size, NULL);
     warm = row_of((const char *)data, size, &cache);
-    if (!cold != !warm || (cold && strcmp(cold, warm)))
+    if (!cold != !warm || (cold && strcmp(cold, warm))) {
+        fprintf(stderr, "without the cache: %s\nwith it: %s\n", cold ? cold : "none", warm ? warm : "none");
         abort();
+    }
     cache_renew(&cache);
     free(cold);
     free(warm);
