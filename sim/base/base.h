@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -120,6 +121,12 @@ void *xrealloc(void *old, size_t count, size_t size);
                  (list)->items = xrealloc((list)->items, (list)->capacity, sizeof *(list)->items)) \
         : (void)0, \
      &(list)->items[(list)->count++])
+
+/* Whether two texts are the same. Most differ in their first character, where no call is needed. */
+static inline bool text_same(const char *a, const char *b)
+{
+    return *a == *b && !strcmp(a, b);
+}
 
 /* The greatest common divisor; of 0 and b: b. */
 int gcd(int a, int b);

@@ -83,7 +83,7 @@ static size_t key_index(const struct node *mapping, const char *key)
 {
     size_t i = 0;
 
-    while (i < mapping->count && strcmp(mapping->keys[i], key) != 0)
+    while (i < mapping->count && !text_same(mapping->keys[i], key))
         i++;
     return i;
 }

@@ -11,14 +11,19 @@
 
 bool word_in(const char *words, const char *word)
 {
-    size_t length = strlen(word);
-
     while (words && *words) {
-        size_t n = strcspn(words, " ");
+        const char *rest = word;
 
-        if (n == length && memcmp(words, word, n) == 0)
+        while (*words == *rest && *rest && *rest != ' ') {
+            words++;
+            rest++;
+        }
+        if (!*rest && (*words == ' ' || !*words))
             return true;
-        words += n + strspn(words + n, " ");
+        while (*words && *words != ' ')
+            words++;
+        while (*words == ' ')
+            words++;
     }
     return false;
 }
@@ -26,7 +31,7 @@ bool word_in(const char *words, const char *word)
 const struct field *field_find(const struct table *table, const char *key)
 {
     for (size_t i = 0; table && i < table->count; i++)
-        if (strcmp(table->fields[i].key, key) == 0)
+        if (text_same(table->fields[i].key, key))
             return &table->fields[i];
     return NULL;
 }
@@ -128,7 +133,7 @@ const char *key_below(struct arena *arena, const struct table *table, const char
         const struct field *below = NULL, *one;
 
         for (size_t k = 0; field->table && field->kind != FIELD_LIST && (one = field_standing(field->table, k)); k++)
-            if (!strcmp(one->key, key) || (!below && field_is_also(one, key)))
+            if (text_same(one->key, key) || (!below && field_is_also(one, key)))
                 below = one;
         if (below && found)
             return NULL;

@@ -96,6 +96,16 @@ static uint32_t find_traits(struct program *program, enum op_kind kind, const do
     return slots->items[at].index - 1;
 }
 
+/* The same of a new operation, which most often has the traits of the one before it of its lane and purpose. */
+static uint32_t traits_of(struct program *program, const struct new_op *op)
+{
+    uint32_t *recent = &program->slots.recent[(op->lane * WHAT_COUNT + op->what) % COUNT(program->slots.recent)];
+
+    if (!*recent || memcmp(&program->traits.items[*recent - 1], &op->takes, traits_size(op->kind)))
+        *recent = find_traits(program, op->kind, &op->takes) + 1;
+    return *recent - 1;
+}
+
 static void add_deps(struct program *program, const uint32_t *deps, size_t ndeps)
 {
     for (size_t i = 0; i < ndeps; i++) {
@@ -113,7 +123,7 @@ uint32_t program_append(struct program *program, const struct new_op *op, const 
     *GROW(&program->ops) = (struct op){
         .amount = op->amount, .lane = op->lane, .mb = op->mb, .stage = op->stage, .kind = op->kind, .what = op->what,
         .continues = op->continues, .advances = op->advances,
-        .first_dep = (uint32_t)program->deps.count, .traits = find_traits(program, op->kind, &op->takes),
+        .first_dep = (uint32_t)program->deps.count, .traits = traits_of(program, op),
     };
     add_deps(program, deps, ndeps);
     return (uint32_t)(program->ops.count - 1);

@@ -135,6 +135,7 @@ struct program {
     struct traits_slots {            /* to find traits by hash; index: theirs + 1, 0 of a free slot */
         struct traits_slot { uint32_t index, hash; } *items;
         size_t count;
+        uint32_t recent[32];         /* by lane and purpose: those that such an operation had last, + 1 */
     } slots;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
     struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */

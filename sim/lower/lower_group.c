@@ -367,6 +367,8 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
     op->compute.activations =
         cost->hidden_gathers * here->chunk_state->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    if (contention->collective == 0)
+        return;
     contention_pass(contention, op->compute.communication);
     communicate(op, PEERS_DATA, contention_stretch(contention, cost->seconds));
 }

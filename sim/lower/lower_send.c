@@ -14,8 +14,6 @@ static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool 
     int stages = lowering->plan->stages, at = sends ? from : to;
     double rate;
 
-    if (!lowering->copy_lane)
-        return NO_OP;
     rate = cluster_copy(&scenario->cluster, scenario_gpu(scenario, 0, from / stages, from % stages),
                         scenario_gpu(scenario, 0, to / stages, to % stages));
     if (isinf(rate))
@@ -91,10 +89,12 @@ struct event lower_send(struct lowering *lowering, const struct place *from, boo
     boundary = boundary_to(lowering, from, next, dst);
     receiver = program_rank(lowering, from->replica, dst);
     back = lowering->sent[2 * receiver + !boundary->up];
-    copied = copy_boundary(lowering, from->prank, receiver, true,
-                           (struct new_op){.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb,
-                                           .stage = from->stage}, boundary->bytes, event_of(after));
-    after = copied == NO_OP ? after : copied;
+    if (lowering->copy_lane) {
+        struct new_op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from->stage};
+
+        copied = copy_boundary(lowering, from->prank, receiver, true, like, boundary->bytes, event_of(after));
+        after = copied == NO_OP ? after : copied;
+    }
     for (int t = 0; t < flows; t++) {
         uint32_t deps[] = {after, back.count ? event_flow(&back, t) : NO_OP};
         size_t ndeps = back.count && !duplex ? 2 : 1;
@@ -119,8 +119,8 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
                     (work.kind == RECOMPUTE &&
                      lowering->rule == RECOMPUTE_WITH_GRADIENT);
     int from = forward ? here->stage - 1 : here->stage + 1, rank, to = here->prank;
-    struct new_op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
-    struct event arrival = *arrival_of(here->state, work.kind);
+    struct new_op like;
+    struct event arrival;
     uint32_t id;
 
     if (!lowering->copy_lane || (!forward && !backward) || from < 0 || from >= plan_virtual_stages(lowering->plan) ||
@@ -129,6 +129,8 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
     rank = plan_rank(lowering->plan, here->direction, from, work.mb, NULL);
     if (rank == here->rank)
         return;
+    like = (struct new_op){.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
+    arrival = *arrival_of(here->state, work.kind);
     id = copy_boundary(lowering, program_rank(lowering, here->replica, rank), to, false, like,
                        lowering->stages[forward ? from : here->stage].boundary, arrival);
     here->state->copied |= backward && id != NO_OP;
