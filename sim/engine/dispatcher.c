@@ -1,4 +1,5 @@
 #include "engine/dispatcher.h"
+#include "engine/replay.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -28,23 +29,6 @@ struct turns {
     size_t ahead;            /* all operations before this one that `advances` have run */
     uint32_t advanced;       /* the number of these */
 };
-
-struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster)
-{
-    struct transfer_cost *costs = xcalloc(program->traits.count + 1, sizeof *costs);
-
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-
-        if (op->kind != OP_TRANSFER || costs[op->traits].bandwidth > 0)
-            continue;
-        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
-        struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
-
-        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
-    }
-    return costs;
-}
 
 /* Finds the lanes with choices and lists their operations. */
 static void list_turns(struct dispatcher *dispatcher)
@@ -340,6 +324,47 @@ bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id)
     ready->first = (ready->first + 1) % ready->capacity;
     ready->count--;
     return true;
+}
+
+bool dispatcher_peek(const struct dispatcher *dispatcher, size_t ahead, uint32_t *id)
+{
+    const struct dispatcher_ready *ready = &dispatcher->ready;
+
+    if (ahead >= ready->count)
+        return false;
+    *id = ready->items[(ready->first + ahead) % ready->capacity];
+    return true;
+}
+
+/* Those that the end of an operation may let begin: the next one of its lane, and the present one of a lane that waits
+ * for it. */
+static void expect_begin(const struct dispatcher *dispatcher, uint32_t id, int step)
+{
+    const struct op *op = &dispatcher->program->ops.items[id];
+
+    if (step == 1) {
+        __builtin_prefetch(op);
+        __builtin_prefetch(&dispatcher->start[id], 1);
+        __builtin_prefetch(&dispatcher->ops[id], 1);
+    } else {
+        __builtin_prefetch(&dispatcher->program->deps.items[op->first_dep]);
+        __builtin_prefetch(&dispatcher->end[id], 1);
+    }
+}
+
+void dispatcher_expect(const struct dispatcher *dispatcher, uint32_t id, int step)
+{
+    const struct dispatcher_op *own = &dispatcher->ops[id];
+
+    if (step == 0) {
+        __builtin_prefetch(own, 1);
+        __builtin_prefetch(&dispatcher->end[id], 1);
+        return;
+    }
+    if (own->next != NONE)
+        expect_begin(dispatcher, own->next, step);
+    if (own->waiting != NONE && own->waiting != ENDED)
+        expect_begin(dispatcher, dispatcher->lanes[own->waiting].present, step);
 }
 
 void dispatcher_end(struct dispatcher *dispatcher, uint32_t id, double end)

@@ -48,6 +48,23 @@ bool moves_bytes(const struct program *program, const struct cluster *cluster)
     return false;
 }
 
+struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster)
+{
+    struct transfer_cost *costs = xcalloc(program->traits.count + 1, sizeof *costs);
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (op->kind != OP_TRANSFER || costs[op->traits].bandwidth > 0)
+            continue;
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+        struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
+
+        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
+    }
+    return costs;
+}
+
 struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs)
 {
     double bytes = 1, serial = 0;

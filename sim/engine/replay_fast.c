@@ -63,6 +63,39 @@ static void begin(struct fast *fast, uint32_t id)
         *GROW(&fast->choices) = op->lane;
 }
 
+/* How many events before its own the steps of dispatcher_expect() are taken, the last step first. */
+enum { EXPECT = 4, EXPECT_STEPS = 3 };
+
+/* Where many events happen together, most of what they touch is far from the processor. */
+static void expect_events(const struct fast *fast, size_t at)
+{
+    for (int step = 0; step < EXPECT_STEPS; step++) {
+        size_t then = at + (size_t)(EXPECT_STEPS - step) * EXPECT;
+        uint32_t lane;
+
+        if (then >= fast->happening.count)
+            continue;
+        lane = fast->happening.items[then];
+        dispatcher_expect(&fast->dispatcher, fast->under_way[lane], step);
+        if (step)
+            continue;
+        flows_expect(&fast->flows, lane);
+        __builtin_prefetch(&fast->program->ops.items[fast->under_way[lane]]);
+    }
+}
+
+static void expect_begins(const struct fast *fast)
+{
+    uint32_t id;
+
+    if (dispatcher_peek(&fast->dispatcher, 2 * EXPECT, &id)) {
+        __builtin_prefetch(&fast->program->ops.items[id]);
+        __builtin_prefetch(&fast->dispatcher.start[id]);
+    }
+    if (dispatcher_peek(&fast->dispatcher, EXPECT, &id))
+        flows_expect(&fast->flows, fast->program->ops.items[id].lane);
+}
+
 /* Begins all that is ready. Choices are made one by one, each after all that the one before has made ready. */
 static void begin_ready(struct fast *fast)
 {
@@ -70,8 +103,10 @@ static void begin_ready(struct fast *fast)
     uint32_t id;
 
     for (;;) {
-        while (dispatcher_take(&fast->dispatcher, &id))
+        while (dispatcher_take(&fast->dispatcher, &id)) {
+            expect_begins(fast);
             begin(fast, id);
+        }
         if (made == fast->choices.count)
             break;
         dispatcher_choose(&fast->dispatcher, fast->under_way[fast->choices.items[made++]]);
@@ -127,8 +162,10 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
             break;
         flows_share(&fast.flows, fast.now);
         next_events(&fast);
-        for (size_t i = 0; i < fast.happening.count; i++)
+        for (size_t i = 0; i < fast.happening.count; i++) {
+            expect_events(&fast, i);
             happen(&fast, fast.happening.items[i]);
+        }
         begin_ready(&fast);
     }
     timeline->makespan = 0;

@@ -63,7 +63,8 @@ static const struct workload {
 };
 
 /* What costs twice as much where there is twice as much of it: a command that ends where the number goes. The number
- * that is doubled is large enough that process start and loading do not count. */
+ * that is doubled is large enough that process start and loading do not count; from 5 million operations to 10 million
+ * where the machine's caches hold nothing any more. */
 static const struct doubling {
     const char *name, *command;
     int number;
@@ -73,6 +74,11 @@ static const struct doubling {
     {"replicas", PIPELINE " --set batch.micro_batches=256 --set cluster.nodes=256 --set simulation.fold=off "
      "--set strategy.pipeline=16 --set strategy.data=", 32},
     {"channels", RING " --set strategy.data=256 --set cluster.nodes=32 --set strategy.channels=", 4},
+    {"micro-batches, to 10 M", PIPELINE " --set strategy.pipeline=4 --set batch.micro_batches=", 350000},
+    {"stages, to 10 M", PIPELINE " --set batch.micro_batches=20480 --set cluster.nodes=32 --set strategy.pipeline=", 64},
+    {"replicas, to 10 M", PIPELINE " --set batch.micro_batches=512 --set cluster.nodes=1280 "
+     "--set simulation.fold=off --set strategy.pipeline=16 --set strategy.data=", 160},
+    {"channels, to 8 M", RING " --set strategy.data=512 --set cluster.nodes=64 --set strategy.channels=", 8},
 };
 
 enum { MOST_RUNS = 50 };
@@ -217,7 +223,7 @@ static void bench_doubling(const struct doubling *doubling, const char *program,
             measure(command, &costs[twice]);
         free(command);
     }
-    printf("%9d %9d %-12s", doubling->number, 2 * doubling->number, doubling->name);
+    printf("%7d %7d %-23s", doubling->number, 2 * doubling->number, doubling->name);
     for (int twice = 0; twice < 2; twice++)
         cell(costs[twice].runs ? costs[twice].seconds[0] : -1, 9, 4);
     cell(costs[0].runs && costs[1].runs ? costs[1].seconds[0] / costs[0].seconds[0] : -1, 7, 2);
@@ -253,7 +259,7 @@ int main(int argc, char **argv)
     printf(count > 1 ? " %9s %9s %7s %7s %7s\n" : "\n", "other", "median", "M ops/s", "MB", "ratio");
     for (size_t i = 0; i < COUNT(workloads); i++)
         bench(&workloads[i], argv + 2, fast, count, runs);
-    printf("\n%-32s %9s %9s %7s\n", "CPU seconds of twice as much", "once", "twice", "ratio");
+    printf("\n%-39s %9s %9s %7s\n", "CPU seconds of twice as much", "once", "twice", "ratio");
     for (size_t i = 0; i < COUNT(doublings); i++)
         bench_doubling(&doublings[i], argv[2], fast[0], runs);
     return EXIT_OK;
