@@ -76,6 +76,7 @@ static double print_bases(int kind, const double *seconds, double compute, FILE 
     static const char *const bases[] = {
         [BASIS_MEASURED] = "measured", [BASIS_SIZES] = "at other sizes",
         [BASIS_LAYOUT] = "in another layout or format", [BASIS_KERNELS] = "scaled from other kernels",
+        [BASIS_GPU] = "scaled to the changed GPU",
         [BASIS_DATA_SHEET] = "data sheet",
     };
     const char *before = " (";
@@ -136,7 +137,8 @@ static void print_model(const struct model *model, FILE *out)
 /* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100". */
 static void print_cluster(const struct cluster *cluster, FILE *out)
 {
-    char memory[48];
+    struct arena arena = {0};
+    const char *changes = cluster->gpu_spec ? gpu_changes(&arena, cluster->gpu_spec) : "";
 
     fprintf(out, "  %-24s ", "cluster");
     if (cluster->ideal)
@@ -147,13 +149,14 @@ static void print_cluster(const struct cluster *cluster, FILE *out)
         text_write(TEXT_LINE, cluster->gpu.title, out);
     else if (!cluster->ideal)
         fputs(cluster->gpus_per_node == 1 ? "GPU" : "GPUs", out);
-    if (cluster->gpu_spec && !isnan(cluster->gpu_spec->memory))
-        fprintf(out, " with %s", unit_format(UNIT_BYTES, cluster->gpu_spec->memory, memory, sizeof memory));
+    if (*changes)
+        fprintf(out, " with %s", changes);
     if (cluster->title) {
         fputs("; ", out);
         text_write(TEXT_LINE, cluster->title, out);
     }
     fputc('\n', out);
+    arena_release(&arena);
 }
 
 /* Where ranks need not wait for each other at the end of an iteration, only the bubble between a rank's first and last

@@ -69,6 +69,8 @@ int conf_put(struct arena *arena, struct node *root, const char *path, struct no
 /* Prints the tree as YAML in block style, with short mappings and sequences of scalars in flow style. Reading it back
  * gives the same tree. */
 void node_print(const struct node *root, FILE *out);
+/* The same on one line, in flow style. */
+const char *node_flow(struct arena *arena, const struct node *node);
 /* The same, but a comment behind every value says in which file and line it was written, or "default" without a file;
  * no mapping is in flow style. */
 void node_print_origins(const struct node *root, FILE *out);

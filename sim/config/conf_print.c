@@ -1,5 +1,6 @@
 #include "config/conf.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/conf_text.h"
@@ -121,7 +122,7 @@ static void flow_put(struct sink *sink, const struct node *node)
             key_put(sink, node->keys[i]);
             puts_to(sink, ": ");
         }
-        scalar_put(sink, node->items[i]->text, node->items[i]->quoted);
+        flow_put(sink, node->items[i]);
     }
     puts_to(sink, node->kind == NODE_SEQUENCE ? "]" : "}");
 }
@@ -203,6 +204,21 @@ static void print(const struct node *root, bool origins, FILE *out)
 void node_print(const struct node *root, FILE *out)
 {
     print(root, false, out);
+}
+
+const char *node_flow(struct arena *arena, const struct node *node)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct sink sink = {.out = open_memstream(&text, &size)};
+    const char *copy;
+
+    BUG_IF(!sink.out);
+    flow_put(&sink, node);
+    fclose(sink.out);
+    copy = arena_strdup(arena, text);
+    free(text);
+    return copy;
 }
 
 void node_print_origins(const struct node *root, FILE *out)

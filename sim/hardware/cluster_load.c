@@ -270,7 +270,7 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     cluster->gpu_name = spec->name;
     if (gpu_load(arena, name, loc, &cluster->gpu, err))
         return -1;
-    cluster->gpu.memory = isnan(spec->memory) ? cluster->gpu.memory : spec->memory;
+    gpu_change(arena, spec, &cluster->gpu);
     return 0;
 }
 

@@ -1,5 +1,8 @@
 #include "hardware/gpu.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "files/data.h"
 
 const char *const dtype_names[] = {
@@ -45,6 +48,19 @@ static const struct table rates_table = {
     TABLE("peak", "peak rates of dense matrix products, by number format", gpu_rates, rates_fields),
 };
 
+#define CHANGED_RATE(dtype) \
+    {KEY(gpu_rates, dtype), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .positive = true, \
+     .brief = "left out: the data sheet's"}
+static const struct field changed_rates_fields[] = {
+    CHANGED_RATE(fp32), CHANGED_RATE(tf32), CHANGED_RATE(fp16),
+    CHANGED_RATE(bf16), CHANGED_RATE(fp8),  CHANGED_RATE(nvfp4),
+};
+_Static_assert(COUNT(changed_rates_fields) == COUNT(rates_fields), "all rates may be changed");
+
+static const struct table changed_rates_table = {
+    TABLE("peak", "peak rates that differ from the data sheet's", gpu_rates, changed_rates_fields),
+};
+
 static const struct field gpu_fields[] = {
     {KEY(gpu, title), .kind = FIELD_STRING, .brief = "the product's full name"},
     {KEY(gpu, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .required = true, .positive = true,
@@ -68,6 +84,12 @@ static const struct field gpu_spec_fields[] = {
     {KEY(gpu_spec, name), .kind = FIELD_STRING, .required = true, .brief = "a name of platforms/gpus/ or a path"},
     {KEY(gpu_spec, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "of a GPU, instead of its data sheet's: the same chip is sold with several sizes"},
+    {KEY(gpu_spec, memory_bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "instead of the data sheet's; measured kernels are scaled by it where they wait for memory"},
+    {KEY(gpu_spec, peak), .kind = FIELD_OPTIONAL, .table = &changed_rates_table,
+     .brief = "instead of the data sheet's; measured products and attention are scaled by it"},
+    {KEY(gpu_spec, multiprocessors), .kind = FIELD_INT, .min = 1, .max = 100000,
+     .brief = "instead of the data sheet's: tiles of products run on so many; 'peak' is changed by itself"},
 };
 
 const struct table gpu_spec_table = {
@@ -88,6 +110,45 @@ int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *
     if (!gpu->title)
         gpu->title = gpu->name;
     return 0;
+}
+
+static void replace(double *value, double by)
+{
+    *value = isnan(by) ? *value : by;
+}
+
+void gpu_change(struct arena *arena, const struct gpu_spec *spec, struct gpu *gpu)
+{
+    struct gpu_ratios *changed = ARENA_ARRAY(arena, struct gpu_ratios, 1);
+    const struct gpu sheet = *gpu;
+
+    replace(&gpu->memory, spec->memory);
+    if (isnan(spec->memory_bandwidth) && !spec->peak && !spec->multiprocessors)
+        return;
+    replace(&gpu->memory_bandwidth, spec->memory_bandwidth);
+    for (size_t i = 0; spec->peak && i < COUNT(changed_rates_fields); i++) {
+        size_t at = changed_rates_fields[i].offset;
+
+        replace((double *)((char *)&gpu->peak + at), *(const double *)((const char *)spec->peak + at));
+    }
+    gpu->multiprocessors = spec->multiprocessors ? spec->multiprocessors : gpu->multiprocessors;
+    changed->memory_bandwidth = gpu->memory_bandwidth / sheet.memory_bandwidth;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        changed->peak[dtype] = gpu_peak(gpu, (enum dtype)dtype) / gpu_peak(&sheet, (enum dtype)dtype);
+    changed->multiprocessors = sheet.multiprocessors ? (double)gpu->multiprocessors / sheet.multiprocessors : 1;
+    gpu->changed = changed;
+}
+
+const char *gpu_changes(struct arena *arena, const struct gpu_spec *spec)
+{
+    const struct node *dump = field_dump(arena, &gpu_spec_table, spec);
+    const char *text = "";
+
+    for (size_t i = 0; dump->kind == NODE_MAPPING && i < dump->count; i++)
+        if (strcmp(dump->keys[i], "name"))
+            text = arena_printf(arena, "%s%s%s: %s", text, *text ? ", " : "", dump->keys[i],
+                                node_flow(arena, dump->items[i]));
+    return text;
 }
 
 double gpu_rate(const struct gpu *gpu, enum dtype dtype)

@@ -37,19 +37,30 @@ struct gpu {
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */
     int multiprocessors;             /* 0: not known */
+    const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file */
 };
 extern const struct table gpu_table;
 
-/* The value of a cluster's `gpu:`. */
+/* What a scenario changes of a data sheet on which kernels' times depend: the new value over the file's. */
+struct gpu_ratios { double memory_bandwidth, peak[DTYPE_COUNT], multiprocessors; };
+
+/* The value of a cluster's `gpu:`. What is given replaces what the data sheet says. */
 struct gpu_spec {
     const struct node *node;
     const char *name;                /* platforms/gpus/NAME.yaml, or a path */
-    double memory;                   /* B, instead of the data sheet's; NaN: that */
+    double memory;                   /* B; NaN: the data sheet's */
+    double memory_bandwidth;         /* B/s; NaN: the data sheet's */
+    struct gpu_rates *peak;          /* NULL, or rates of which each may be NaN: the data sheet's */
+    int multiprocessors;             /* 0: the data sheet's */
 };
 extern const struct table gpu_spec_table;
 
 /* Reads platforms/gpus/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is the place of the name. */
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err);
+/* Replaces what the spec gives. */
+void gpu_change(struct arena *arena, const struct gpu_spec *spec, struct gpu *gpu);
+/* What the spec changes, as keys and values on one line: "memory: 96 GB, peak: {bf16: 800 TFLOP/s}"; "": nothing. */
+const char *gpu_changes(struct arena *arena, const struct gpu_spec *spec);
 /* FLOP/s on the data sheet; 0: no rate of its own. The tensor cores have one rate for all formats of 8 bits. */
 double gpu_rate(const struct gpu *gpu, enum dtype dtype);
 double gpu_peak(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s; for a format without a rate of its own fp32's */

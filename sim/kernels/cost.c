@@ -35,7 +35,7 @@ const char *const kernel_kind_names[] = {
 _Static_assert(COUNT(kernel_kind_names) == KERNEL_KIND_COUNT + 1, "a name for every kind");
 const char *const cost_basis_names[] = {
     [BASIS_MEASURED] = "measured", [BASIS_SIZES] = "other_sizes", [BASIS_LAYOUT] = "other_layout",
-    [BASIS_KERNELS] = "other_kernels", [BASIS_DATA_SHEET] = "data_sheet", NULL,
+    [BASIS_KERNELS] = "other_kernels", [BASIS_GPU] = "other_gpu", [BASIS_DATA_SHEET] = "data_sheet", NULL,
 };
 _Static_assert(COUNT(cost_basis_names) == BASIS_COUNT + 1, "a name for every basis");
 
@@ -57,6 +57,16 @@ static double roofline(const struct gpu *gpu, const struct kernel *kernel)
     return fmax(compute, memory) + gpu->launch_overhead;
 }
 
+/* Whether a kernel takes another time by more than a hundredth than on the GPU whose kernels were measured. */
+static bool changed(const struct cost_model *model, const struct kernel *kernel, double seconds)
+{
+    struct profile measured = *model->profile;
+
+    measured.changed = NULL;
+    return model->profile->changed &&
+           fabs(seconds / profile_kernel(&measured, kernel, model->attention).seconds - 1) > 0.01;
+}
+
 /* A kernel for which the profile has no record is timed by the roofline and counts as extrapolated. A product whose
  * efficiency is above 1 executes fewer FLOPs than it counts (Winograd). */
 static struct kernel_seconds calibrated(const struct cost_model *model, const struct kernel *kernel)
@@ -69,6 +79,7 @@ static struct kernel_seconds calibrated(const struct cost_model *model, const st
     one = profile_kernel(model->profile, &large, model->attention);
     if (isnan(one.seconds))
         return (struct kernel_seconds){roofline(model->gpu, kernel), BASIS_DATA_SHEET};
+    one.basis = changed(model, &large, one.seconds) ? BASIS_GPU : one.basis;
     one.seconds = fmax(one.seconds, fmin(kernel->flop, large.flop) / gpu_peak(model->gpu, kernel->dtype));
     one.seconds = fmax(one.seconds, kernel->bytes / model->gpu->memory_bandwidth);
     one.seconds = fmax(one.seconds, model->gpu->launch_overhead);

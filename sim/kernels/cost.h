@@ -112,6 +112,7 @@ enum cost_basis {
     BASIS_SIZES,         /* kernels like it, of other sizes; or only the FLOPs of the kernel are known */
     BASIS_LAYOUT,        /* the same kernels in another layout, number format or mask */
     BASIS_KERNELS,       /* other kernels: of another phase, or all that are bound by memory together */
+    BASIS_GPU,           /* kernels of the GPU before the scenario changed its data sheet, scaled to the change */
     BASIS_DATA_SHEET,    /* the roofline */
     BASIS_COUNT
 };

@@ -42,6 +42,31 @@ static const struct matmul_record *find_matmul(const struct profile *profile, en
     return best;
 }
 
+/* The multiprocessors of the GPU that the scenario has. */
+static int multiprocessors(const struct profile *profile)
+{
+    return profile->changed ? (int)fmax(1, rint(profile->sms * profile->changed->multiprocessors)) : profile->sms;
+}
+
+/* A record's fit, on the GPU that the scenario has. */
+static struct matmul_fit matmul_fit_of(const struct profile *profile, const struct matmul_record *record,
+                                       enum dtype dtype)
+{
+    struct matmul_fit fit = record->fit;
+
+    if (profile->changed) {
+        fit.rate *= profile->changed->peak[dtype];
+        fit.bandwidth *= profile->changed->memory_bandwidth;
+        fit.quantize *= profile->changed->memory_bandwidth;
+    }
+    return fit;
+}
+
+static double memory_bandwidth_ratio(const struct profile *profile)
+{
+    return profile->changed ? profile->changed->memory_bandwidth : 1;
+}
+
 /* All that the time of a product follows from. Numbers alone, so that it can be compared byte by byte. */
 struct product_key {
     struct matmul_fit fit;
@@ -52,7 +77,8 @@ struct product_key {
 static double product_seconds(const struct profile *profile, const struct matmul_fit *fit,
                               const struct product *product)
 {
-    const struct product_key key = {*fit,       profile->sms,    product->batch, product->m,   product->n,
+    int sms = multiprocessors(profile);
+    const struct product_key key = {*fit,       sms,             product->batch, product->m,   product->n,
                                     product->k, product->layout, product->value, product->form,
                                     product->skew.exponent, product->skew.range};
     const double *known = profile->cache ? cache_find(profile->cache, CACHE_PRODUCT, &key, sizeof key) : NULL;
@@ -60,7 +86,7 @@ static double product_seconds(const struct profile *profile, const struct matmul
 
     if (known)
         return *known;
-    seconds = matmul_seconds(fit, profile->sms, product);
+    seconds = matmul_seconds(fit, sms, product);
     if (profile->cache)
         cache_copy(profile->cache, CACHE_PRODUCT, &key, sizeof key, &seconds, sizeof seconds);
     return seconds;
@@ -77,6 +103,7 @@ struct kernel_seconds profile_product(const struct profile *profile, enum dtype 
     bool grouped = product_is_grouped(product->form), foreign = false;
     const struct matmul_record *own = grouped ? find_grouped(profile, dtype) : NULL,
                                *record = own ? own : find_matmul(profile, dtype, grouped ? 1 : product->batch);
+    struct matmul_fit fit;
 
     if (!record && (dtype == DTYPE_MXFP8 || dtype == DTYPE_FP8_BLOCK)) {     /* one rate for all of 8 bits */
         record = find_matmul(profile, DTYPE_FP8, grouped ? 1 : product->batch);
@@ -84,8 +111,9 @@ struct kernel_seconds profile_product(const struct profile *profile, enum dtype 
     }
     if (!record || (product->form == FORM_QUANTIZED && record->fit.quantize == 0))
         return unknown;
+    fit = matmul_fit_of(profile, record, dtype);
     return (struct kernel_seconds){
-        .seconds = product_seconds(profile, &record->fit, product),
+        .seconds = product_seconds(profile, &fit, product),
         .basis = grouped && !own                                              ? BASIS_KERNELS :
                  foreign || !list_has(&record->layouts, (int)product->layout) ? BASIS_LAYOUT :
                  covers(record, product)                                      ? BASIS_MEASURED :
@@ -104,11 +132,10 @@ static struct kernel_seconds shapeless(const struct profile *profile, const stru
 
     if (!record)
         return unknown;
-    fit = record->fit;
+    fit = matmul_fit_of(profile, record, kernel->dtype);
     fit.unaligned = fit.odd = 1;
     return (struct kernel_seconds){
-        fmax(product_seconds(profile, &fit, &product), record->fit.overhead + kernel->bytes / record->fit.bandwidth),
-        BASIS_SIZES};
+        fmax(product_seconds(profile, &fit, &product), fit.overhead + kernel->bytes / fit.bandwidth), BASIS_SIZES};
 }
 
 static struct kernel_seconds matmul(const struct profile *profile, const struct kernel *kernel)
@@ -199,10 +226,15 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
     enum attention_direction direction = attention_direction(kernel->phase != PHASE_FORWARD, kernel->causal);
     const struct attention_record *record = attention_find(profile, (int)direction, kernel->dtype, heads.k, generation);
 
+    struct attention_fit fit;
+
     if (!record)
         return attention_products(profile, kernel);
+    fit = record->fit;
+    fit.rate *= profile->changed ? profile->changed->peak[kernel->dtype] : 1;
+    fit.bandwidth *= memory_bandwidth_ratio(profile);
     return (struct kernel_seconds){
-        .seconds = attention_seconds(&record->fit, profile->sms, direction, &heads),
+        .seconds = attention_seconds(&fit, multiprocessors(profile), direction, &heads),
         .basis = newer(record, generation)           ? BASIS_KERNELS :
                  record->direction != (int)direction ? BASIS_LAYOUT :
                  inside(&record->rows, heads.batch * heads.m) && inside(&record->keys, heads.n) &&
@@ -216,10 +248,19 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
 static struct kernel_seconds expert_rows(const struct profile *profile, const struct kernel *kernel)
 {
     const struct matmul_record *record = find_grouped(profile, kernel->dtype);
+    double bandwidth = record ? record->fit.quantize * memory_bandwidth_ratio(profile) : 0;
 
-    if (!record || record->fit.quantize == 0)
+    if (bandwidth == 0)
         return unknown;
-    return (struct kernel_seconds){record->fit.overhead + kernel->bytes / record->fit.quantize, BASIS_MEASURED};
+    return (struct kernel_seconds){record->fit.overhead + kernel->bytes / bandwidth, BASIS_MEASURED};
+}
+
+static double record_seconds(const struct profile *profile, const struct memory_record *record, double bytes)
+{
+    struct memory_fit fit = record->fit;
+
+    fit.bandwidth *= memory_bandwidth_ratio(profile);
+    return memory_seconds(&fit, bytes);
 }
 
 static struct kernel_seconds memory(const struct profile *profile, const struct kernel *kernel)
@@ -232,14 +273,14 @@ static struct kernel_seconds memory(const struct profile *profile, const struct 
         if (records[i].dtypes.count > 0 && !list_has(&records[i].dtypes, (int)kernel->dtype))
             continue;
         if (records[i].class == (int)kernel->class)
-            return (struct kernel_seconds){memory_seconds(&records[i].fit, kernel->bytes),
+            return (struct kernel_seconds){record_seconds(profile, &records[i], kernel->bytes),
                                            inside(&records[i].bytes, kernel->bytes) ? BASIS_MEASURED : BASIS_SIZES};
         if (records[i].class == CLASS_OTHER)
             other = &records[i];
     }
     if (!isnan(rows.seconds))
         return rows;
-    return other ? (struct kernel_seconds){memory_seconds(&other->fit, kernel->bytes), BASIS_KERNELS} : unknown;
+    return other ? (struct kernel_seconds){record_seconds(profile, other, kernel->bytes), BASIS_KERNELS} : unknown;
 }
 
 struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,

@@ -37,6 +37,18 @@ static const char *skew_note(struct arena *arena, const struct scenario *scenari
                         "are the group's mean", shape->expert_skew);
 }
 
+/* Calibration that a change of the GPU's data sheet touches is calibration no more. */
+static const char *gpu_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct profile *profile = scenario->costs.loaded;
+
+    if (!profile || !profile->changed)
+        return NULL;
+    return arena_printf(arena, "the GPU is %s with %s: kernels that this moves by more than 1 %% are scaled from those "
+                        "that were measured, and count as extrapolated", scenario->cluster.gpu.title,
+                        gpu_changes(arena, scenario->cluster.gpu_spec));
+}
+
 static const char *configuration_note(struct arena *arena, const struct scenario *scenario)
 {
     (void)arena;
@@ -138,7 +150,7 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, vocabulary_note, model_note, skew_note, configuration_note, halves_note, sequence_note,
+        software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, halves_note, sequence_note,
         stages_note, stragglers_note,
         slow_links_note, repeat_note,
     };

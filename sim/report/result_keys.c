@@ -13,6 +13,7 @@ static const struct result_key keys[] = {
     {"cost_basis_s.*.other_sizes", "the same of sizes outside that range, or only their FLOPs are known"},
     {"cost_basis_s.*.other_layout", "measured in another layout, number format or mask"},
     {"cost_basis_s.*.other_kernels", "scaled from other kernels: of another phase, or of all bound by memory"},
+    {"cost_basis_s.*.other_gpu", "measured on the GPU of the data sheet, scaled to what the scenario changes of it"},
     {"cost_basis_s.*.data_sheet", "the GPU's roofline"},
     {"communication_breakdown_bytes_per_gpu.*", "communication_bytes_per_gpu by what is sent"},
     {"link_bytes.*.payload_bytes", "over all links of a class (nvlink, pcie or inside, nic, uplink, host)"},

@@ -88,7 +88,7 @@ static int check_rates(const struct scenario *scenario, const struct profile *pr
         for (size_t k = 0; k < records[i].dtypes.count; k++) {
             int dtype = ((const int *)records[i].dtypes.items)[k];
             double rate = reached(&records[i], profile->sms, (enum dtype)dtype);
-            double most = gpu_rate(gpu, (enum dtype)dtype);
+            double most = gpu_rate(gpu, (enum dtype)dtype) / (profile->changed ? profile->changed->peak[dtype] : 1);
             char has[48], may[48];
 
             if (most > 0 && rate > tolerance * most)
@@ -106,6 +106,8 @@ static int load(struct scenario *scenario, struct error *err)
     struct costs_spec *costs = &scenario->costs;
     struct profile *profile = ARENA_ARRAY(&scenario->arena, struct profile, 1);
     struct loc loc = costs_loc(scenario, "profile");
+    const char *own = own_profile(scenario);
+    bool is_own = own && strcmp(own, costs->profile) == 0;
 
     if (profile_load(&scenario->arena, costs->profile, loc, profile, err))
         return -1;
@@ -113,6 +115,7 @@ static int load(struct scenario *scenario, struct error *err)
         costs->profile =
             data_absolute(&scenario->arena, data_beside(&scenario->arena, loc.file, costs->profile));
     costs->loaded = profile;
+    profile->changed = is_own ? scenario->cluster.gpu.changed : NULL;
     return check_rates(scenario, profile, err);
 }
 

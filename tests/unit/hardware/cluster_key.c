@@ -23,14 +23,15 @@ static bool keys_differ(const struct cluster *a, const struct cluster *b)
     return differ;
 }
 
-/* The bytes of the struct that are no part of the key: where it was read, what its pointers point to (below), and what
- * the alignment leaves over. A new member stands in the key, or here with a reason. */
+/* The bytes of the struct that are no part of the key: where it was read, what its pointers point to (below), what the
+ * alignment leaves over, and gpu.changed, on which the times of kernels depend but nothing of the network. A new member
+ * stands in the key, or here with a reason. */
 #define MEMBER(member) {offsetof(struct cluster, member), sizeof ((struct cluster *)NULL)->member}
 static const struct { size_t begin, size; } apart[] = {
     MEMBER(node), MEMBER(inside.node), MEMBER(inside.meshes), MEMBER(network.node), MEMBER(network.topology.node),
     MEMBER(host.node), MEMBER(gpu.node), MEMBER(gpu.peak.node),
     MEMBER(platform), MEMBER(title), MEMBER(gpu_spec), MEMBER(gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares),
-    MEMBER(communication_spec), MEMBER(communication), MEMBER(gpu.name), MEMBER(gpu.title),
+    MEMBER(communication_spec), MEMBER(communication), MEMBER(gpu.name), MEMBER(gpu.title), MEMBER(gpu.changed),
 };
 
 static bool is_apart(size_t byte)
