@@ -1,7 +1,7 @@
 /* commands: what commands cost, process start included. A line a workload: CPU seconds (user and system, children
  * included) of the fastest and the median of some runs, operations a second of the fastest, and the most memory of one
- * process; of some of them, instructions. Then what twice as much of something costs, which is at most 2.3 times as much
- * if costs are linear.
+ * process; of some of them, instructions. Then what twice as much of something costs, which is at most 2.3 times as
+ * much if costs are linear.
  *
  *     bench_commands RUNS PROGRAM           from the folder of the sources
  *     bench_commands RUNS PROGRAM OTHER     both, run by run in turn, and how much longer OTHER takes
@@ -75,7 +75,8 @@ static const struct doubling {
      "--set strategy.pipeline=16 --set strategy.data=", 32},
     {"channels", RING " --set strategy.data=256 --set cluster.nodes=32 --set strategy.channels=", 4},
     {"micro-batches, to 10 M", PIPELINE " --set strategy.pipeline=4 --set batch.micro_batches=", 350000},
-    {"stages, to 10 M", PIPELINE " --set batch.micro_batches=20480 --set cluster.nodes=32 --set strategy.pipeline=", 64},
+    {"stages, to 10 M", PIPELINE " --set batch.micro_batches=20480 --set cluster.nodes=32 "
+     "--set strategy.pipeline=", 64},
     {"replicas, to 10 M", PIPELINE " --set batch.micro_batches=512 --set cluster.nodes=1280 "
      "--set simulation.fold=off --set strategy.pipeline=16 --set strategy.data=", 160},
     {"channels, to 8 M", RING " --set strategy.data=512 --set cluster.nodes=64 --set strategy.channels=", 8},

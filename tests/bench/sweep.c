@@ -1,6 +1,6 @@
 /* What a sweep adds to a point: N points are swept by one worker, their rows written, and the same N are simulated in a
- * loop in this process. Prints CPU time a point, of this process and its children. Then how long 20,000 different points
- * (points.yaml) take on two processes, once. A measurement, no test. From the folder of the sources:
+ * loop in this process. Prints CPU time a point, of this process and its children. Then how long 20,000 different
+ * points (points.yaml) take on two processes, once. A measurement, no test. From the folder of the sources:
  *
  *     bench_sweep REPEATS */
 #include <stdlib.h>
