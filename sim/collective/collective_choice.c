@@ -174,6 +174,26 @@ static struct pace grouped(const struct pace *send, const struct group_topology 
     return pace;
 }
 
+/* The pace of an all-to-all with a protocol; false: it does not use that protocol. Where the profile does not tell LL
+ * from Simple, Simple stands for both. */
+static bool all_to_all_pace(const struct communication *communication, int protocol,
+                            const struct group_topology *topology, struct pace *pace)
+{
+    const struct all_to_all_paces *inside = &communication->all_to_all;
+    const struct all_to_all_pace *with = protocol == PROTOCOL_LL     ? inside->ll :
+                                         protocol == PROTOCOL_SIMPLE ? inside->simple : NULL;
+
+    *pace = grouped(communication->send, topology);
+    if (topology->nodes || (!inside->ll && !inside->simple))
+        return protocol == PROTOCOL_SIMPLE;
+    if (!with)
+        return false;
+    pace->launch = with->launch;
+    pace->inside_share = with->inside_share;
+    pace->ends = with->ends;
+    return true;
+}
+
 /* The pace of a collective with a protocol; false: the library has no such pair. */
 static bool pace_of(const struct collective *collective, const struct cluster *cluster, int protocol,
                     const struct group_topology *topology, struct pace *pace)
@@ -181,12 +201,8 @@ static bool pace_of(const struct collective *collective, const struct cluster *c
     const struct communication *communication = cluster->communication;
     const struct pace *found = NULL;
 
-    if (collective->pacer == PACER_SEND) {
-        if (protocol != PROTOCOL_SIMPLE)
-            return false;
-        *pace = grouped(communication->send, topology);
-        return true;
-    }
+    if (collective->pacer == PACER_SEND)
+        return all_to_all_pace(communication, protocol, topology, pace);
     if (collective->pacer == PACER_TREE)
         found = paces_with(&communication->tree, (enum protocol)protocol);
     else if (collective->pacer == PACER_NVLS)

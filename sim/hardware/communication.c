@@ -89,6 +89,31 @@ static const struct table library_table = {
     TABLE("algorithm", "an algorithm, with each of its protocols", library_paces, library_fields),
 };
 
+static const struct field all_to_all_pace_fields[] = {
+    {KEY(all_to_all_pace, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+     .brief = "time to start an all-to-all, whatever its size"},
+    {KEY(all_to_all_pace, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+     .required = true, .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
+    {KEY(all_to_all_pace, ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10, .fallback = "0",
+     .brief = "messages whose time an all-to-all adds: a rank copies its own share, and few peers have few channels"},
+};
+
+static const struct table all_to_all_pace_table = {
+    TABLE("pace", "an all-to-all in one node with one protocol", all_to_all_pace, all_to_all_pace_fields),
+};
+
+static const struct field all_to_all_paces_fields[] = {
+    {KEY(all_to_all_paces, ll), .kind = FIELD_OPTIONAL, .table = &all_to_all_pace_table,
+     .brief = "with protocol LL, for few bytes"},
+    {KEY(all_to_all_paces, simple), .kind = FIELD_OPTIONAL, .table = &all_to_all_pace_table,
+     .brief = "with protocol Simple"},
+};
+
+static const struct table all_to_all_paces_table = {
+    TABLE("all-to-all", "all-to-alls in one node, with each protocol of sends", all_to_all_paces,
+          all_to_all_paces_fields),
+};
+
 static const struct field communication_fields[] = {
     {KEY(communication, title), .kind = FIELD_STRING, .brief = "full name"},
     {KEY(communication, ring), .kind = FIELD_RECORD, .table = &library_table, .required = true,
@@ -97,7 +122,9 @@ static const struct field communication_fields[] = {
     {KEY(communication, nvls), .kind = FIELD_RECORD, .table = &library_table,
      .brief = "reduction in the switch of a node (NVLink SHARP)"},
     {KEY(communication, send), .kind = FIELD_OPTIONAL, .table = &pace_table, .required = true,
-     .brief = "sends between two GPUs, and all-to-all"},
+     .brief = "sends between two GPUs; also all-to-alls where all_to_all says nothing"},
+    {KEY(communication, all_to_all), .kind = FIELD_RECORD, .table = &all_to_all_paces_table,
+     .brief = "all-to-alls in one node; left out: as send"},
     {KEY(communication, channels_inside), .kind = FIELD_INT, .min = 0, .max = 1024, .fallback = "0",
      .brief = "multiprocessors that a large collective in one node occupies while kernels run"},
     {KEY(communication, channels_spanning), .kind = FIELD_INT, .min = 0, .max = 1024, .fallback = "0",

@@ -54,6 +54,16 @@ struct pace {
     struct list spanning_chunks;     /* struct chunk, group spans nodes */
 };
 
+/* An all-to-all in one node with one protocol. All its messages begin at once, so it pays a launch once, and the link's
+ * own latency for each message. */
+struct all_to_all_pace {
+    const struct node *node;
+    double launch;                   /* s, whatever its size */
+    double inside_share;             /* payload bandwidth / bandwidth on the data sheet */
+    double ends;                     /* messages whose time is added, because a rank copies its own share, and because
+                                        few peers have few channels */
+};
+
 /* Which NICs carry a group's collectives if several are equally near to a GPU.
  * NICS_OWN: every GPU uses its own.
  * NICS_SAME: data leaves a node through the NIC by which it came. If that NIC belongs to another PCIe switch than the
@@ -73,6 +83,10 @@ struct communication {
         const struct pace *ll, *ll128, *simple;
     } ring, tree, nvls;              /* nvls: in switches that reduce and copy; empty: switches cannot */
     const struct pace *send;         /* between two GPUs */
+    struct all_to_all_paces {
+        const struct node *node;
+        const struct all_to_all_pace *ll, *simple;
+    } all_to_all;                    /* in one node; empty: as send */
     int channels_inside;             /* multiprocessors that a large collective in one node occupies, one per channel */
     int channels_spanning;           /* the same if the group spans nodes; 0: kernels are not slowed down */
     double launch;                   /* s, in addition to every pace's (struct communication_spec) */

@@ -298,6 +298,40 @@ static void trees_share_the_work(void **state)
         assert_int_equal(parent[0][r], r % 4 ? r - 1 : r == 4 ? 8 : 0);
 }
 
+/* In a node an all-to-all pays the launch of its protocol, the link's latency for each peer, and its bytes with those
+ * that the ends add; the cheaper protocol is taken. Between nodes, or where the profile says nothing, it goes as a send
+ * does. */
+static void exchanges_have_protocols_of_their_own(void **state)
+{
+    static const struct pace send = {.inside = 20e-6, .network = 30e-6, .inside_share = 0.5, .network_share = 0.5,
+                                     .channels = 1, .channel_from = NAN, .inside_most = NAN, .network_most = NAN,
+                                     .nic_most = NAN, .round = NAN, .plateau_from = NAN, .network_single = NAN,
+                                     .step = NAN, .all_reduce_step = NAN};
+    static const struct all_to_all_pace ll = {.launch = 3e-6, .inside_share = 0.1, .ends = 2};
+    static const struct all_to_all_pace simple = {.launch = 9e-6, .inside_share = 0.8, .ends = 0.5};
+    const struct collective *pairwise = collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise");
+    struct communication told = {.send = &send, .all_to_all = {.ll = &ll, .simple = &simple}}, plain = {.send = &send};
+    struct cluster node = make_cluster(1, 8, 8), nodes = make_cluster(2, 4, 4);
+
+    (void)state;
+    node.communication = nodes.communication = &told;
+    for (int n = 2; n <= 8; n *= 2)
+        for (double bytes = 1024; bytes < 1e9; bytes *= 8) {
+            double latency = (n - 1) * node.inside.latency, part = bytes / n / node.inside.bandwidth;
+            double small = ll.launch + latency + part * (n - 1 + ll.ends) / ll.inside_share;
+            double large = simple.launch + latency + part * (n - 1 + simple.ends) / simple.inside_share;
+            struct measured told_so = simulate(ENGINE_FAST, &node, pairwise, n, bytes, 1);
+
+            assert_int_equal(told_so.protocol, small < large ? PROTOCOL_LL : PROTOCOL_SIMPLE);
+            assert_true(fabs(told_so.seconds / fmin(small, large) - 1) < 1e-9);
+        }
+    double spanning = simulate(ENGINE_FAST, &nodes, pairwise, 8, 1e6, 1).seconds;
+    double as_send = send.inside + 3 * node.inside.latency + 0.75e6 / (0.5 * node.inside.bandwidth);
+    nodes.communication = node.communication = &plain;
+    assert_true(spanning == simulate(ENGINE_FAST, &nodes, pairwise, 8, 1e6, 1).seconds);
+    assert_true(fabs(simulate(ENGINE_FAST, &node, pairwise, 4, 1e6, 1).seconds / as_send - 1) < 1e-9);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -310,6 +344,7 @@ int main(void)
         cmocka_unit_test(hierarchical_beats_the_flat_ring_between_nodes),
         cmocka_unit_test(hierarchical_falls_back_to_the_ring),
         cmocka_unit_test(trees_share_the_work),
+        cmocka_unit_test(exchanges_have_protocols_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
