@@ -83,9 +83,11 @@ static inline double ring_cost(const struct task *task, const struct fabric *fab
 }
 
 /* Factors on a message's latency and on the bytes that the port, or the NIC, carries; and `fill`, the B that it carries
- * before the message's first. */
+ * before the message's first. `through`: B that a rank's port carries for each B that the rank sends to other nodes,
+ * where the network is to hide the work of the ports, but goes no faster than they do; 0: it need not wait for them. */
 struct stand_in {
     struct { double latency, bytes, fill; } inside, between;
+    double through;
 };
 
 /* The pace of the communication library (communication.h) that a collective keeps, if the cluster has a profile. */

@@ -232,11 +232,14 @@ static void stand_in_for(struct hop *hop, double latency, double bytes, double f
     hop->bandwidth /= bytes;
 }
 
-static struct rates switched(const struct collective *collective, const struct task *task, double piece,
-                             struct rates rates)
+static struct rates switched(const struct collective *collective, const struct group_topology *topology,
+                             const struct task *task, double piece, struct rates rates)
 {
     struct stand_in stand_in = collective->in_switch(task, piece);
 
+    if (stand_in.through > 0)        /* topology.share: the part of a NIC's bandwidth that a member has */
+        rates.network.bandwidth = fmin(rates.network.bandwidth,
+                                       rates.inside.bandwidth / stand_in.through / topology->share);
     stand_in_for(&rates.inside, stand_in.inside.latency, stand_in.inside.bytes, stand_in.inside.fill);
     stand_in_for(&rates.network, stand_in.between.latency, stand_in.between.bytes, stand_in.between.fill);
     return rates;
@@ -254,7 +257,7 @@ static double cost_at(const struct collective *collective, const struct cluster 
     if (pace && !tuned)
         take_nics(collective, cluster, topology, &rates);
     if (pace && collective->in_switch)
-        rates = switched(collective, &task, piece_of(pace, topology, &task), rates);
+        rates = switched(collective, topology, &task, piece_of(pace, topology, &task), rates);
     if (pace && collective->ring && !tuned)
         in_rounds(pace, bytes / group->n, channels, &rates);
     launch = group->n > 1 ? rates.launch : 0;
@@ -379,7 +382,7 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
     take_nics(choice->used, cluster, &topology, &rates);
     tuning.buffered = true;
     if (choice->used->in_switch)
-        rates = switched(choice->used, &task, piece_of(&pace, &topology, &task), rates);
+        rates = switched(choice->used, &topology, &task, piece_of(&pace, &topology, &task), rates);
     if (choice->used->ring)
         in_rounds(&pace, bytes / group->n, choice->channels, &rates);
     tuning.launch = group->n > 1 ? rates.launch : 0;

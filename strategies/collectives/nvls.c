@@ -12,7 +12,9 @@
  *
  * Between L nodes NCCL has two pipelined trees: 2 log2 L messages on the way, 2 shares through each NIC. Halving and
  * doubling stand for them: they take the same number of messages on the way, but thousands of times fewer in all than
- * the pieces in the trees. (They move 2 (1 - 1/L) shares; an overhead of the messages makes up for the difference.) For
+ * the pieces in the trees. (They move 2 (1 - 1/L) shares; an overhead of the messages makes up for the difference. Two
+ * nodes need none: a tree then is one edge, so that a NIC carries one share each way. 8 GiB on two nodes of 8 H100 take
+ * 36.6 ms, of 8 B200 23.3 ms, coreweave/nccl-tests#92; two shares would take 43 ms at the NICs' full rate.) For
  * other counts than powers of two a node's number has a digit for each prime factor of L. In a round for each digit a
  * node sends to all nodes that differ from it in this digit only.
  *
@@ -197,7 +199,7 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 static struct stand_in in_switch(const struct task *task, double piece)
 {
     double g = task->per_node, nodes = nodes_of(task), hops = 2 * ceil(log2(nodes)), alone;
-    struct stand_in stand_in = {{1 / g, 1, 2 * piece * (1 + 1 / g) / g}, {1, 1, 0}};
+    struct stand_in stand_in = {{1 / g, 1, 2 * piece * (1 + 1 / g) / g}, {1, 1, 0}, 0};
     int messages, rounds = rounds_of((int)nodes, &messages);
 
     if (g > 1)
@@ -207,7 +209,8 @@ static struct stand_in in_switch(const struct task *task, double piece)
         stand_in.inside.bytes /= HIDDEN;
         stand_in.inside.fill = 2 * piece / g;
         stand_in.between.latency = hops / (messages + rounds);
-        stand_in.between.bytes = nodes / (nodes - 1);
+        stand_in.through = (g + 1) / (nodes > 2 ? 2 : 1);
+        stand_in.between.bytes = nodes > 2 ? nodes / (nodes - 1) : 1;
         stand_in.between.fill = fmax(hops - 2 - alone, 0) * piece / g / (messages + rounds);
     }
     return stand_in;
@@ -222,7 +225,8 @@ const struct collective collective_nvls = {
     .figure = figure,
     .formula = "in a node of g: latency + (1 + 1/g) (bytes + 2 piece) / bandwidth; between L nodes latency + "
                "2 piece / bandwidth + 2 ceil(log2 L) latency + "
-               "(2 bytes + (2 ceil(log2 L) - 2 - piece / bytes) piece) / g / bandwidth",
+               "(2 bytes + (2 ceil(log2 L) - 2 - piece / bytes) piece) / g / bandwidth; L = 2: one bytes, not 2, or as "
+               "long as ports need for (1 + 1/g) bytes",
     .every_nic = true,
     .crowds = true,
     .nodes = NODES_ALIKE,
