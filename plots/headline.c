@@ -1,9 +1,11 @@
 /* What result.json says of a run. */
 #include "chart.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LONGEST_NAME = 90, LONGEST_MODEL = 60 };
 
@@ -133,8 +135,12 @@ int headline_load(struct arena *arena, const char *path, struct headline *headli
 {
     struct loc loc = {.file = path};
     json_error_t bad;
-    json_t *result = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
+    json_t *result;
 
+    if (access(path, R_OK))
+        return error_add(err, EXIT_INPUT, loc, "cannot open: %s; expected the folder of one run, which 'dtsim run -o' "
+                         "writes", strerror(errno));
+    result = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
     if (!result) {
         loc.line = bad.line > 0 ? bad.line : 0;
         loc.column = bad.line > 0 && bad.column > 0 ? bad.column : 0;

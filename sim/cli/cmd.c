@@ -1,4 +1,5 @@
 #include "cli/cmd.h"
+#include "store/store.h"
 #include "sweep/paths.h"
 
 #include <stdarg.h>
@@ -333,4 +334,11 @@ int arguments_parse(const struct command *command, int argc, char **argv, int mi
     if (arguments->npositional < min_positional)
         return usage_error(command, "expected: dtsim %s %s", command->name, command->usage);
     return ARGS_DONE;
+}
+
+int refuse_sweep(const char *folder, struct error *err)
+{
+    return !store_holds_rows(folder) ? 0 :
+           error_add(err, EXIT_INPUT, (struct loc){.file = folder}, "the folder holds the rows of a sweep; expected the "
+                     "folder of one run, which 'dtsim run -o' writes");
 }

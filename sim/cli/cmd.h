@@ -54,6 +54,8 @@ int op_parse(const struct command *command, const char *name, enum collective_op
 int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value);
 /* The same for -j, whose default (text NULL) is one process a processor. */
 int jobs_parse(const struct command *command, const char *text, size_t *jobs);
+/* Refuses a folder that holds the rows of a sweep where that of one run is needed. */
+int refuse_sweep(const char *folder, struct error *err);
 /* Prints the errors and gives their exit code; releases them. */
 int report(struct error *err);
 /* The same; where a program reads (`json`) and has got nothing yet, stdout gets them too: {"errors": [{"file", "line",

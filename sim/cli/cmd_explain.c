@@ -25,7 +25,7 @@ static int load_result(const char *dir, const char *const *sets, size_t nsets, s
     struct node *root = NULL, *node = NULL, *time;
     const char *path = arena_printf(&arena, "%s/result.json", dir);
 
-    if (!conf_load(&arena, path, &root, err) && !(node = node_get(root, "scenario")))
+    if (!refuse_sweep(dir, err) && !conf_load(&arena, path, &root, err) && !(node = node_get(root, "scenario")))
         error_add(err, EXIT_INPUT, root->loc, "there is no 'scenario' in it; expected what 'dtsim run -o DIR' wrote");
     if (!node) {
         arena_release(&arena);

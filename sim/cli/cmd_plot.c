@@ -5,6 +5,7 @@
 #include "cli/cmd.h"
 #include "cli/key_list.h"
 #include "plots/plot.h"
+#include "store/store.h"
 
 enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_FROM, OPT_TO, OPT_REPLICA, OPT_X, OPT_Y, OPT_BY, OPT_WHERE };
 static const char *const options[] = {
@@ -78,7 +79,8 @@ static int parse_request(const struct command *command, const struct arguments *
     return parse_view(command, values, &request->view);
 }
 
-/* Refuses folders that hold files of several runs. What is no folder, or holds no result, the chart itself refuses. */
+/* Refuses folders that hold files of several runs, or a sweep. What is no folder, or is empty, the chart itself
+ * refuses. */
 static int check_runs(const struct plot_request *request, struct error *err)
 {
     int rc = 0;
@@ -87,7 +89,7 @@ static int check_runs(const struct plot_request *request, struct error *err)
         char path[4400];
 
         snprintf(path, sizeof path, "%s/result.json", request->inputs[i]);
-        if (!access(path, R_OK) && result_check(request->inputs[i], err))
+        if (!access(path, R_OK) ? result_check(request->inputs[i], err) : refuse_sweep(request->inputs[i], err))
             rc = -1;
     }
     return rc;
@@ -96,12 +98,7 @@ static int check_runs(const struct plot_request *request, struct error *err)
 /* Whether the chart is one of rows: of sweeps always, of runs where the first input is no run but a sweep. */
 static bool has_rows(const struct plot_kind *kind, const struct plot_request *request)
 {
-    struct arena arena = {0};
-    const char **files = store_files(&arena, request->inputs[0]);
-    bool rows = kind->inputs == PLOT_SWEEP || (kind->inputs == PLOT_RUNS && files && files[0]);
-
-    arena_release(&arena);
-    return rows;
+    return kind->inputs == PLOT_SWEEP || (kind->inputs == PLOT_RUNS && store_holds_rows(request->inputs[0]));
 }
 
 /* Draws from the files themselves. */

@@ -57,5 +57,7 @@ struct store_reader {
 int store_read(const char *path, const struct store_reader *reader, struct error *err);
 /* The files of a folder, sorted, NULL-terminated; NULL where the folder cannot be read. */
 const char **store_files(struct arena *arena, const char *folder);
+/* Whether the folder holds rows of a sweep. */
+bool store_holds_rows(const char *folder);
 
 #endif

@@ -76,3 +76,13 @@ const char **store_files(struct arena *arena, const char *folder)
     free(entries);
     return files;
 }
+
+bool store_holds_rows(const char *folder)
+{
+    struct arena arena = {0};
+    const char **files = store_files(&arena, folder);
+    bool rows = files && files[0];
+
+    arena_release(&arena);
+    return rows;
+}

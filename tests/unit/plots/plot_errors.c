@@ -20,7 +20,7 @@ static void assert_fails(const char *kind, const char *dir, const char *format, 
 #define RUN RESULT("\"x\"")
 
 static const struct { const char *kind, *result, *spans, *windows, *expected; } bad[] = {
-    {"gantt", NULL, SPANS, NULL, "bad/result.json: error: unable to open"},
+    {"gantt", NULL, SPANS, NULL, "bad/result.json: error: cannot open: No such file or directory; expected the folder"},
     {"gantt", "{\"iteration_time_s\": 1,\n", SPANS, NULL, "bad/result.json:2:"},
     {"gantt", "[]", SPANS, NULL, "result.json: error: not an object"},
     {"gantt", "{\"iteration_time_s\": \"1\", \"scenario\": {}}", SPANS, NULL, "'iteration_time_s' is not a number"},
