@@ -62,6 +62,19 @@ static double preparation(const struct precision_spec *precision, double gradien
     return copy + unscale + clip;
 }
 
+/* What Adam's operations read and write beyond one fused kernel, where each is a kernel of its own (pytorch v2.2,
+ * torch/optim/adamw.py: _multi_tensor_adamw): weights are scaled for their decay (read, written); the first moment moves
+ * (read, written) and the gradient is read; the second is scaled (read, written), and the gradient's square added (both
+ * read, written); its root goes to a copy (read, written), which is divided and gets epsilon (read, written, twice); the
+ * step reads both and the weights, and writes these. Of fp32 that is 80 B instead of 28. */
+static double passes_beyond_fused(const struct precision_spec *precision, double read, double updated)
+{
+    double moment = precision_optimizer(precision).full / 2;
+    bool adam = precision->optimizer == OPTIMIZER_ADAM || precision->optimizer == OPTIMIZER_ADAM_HALF;
+
+    return adam && !precision->fused_optimizer ? 2 * updated + read + 10 * moment : 0;
+}
+
 /* An update reads the gradient, reads and writes weights (of half precision and what goes with it, or the master's) and
  * states; half-precision weights are copied from a whole master's. Optimizers without one read half-precision gradients
  * as they are (PyTorch's Adam of bf16 weights; Apex, distributed_fused_adam.py; Transformer Engine, fused_adam.py). A
@@ -79,12 +92,14 @@ struct parameter_bytes precision_bytes(const struct precision_spec *precision, b
     double gradients = form == GRADIENTS_HALF || form == GRADIENTS_WIDENED ? weights : 4;
     double sent = form == GRADIENTS_HALF ? weights : 4, read = whole ? 4 : gradients;
     bool converted = mixed && form == GRADIENTS_CONVERTED;
+    double updated = whole ? 4 : weights + master;
 
     return (struct parameter_bytes){
         .weights = weights, .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
         .flattening = flattening(weights, sent), .accumulation = accumulation(precision, adds_up, weights, gradients),
         .update_traffic = preparation(precision, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
-                          optimizer.norms + 2 * (whole ? 4 : weights + master) + (mixed && whole ? 4 + weights : 0),
+                          optimizer.norms + 2 * updated + passes_beyond_fused(precision, read, updated) +
+                          (mixed && whole ? 4 + weights : 0),
     };
 }
 

@@ -42,6 +42,7 @@ struct precision_spec {
     int gradients;                   /* enum gradients */
     bool clip_gradients;             /* an update takes the norm of all gradients */
     bool fused_accumulation;         /* products of weight gradients add to those of the batch */
+    bool fused_optimizer;            /* one kernel updates; false: Adam has one for each of its operations */
 };
 
 /* What backwards compute again. */

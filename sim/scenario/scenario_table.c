@@ -330,6 +330,12 @@ static const struct field memory_spec_fields[] = {
      .fallback = "true",
      .brief = "before an update the norm of all gradients is computed, and the gradients are scaled by it "
               "(max_grad_norm)"},
+    {.key = "fused_optimizer",
+     AT(memory_spec, precision.fused_optimizer),
+     .kind = FIELD_BOOL,
+     .fallback = "true",
+     .brief = "one kernel reads gradients, weights and states once and writes them (Apex's FusedAdam, PyTorch's "
+              "fused=True); false: Adam goes over them operation by operation (PyTorch's foreach)"},
     {.key = "fused_accumulation",
      AT(memory_spec, precision.fused_accumulation),
      .kind = FIELD_BOOL,
@@ -380,7 +386,7 @@ static const struct field memory_spec_fields[] = {
 };
 const struct table memory_table = {
     TABLE("memory", "which data is stored, where and in which format", memory_spec, memory_spec_fields),
-    .lent = "fp8_weights master gradients clip_gradients fused_accumulation cross_entropy logits fused_gradients "
+    .lent = "fp8_weights master gradients clip_gradients fused_optimizer fused_accumulation cross_entropy logits fused_gradients "
             "flat_gradients bucket_copies fragmentation",
 };
 static const struct field simulation_spec_fields[] = {

@@ -52,6 +52,11 @@ static void updates(void **state)
         {"{precision: mixed-fp16, master: none, optimizer: adam-half}", {0, 2 * 2, 2 * 3, 2 + 2 * 2 + 8}},
         {"{precision: mixed-bf16, gradients: half, master: remainders}", {0, 0, 2 * 3, 2 + 2 * (2 + 2) + 16}},
         {"{precision: mixed-bf16, master: half, gradients: fp32}", {0, 0, 4 * 3, 4 + 2 * (2 + 2) + 16}},
+        /* PyTorch's Adam of fp32, operation by operation: decay, both moments, the root, its two scalings, the step */
+        {"{precision: fp32, clip_gradients: false, fused_optimizer: false}",
+         {4 + 4, 4 + 4 + 4, 8 + 4 + 8, 4 + 4, 8 + 8, 3 * 4 + 4}},
+        {"{precision: mixed-bf16, master: none, clip_gradients: false, fused_optimizer: false}",
+         {2 + 2, 4 + 4 + 2, 8 + 2 + 8, 4 + 4, 8 + 8, 2 + 4 + 4 + 2}},
         {"{precision: mixed-fp16, optimizer: adam-8bit}", {2 + 4, 8, 4 + 8, 4 + 8 + 4, 4 + 2}},
     };
 
