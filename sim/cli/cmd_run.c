@@ -135,8 +135,10 @@ static void print_model(const struct model *model, FILE *out)
 }
 
 /* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100". */
-static void print_cluster(const struct cluster *cluster, FILE *out)
+static void print_cluster(const struct scenario *scenario, FILE *out)
 {
+    const struct cluster *cluster = &scenario->cluster;
+    int taken = scenario->gpus_taken;
     struct arena arena = {0};
     const char *changes = cluster->gpu_spec ? gpu_changes(&arena, cluster->gpu_spec) : "";
 
@@ -151,6 +153,8 @@ static void print_cluster(const struct cluster *cluster, FILE *out)
         fputs(cluster->gpus_per_node == 1 ? "GPU" : "GPUs", out);
     if (*changes)
         fprintf(out, " with %s", changes);
+    if (!cluster->ideal && taken < cluster->gpus_per_node && scenario_gpus(scenario) > taken)
+        fprintf(out, ", %d of each used", taken);
     if (cluster->title) {
         fputs("; ", out);
         text_write(TEXT_LINE, cluster->title, out);
@@ -181,7 +185,7 @@ static void print_run(const struct run *run, FILE *out)
             scenario->plan.micro_batches == 1 ? "" : "es", engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
     print_model(&scenario->model, out);
-    print_cluster(&scenario->cluster, out);
+    print_cluster(scenario, out);
     if (scenario->software.title) {
         fprintf(out, "  %-24s ", "software");
         text_write(TEXT_LINE, scenario->software.title, out);

@@ -94,9 +94,10 @@ static const struct field cluster_fields[] = {
               "takes no time"},
     {KEY(cluster, title), .kind = FIELD_STRING, .brief = "full name"},
     {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
-     .brief = "number of nodes; 0: as many as the scenario needs"},
+     .brief = "number of nodes; 0: as many as the scenario needs. A scenario that needs several nodes and does not fill them "
+              "takes as many GPUs of each, unless that cuts its innermost groups"},
     {KEY(cluster, gpus_per_node), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
-     .brief = "number of GPUs per node"},
+     .brief = "number of GPUs per node; a number below the platform's also drops NICs beyond one per GPU"},
     {KEY(cluster, gpus_per_switch), .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
      .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
               "communication.nics"},

@@ -1,5 +1,6 @@
 #include "hardware/cluster_platform.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "files/data.h"
@@ -51,6 +52,31 @@ static struct node *merge(struct arena *arena, const struct node *base, const st
     return node_merge(arena, copy, map);
 }
 
+/* An integer below a mapping; 0 if there is none. */
+static long integer_of(const struct node *map, const char *key)
+{
+    const struct node *value = map && map->kind == NODE_MAPPING ? node_get(map, key) : NULL;
+
+    return value && value->kind == NODE_SCALAR ? strtol(value->text, NULL, 10) : 0;
+}
+
+/* A mapping that has fewer GPUs a node than its platform has NICs, and says nothing of NICs, has one NIC per GPU. */
+static void drop_spare_nics(struct arena *arena, const struct node *map, struct node *merged)
+{
+    const struct node *gpus = node_get(map, "gpus_per_node");
+    long count = integer_of(map, "gpus_per_node");
+
+    if (count < 1 || integer_of(node_get(map, "network"), "nics") ||
+        integer_of(node_get(merged, "network"), "nics") <= count)
+        return;
+    struct node *network = node_merge(arena, node_get(merged, "network"), node_mapping(arena));
+    struct node *nics = node_scalar(arena, gpus->text, false);
+
+    nics->loc = gpus->loc;
+    node_put(arena, network, "nics", nics);
+    node_put(arena, merged, "network", network);
+}
+
 /* The mapping merged over its platform, which may itself be merged over another platform; NULL after an error. */
 static const struct node *resolve_platform(struct arena *arena, const struct node *map, struct chain *chain,
                                            struct error *err)
@@ -83,6 +109,7 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
     merged = merge(arena, base, map, err);
     if (!merged)
         return NULL;
+    drop_spare_nics(arena, map, merged);
     if (data_is_path(name->text)) {
         struct node *real = node_scalar(arena, data_absolute(arena, path), true);
         real->loc = name->loc;

@@ -14,8 +14,7 @@ struct portions { struct portion *items; size_t count, capacity; };
 
 static double cpu_rate(const struct scenario *scenario)
 {
-    int gpus = scenario->cluster.gpus_per_node < scenario_gpus(scenario) ? scenario->cluster.gpus_per_node :
-                                                                            scenario_gpus(scenario);
+    int gpus = scenario->gpus_taken < scenario_gpus(scenario) ? scenario->gpus_taken : scenario_gpus(scenario);
 
     return scenario->cluster.host.update / gpus;
 }

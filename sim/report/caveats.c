@@ -113,13 +113,13 @@ static const char *stragglers_note(struct arena *arena, const struct scenario *s
     for (size_t i = 0; i < list->count; i++) {
         const struct straggler *straggler = (const struct straggler *)list->items + i;
 
-        unused += straggler->gpu >= gpus;
-        slow += straggler->gpu < gpus && straggler->slower > 1;
-        most = straggler->gpu < gpus ? fmax(most, straggler->slower) : most;
+        unused += !scenario_runs_on(scenario, straggler->gpu);
+        slow += scenario_runs_on(scenario, straggler->gpu) && straggler->slower > 1;
+        most = scenario_runs_on(scenario, straggler->gpu) ? fmax(most, straggler->slower) : most;
     }
     if (unused)
-        return arena_printf(arena, "%d of the stragglers comput%s nothing here: the scenario runs on GPUs 0 to %d",
-                            unused, unused > 1 ? "e" : "es", gpus - 1);
+        return arena_printf(arena, "%d of the stragglers comput%s nothing here: the scenario runs on other GPUs ('dtsim "
+                            "show --groups' lists them)", unused, unused > 1 ? "e" : "es");
     return !slow ? NULL : arena_printf(arena, "%d of %d GPUs compute%s slower, up to %.4g times as long, so that every "
                                        "replica is simulated", slow, gpus, slow > 1 ? "" : "s", most);
 }

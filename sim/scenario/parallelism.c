@@ -27,7 +27,53 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
 
     for (size_t i = spec->placement.count; i-- > 0;)
         gpu = gpu * degree[placement[i]] + index[placement[i]];
-    return gpu;
+    return scenario_nth_gpu(scenario, gpu);
+}
+
+int scenario_nth_gpu(const struct scenario *scenario, int i)
+{
+    int per_node = scenario->cluster.gpus_per_node, taken = scenario->gpus_taken;
+
+    return taken == 0 || taken == per_node ? i : i / taken * per_node + i % taken;
+}
+
+bool scenario_runs_on(const struct scenario *scenario, int gpu)
+{
+    int per_node = scenario->cluster.gpus_per_node, taken = scenario->gpus_taken ? scenario->gpus_taken : per_node;
+
+    return gpu % per_node < taken && gpu / per_node * taken + gpu % per_node < scenario_gpus(scenario);
+}
+
+/* The degree of the dimension whose GPUs are next to each other. */
+static int innermost_degree(const struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
+                          [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context};
+
+    for (size_t i = 0; i < spec->placement.count; i++)
+        if (degree[((const int *)spec->placement.items)[i]] > 1)
+            return degree[((const int *)spec->placement.items)[i]];
+    return 1;
+}
+
+void gpus_take(struct scenario *scenario)
+{
+    struct cluster *cluster = &scenario->cluster;
+    int gpus = scenario_gpus(scenario), per_node = cluster->gpus_per_node, innermost = innermost_degree(scenario);
+    int fewest = (gpus - 1) / per_node + 1, most = cluster->nodes ? cluster->nodes : fewest + fewest / 8;
+
+    scenario->gpus_taken = per_node;
+    for (int nodes = fewest; nodes <= most && nodes <= fewest + fewest / 8 && fewest > 1 && !cluster->ideal; nodes++) {
+        int even = gpus / nodes;
+
+        if (gpus % nodes || (innermost <= per_node && even % innermost))
+            continue;
+        scenario->gpus_taken = even;
+        cluster_size(cluster, nodes * per_node);
+        return;
+    }
+    cluster_size(cluster, gpus);
 }
 
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size)

@@ -44,18 +44,18 @@ void process_groups_make(struct scenario *scenario)
     };
 }
 
-/* The scenario's GPUs are the first ones of the cluster. */
 unsigned scenario_uneven(const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;
     int gpus = scenario_gpus(scenario);
     unsigned uneven = scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0;
-    bool network = cluster->nic_shares && !cluster->ideal && cluster_node_of(cluster, gpus - 1) > 0;
+    bool network = cluster->nic_shares && !cluster->ideal &&
+                   cluster_node_of(cluster, scenario_nth_gpu(scenario, gpus - 1)) > 0;
 
-    for (int gpu = 0; gpu < gpus && cluster->gpu_slower; gpu++)
-        uneven |= cluster->gpu_slower[gpu] > 1 ? UNEVEN_GPUS : 0;
-    for (int gpu = 0; gpu < gpus && network; gpu++)
-        uneven |= cluster_nic_share(cluster, gpu) < 1 ? UNEVEN_LINKS : 0;
+    for (int i = 0; i < gpus && cluster->gpu_slower; i++)
+        uneven |= cluster->gpu_slower[scenario_nth_gpu(scenario, i)] > 1 ? UNEVEN_GPUS : 0;
+    for (int i = 0; i < gpus && network; i++)
+        uneven |= cluster_nic_share(cluster, scenario_nth_gpu(scenario, i)) < 1 ? UNEVEN_LINKS : 0;
     return uneven;
 }
 

@@ -114,7 +114,7 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
         return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s needs %d GPUs, the cluster has %d",
                                 scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
                                 cluster_gpus(cluster));
-    cluster_size(cluster, scenario_gpus(scenario));
+    gpus_take(scenario);
     return slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
                           err);
 }

@@ -46,6 +46,14 @@ static void overrides_win(void **state)
     assert_int_equal(cluster.nodes, 128);
     assert_int_equal(cluster.network.nics, 8);
 
+    /* Fewer GPUs a node than the platform has NICs: one NIC each, unless NICs are said too. */
+    cluster = load_good("{platform: dgx-a100, nodes: 2, gpus_per_node: 4}");
+    assert_int_equal(cluster.network.nics, 4);
+    cluster = load_good("{platform: dgx-a100, nodes: 2, gpus_per_node: 4, network: {nics: 2}}");
+    assert_int_equal(cluster.network.nics, 2);
+    cluster = load_good("{platform: dgx-1-v100, nodes: 2, gpus_per_node: 4}");
+    assert_int_equal(cluster.network.nics, 4);
+
     cluster = load_good("platform: dgx-a100\ngpu: a100-40gb\nnetwork:\n  nics: 4\n  topology: {leaf_nodes: 20}\n");
     assert_string_equal(cluster.gpu.name, "a100-40gb");
     assert_int_equal(cluster.network.nics, 4);
