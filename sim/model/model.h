@@ -28,7 +28,11 @@ struct transformer {
     double dropout;              /* after the embedding, the projection and the MLP; 0: no masks are stored */
     double attention_dropout;    /* of the attention probabilities; default: dropout */
     bool fused_qkv;              /* one product and one tensor for queries, keys and values */
+    bool fused_gate;             /* one product computes a gated MLP's two inputs; default: fused_qkv */
     bool fused_kernels;          /* false: plain PyTorch, one kernel per operation */
+    int rotary;                  /* enum rotary; default: by fused_kernels fused or complex */
+    bool repeated_groups;        /* grouped keys and values are copied for each head; default: !fused_kernels */
+    bool multiplied_mask;        /* a causal mask takes two kernels, where it is not part of the softmax */
     bool softmax_in_fours;       /* the softmax is fused only if a fused kernel can take four rows at a time */
     bool fused_norm;             /* RMSNorm is one kernel; default: fused_kernels */
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
@@ -64,13 +68,17 @@ double transformer_output_columns(const struct transformer *shape, int tensor);
 enum norm { NORMS(ENUM_VALUE) };
 #define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu")
 enum mlp { MLPS(ENUM_VALUE) };
+/* How queries and keys are turned to their positions; rotary_traffic says what each takes. */
+#define ROTARIES(X) \
+    X(ROTARY_FUSED, "fused") X(ROTARY_COMPLEX, "complex") X(ROTARY_HALVES, "halves") X(ROTARY_MATRICES, "matrices")
+enum rotary { ROTARIES(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
     X(HEAD_NONE, "none")
 enum head { HEADS(ENUM_VALUE) };
 extern const struct table transformer_table;
 extern const struct table transformer_change_table;      /* the same keys, all of them optional */
-extern const char *const norm_names[], *const mlp_names[], *const head_names[];
+extern const char *const norm_names[], *const mlp_names[], *const head_names[], *const rotary_names[];
 
 /* A layer whose times or FLOPs are given. With times, every number is per micro-batch. With `flops`, every number is
  * per sample, and bytes are at 4 bytes per value: they are scaled to the number format of the scenario. */

@@ -81,7 +81,8 @@ struct kernels {
 void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
-void attention_kernels(struct kernels *list, const struct cut *cut);     /* part of block_kernels */
+/* Part of block_kernels: what turns and repeats queries and keys, and attention. */
+void attention_kernels(struct kernels *list, const struct cut *cut);
 void expert_kernels(struct kernels *list, const struct cut *cut);        /* part of block_kernels */
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
@@ -93,6 +94,9 @@ void memory_kernel(struct kernels *list, const struct cut *cut, const char *name
 /* Appends `operations` kernels of plain PyTorch, of about the same size; `bytes` are of all of them together. */
 void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, int operations, double bytes);
+/* Marks kernels of a block's forward, from the list's `first` on, that belong to any of these modules (bits) and run
+ * again under recompute: modules. */
+void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first);
 
 /* Append the kernels of Y = X W^T, with X of rows x in, and of its gradients; of a bias, unless the next kernel adds it
  * (`fuses`); of a norm of the hidden states. */

@@ -4,6 +4,70 @@
 
 #include <math.h>
 
+/* What turns queries and keys to their positions reads and writes of each value, v bytes in the format of activations,
+ * and how many kernels do it (of queries and keys together), forward and backward.
+ *
+ * fused: one kernel reads and writes them.
+ * complex: they are converted to fp32, multiplied as complex numbers, and converted back (Meta's Llama, model.py:
+ *     apply_rotary_emb); so are their gradients. torch.compile leaves it so: its Inductor has no code for complex
+ *     numbers (torch/_inductor/lowering.py, unsupported_input_tensor).
+ * halves: in the format of activations (Hugging Face Transformers, modeling_llama.py: apply_rotary_pos_emb,
+ *     rotate_half). Forward: a product with the cosines; a half negated, and both halves put together; a product with
+ *     the sines; the sum. Backward, by autograd: the two products; the negation of a half; of each half a gradient of
+ *     the whole, which is cleared and of which half is copied (slice_backward); and two sums of the three gradients.
+ * matrices: converted to fp32, multiplied by matrices of 2 x 2, which writes each value twice, summed, and converted
+ *     back (IBM's foundation-model-stack, fms/modules/positions.py: adjusted_qk); the gradients take as much. */
+static void rotary_traffic(const struct cut *cut, enum phase phase, double *bytes, int *launches)
+{
+    bool back = phase != PHASE_FORWARD;
+    double v = cut->value, conversions = v < 4 ? 2 * (v + 4) : 0;
+    int converted = v < 4 ? 2 : 0;
+
+    switch ((enum rotary)cut->shape->rotary) {
+    case ROTARY_FUSED:
+        *bytes = 2 * v, *launches = 1;
+        break;
+    case ROTARY_COMPLEX:
+        *bytes = conversions + 2 * 4, *launches = 2 * (converted + 1);
+        break;
+    case ROTARY_HALVES:
+        *bytes = back ? 2 * 2 * v + v + 2 * (v + v) + 2 * 3 * v : 2 * v + v + 2 * v + 2 * v + 3 * v;
+        *launches = 2 * (back ? 2 + 1 + 2 * 2 + 2 : 5);
+        break;
+    case ROTARY_MATRICES:
+        *bytes = conversions + 2 * (4 + 2 * 4), *launches = 2 * (converted + 2);
+        break;
+    }
+}
+
+static void rotary(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->shape->kv_rank > 0 ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key;
+    size_t first = list->count;
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        double bytes = 0;
+        int launches = 1;
+
+        rotary_traffic(cut, (enum phase)phase, &bytes, &launches);
+        plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, launches, cut->tokens * width * bytes);
+    }
+    if (cut->shape->kv_rank > 0)
+        mark_again(list, cut, 1u << MODULE_LATENT, first);
+}
+
+/* Grouped keys and values are copied for every head that reads them (Llama's repeat_kv); the backward sums the
+ * gradients of the copies. */
+static void repeat_groups(struct kernels *list, const struct cut *cut)
+{
+    double bytes = cut->tokens * (2 * cut->query + cut->key + cut->values) * cut->value;
+
+    if (!cut->shape->repeated_groups || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
+        return;
+    plain_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, bytes);
+    plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
+}
+
 /* A product of two activations, C = A B, for each head. The gradients of A and of B both belong to the phase of the
  * input's gradient. Grouped keys and values are counted as if every head read its own copy. */
 static void head_product(struct kernels *list, const struct cut *cut, enum product_id product,
@@ -24,7 +88,8 @@ static void head_product(struct kernels *list, const struct cut *cut, enum produ
 
 /* Plain PyTorch: torch.matmul copies queries, keys and values, whose heads are not contiguous, and their gradients.
  * Scores are scaled and masked in separate kernels, each of which reads and writes all scores. The mask of an encoder
- * is added and has no backward. */
+ * is added and has no backward. A causal mask that is multiplied takes two kernels: the product, and the difference
+ * that moves what is hidden far below zero, which has no backward. */
 static void unfused_scores(struct kernels *list, const struct cut *cut)
 {
     double inputs = cut->tokens * (cut->query + cut->key + cut->values) * cut->value;
@@ -34,6 +99,8 @@ static void unfused_scores(struct kernels *list, const struct cut *cut)
         plain_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, 2 * inputs);
         for (int i = 0; i < (cut->shape->causal || phase == PHASE_FORWARD ? 2 : 1); i++)
             memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * cut->scores * cut->value);
+        if (cut->shape->causal && cut->shape->multiplied_mask && phase == PHASE_FORWARD)
+            memory_kernel(list, cut, names[1], PHASE_FORWARD, CLASS_OTHER, 2 * cut->scores * cut->value);
     }
 }
 
@@ -138,6 +205,9 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
 
 void attention_kernels(struct kernels *list, const struct cut *cut)
 {
+    if (cut->shape->positions == 0)
+        rotary(list, cut);
+    repeat_groups(list, cut);
     if (cut->shape->flash_attention)
         flash_attention(list, cut);
     else

@@ -85,9 +85,7 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
     list->items[list->count - 1].launches = operations;
 }
 
-/* Marks kernels of a block's forward, from the list's `first` on, that belong to any of these modules (bits) and run
- * again under recompute: modules. */
-static void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first)
+void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first)
 {
     for (size_t i = first; cut->again & modules && i < list->count; i++)
         list->items[i].again = list->items[i].phase == PHASE_FORWARD;
@@ -267,16 +265,22 @@ static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
         list->items[i].tail = list->items[i].phase == PHASE_FORWARD;
 }
 
-/* The first product of the MLP and, where it is gated, the gate's, which is a product of its own where recomputation
- * tells products apart. */
+/* The first product of the MLP. Where it is gated, the gate's may be a product of its own, and the gradients of their
+ * common input are then added; recomputation that tells products apart knows them so. */
 static void mlp_up(struct kernels *list, const struct cut *cut)
 {
-    if (cut->recompute != RECOMPUTE_OPERATORS) {
+    bool gated = cut->shape->mlp == MLP_SWIGLU, apart = gated && !cut->shape->fused_gate;
+
+    if (!apart && cut->recompute != RECOMPUTE_OPERATORS) {
         adapted_product(list, cut, LORA_MLP_UP, PRODUCT_MLP_UP);
         return;
     }
-    for (int product = 0; product < (cut->shape->mlp == MLP_SWIGLU ? 2 : 1); product++)
+    for (int product = 0; product < (gated ? 2 : 1); product++)
         block_product(list, cut, PRODUCT_MLP_UP, 0, cut->tokens, cut->ffn, cut->hidden);
+    adapter(list, cut, LORA_MLP_UP);
+    if (apart)
+        memory_kernel(list, cut, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER,
+                      3 * cut->tokens * cut->hidden * cut->value);
 }
 
 static void mlp(struct kernels *list, const struct cut *cut)
@@ -346,34 +350,6 @@ static void qkv(struct kernels *list, const struct cut *cut)
         bias_kernels(list, cut, "qkv-bias", cut->tokens, width, false);
 }
 
-/* Rotary positions: a kernel reads and writes queries and keys. In plain PyTorch (Meta's Llama) they are converted to
- * fp32, multiplied as complex numbers, and converted back. */
-static void rotary(struct kernels *list, const struct cut *cut)
-{
-    double width = cut->shape->kv_rank > 0 ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key;
-    bool fused = cut->shape->fused_kernels, converts = cut->value < 4;
-    double plain = 2 * 4 + (converts ? 2 * (cut->value + 4) : 0);
-    double bytes = cut->tokens * width * (fused ? 2 * cut->value : plain);
-    size_t first = list->count;
-
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, fused ? 1 : 2 * (converts ? 3 : 1), bytes);
-    if (cut->shape->kv_rank > 0)
-        mark_again(list, cut, 1u << MODULE_LATENT, first);
-}
-
-/* Plain PyTorch copies grouped keys and values for every head that reads them; the backward sums the gradients of the
- * copies. */
-static void expand_groups(struct kernels *list, const struct cut *cut)
-{
-    double bytes = cut->tokens * (2 * cut->query + cut->key + cut->values) * cut->value;
-
-    if (cut->shape->fused_kernels || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
-        return;
-    plain_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, bytes);
-    plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
-}
-
 /* A norm before the attention or the MLP. */
 static void block_norm(struct kernels *list, const struct cut *cut, const char *name)
 {
@@ -393,9 +369,6 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         latent_inputs(list, cut);
     else
         qkv(list, cut);
-    if (cut->shape->positions == 0)
-        rotary(list, cut);
-    expand_groups(list, cut);
     attention_kernels(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, PRODUCT_PROJECTION);
     if (cut->shape->bias)

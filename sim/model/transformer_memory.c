@@ -60,7 +60,7 @@ static double plain_activation(const struct cut *cut)
 
     if (shape->norm == NORM_RMSNORM && !shape->fused_norm && !runs_again(cut, MODULE_NORMS))
         bytes += 2 * 4 * cut->own_tokens * cut->hidden;
-    if (shape->kv_rank == 0 && !shape->fused_kernels)
+    if (shape->kv_rank == 0 && shape->repeated_groups)
         bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
     return bytes;
 }

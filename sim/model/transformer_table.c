@@ -6,6 +6,7 @@
 const char *const norm_names[] = ENUM_NAMES(NORMS);
 const char *const mlp_names[] = ENUM_NAMES(MLPS);
 const char *const head_names[] = ENUM_NAMES(HEADS);
+const char *const rotary_names[] = ENUM_NAMES(ROTARIES);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 
@@ -65,10 +66,25 @@ static const struct field transformer_fields[] = {
      .fallback = "false"},
     {KEY(transformer, fused_qkv), .kind = FIELD_BOOL,
      .brief = "one product computes queries, keys and values; false: one product for each", .fallback = "true"},
+    {KEY(transformer, fused_gate), .kind = FIELD_BOOL,
+     .brief = "one product computes both inputs of SwiGLU; false: one product for each; left out: as fused_qkv"},
     {KEY(transformer, fused_kernels), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "scale and mask are part of the softmax, dropout is part of the residual sum, and RMSNorm, SwiGLU and "
               "rotation are one kernel each, as in Megatron-LM; false: one kernel per operation, and copies of "
               "queries, keys and values, as in plain PyTorch"},
+    {KEY(transformer, rotary), .kind = FIELD_CHOICE, .choices = rotary_names,
+     .choice_briefs = NAMES("one kernel reads and writes them",
+                            "as complex numbers in fp32, in three kernels (Meta's Llama)",
+                            "in the format of activations, with halves swapped, in five kernels (Transformers)",
+                            "by matrices of 2 x 2 in fp32, in four kernels (IBM's foundation-model-stack)"),
+     .brief = "how queries and keys are turned to rotary positions; left out: fused, or complex if fused_kernels is "
+              "false"},
+    {KEY(transformer, repeated_groups), .kind = FIELD_BOOL,
+     .brief = "with kv_heads: keys and values are copied for each head that reads them, before attention (Llama's "
+              "repeat_kv); left out: true if fused_kernels is false"},
+    {KEY(transformer, multiplied_mask), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "where the softmax is not fused: a causal mask is multiplied, and what it hides moved below zero, in two "
+              "kernels (Megatron-LM of 2019); false: one kernel"},
     {KEY(transformer, softmax_in_fours), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the softmax is fused only if micro-batch x heads of a GPU is a multiple of 4, else it is PyTorch's in "
               "fp32, as in Megatron-LM without flash attention"},
@@ -106,7 +122,8 @@ static const struct field transformer_fields[] = {
      .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
 };
 
-#define LENT "flash_attention fused_qkv fused_kernels softmax_in_fours fused_norm fused_experts fused_bias"
+#define LENT "flash_attention fused_qkv fused_gate fused_kernels rotary repeated_groups multiplied_mask " \
+             "softmax_in_fours fused_norm fused_experts fused_bias"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),
@@ -186,6 +203,12 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->positions = shape->sequence;
     if (!given(shape, "fused_norm"))
         shape->fused_norm = shape->fused_kernels;
+    if (!given(shape, "fused_gate"))
+        shape->fused_gate = shape->fused_qkv;
+    if (!given(shape, "rotary"))
+        shape->rotary = shape->fused_kernels ? ROTARY_FUSED : ROTARY_COMPLEX;
+    if (!given(shape, "repeated_groups"))
+        shape->repeated_groups = !shape->fused_kernels;
     if (!given(shape, "fused_bias"))
         shape->fused_bias = !shape->fused_kernels;
     if (!given(shape, "attention_dropout"))

@@ -38,6 +38,15 @@ static int launches(const struct layer *layer, const char *name, enum phase phas
     return sum;
 }
 
+static double flop(const struct layer *layer)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        sum += layer->kernels[i].flop;
+    return sum;
+}
+
 /* Reads and writes of every operation, of h bytes in half precision and 4 in full: x.float(), pow, mean, mul, to half,
  * mul; the gradients of mul (product, and product and sum), to fp32, mul (product, and product and sum), mean, pow
  * (copy, product, product), their sum, to half. */
@@ -78,6 +87,65 @@ static void operations(void **state)
         assert_int_equal(launches(&layer, "swiglu", PHASE_FORWARD), 2);
         assert_int_equal(launches(&layer, "swiglu", PHASE_BACKWARD_INPUT), 3);
     }
+}
+
+/* Reads and writes of every operation that turns queries and keys, of h bytes in half precision and 4 in full.
+ * Halves: times cosine; minus a half; both halves together; times sine; sum. Backward: times cosine; times sine;
+ * minus a half; of each half zeros and a copy of it; two sums.
+ * Matrices: to fp32; times a row of two matrices, which writes twice as much; sums of two; to half. */
+static void rotations(void **state)
+{
+    (void)state;
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_FP32};
+    struct model halves = llama(", rotary: halves"), matrices = llama(", rotary: matrices");
+    struct model complex = llama(", rotary: complex");
+    double values = TOKENS * (QUERY + KEY);
+
+    for (size_t i = 0; i < COUNT(dtypes); i++) {
+        double h = dtype_bytes(dtypes[i]), converts = h < 4;
+        struct layer layer = block(&halves, dtypes[i]);
+
+        assert_close(bytes(&layer, "rotary", PHASE_FORWARD),
+                     values * ((h + h) + (h + h) / 2 + (h + h) + (h + h) + (h + h + h)));
+        assert_close(bytes(&layer, "rotary", PHASE_BACKWARD_INPUT),
+                     values * ((h + h) + (h + h) + (h + h) / 2 + 2 * (h + (h + h) / 2) + 2 * (h + h + h)));
+        assert_int_equal(launches(&layer, "rotary", PHASE_FORWARD), 2 * 5);
+        assert_int_equal(launches(&layer, "rotary", PHASE_BACKWARD_INPUT), 2 * (2 + 1 + 2 * 2 + 2));
+        layer = block(&matrices, dtypes[i]);
+        for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+            assert_close(bytes(&layer, "rotary", (enum phase)phase),
+                         values * (converts * 2 * (h + 4) + (4 + 2 * 4) + (2 * 4 + 4)));
+            assert_int_equal(launches(&layer, "rotary", (enum phase)phase), 2 * (2 * (int)converts + 2));
+        }
+        layer = block(&complex, dtypes[i]);
+        assert_close(bytes(&layer, "rotary", PHASE_FORWARD), values * (converts * 2 * (h + 4) + 4 + 4));
+    }
+}
+
+/* What software decides one by one: a product for the gate, whose input's gradients are added; keys and values of
+ * groups repeated beside fused kernels, and kept so; a mask that is multiplied. */
+static void apart(void **state)
+{
+    (void)state;
+    struct model all = llama(""), gate = llama(", fused_gate: false"), groups = llama(", repeated_groups: true");
+    const char *const decoder = "transformer: {layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: 64,"
+                                " fused_kernels: false%s}";
+    struct model mask = load_good(arena_printf(&arena, decoder, ", multiplied_mask: true"));
+    struct model filled = load_good(arena_printf(&arena, decoder, ""));
+    struct layer whole = block(&all, DTYPE_BF16), layer = block(&gate, DTYPE_BF16);
+    double scores = 2 * 4 * 512.0 * 512;
+
+    assert_int_equal(launches(&whole, "mlp-up", PHASE_FORWARD), 1);
+    assert_int_equal(launches(&layer, "mlp-up", PHASE_FORWARD), 2);
+    assert_close(flop(&layer), flop(&whole));
+    assert_close(bytes(&layer, "gate-sum", PHASE_BACKWARD_INPUT), 3 * 2 * TOKENS * HIDDEN);
+    layer = block(&groups, DTYPE_BF16);
+    assert_close(bytes(&layer, "groups", PHASE_FORWARD), TOKENS * 2 * (2 * KEY + 2 * QUERY));
+    assert_close(layer.activation, whole.activation + 2 * TOKENS * 2 * (QUERY - KEY));
+    layer = block(&mask, DTYPE_BF16), whole = block(&filled, DTYPE_BF16);
+    assert_close(bytes(&layer, "mask", PHASE_FORWARD), 2 * bytes(&whole, "mask", PHASE_FORWARD));
+    assert_close(bytes(&layer, "mask", PHASE_BACKWARD_INPUT), 2 * 2 * scores);
+    assert_close(bytes(&whole, "mask", PHASE_FORWARD), 2 * 2 * scores);
 }
 
 /* One kernel each; all but the norm in plain PyTorch; the norm alone. */
@@ -178,7 +246,8 @@ static void loss(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(operations), TEST(fused), TEST(kept), TEST(encoder), TEST(loss)};
+    const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(fused),
+                                       TEST(kept), TEST(encoder), TEST(loss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
