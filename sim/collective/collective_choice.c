@@ -302,7 +302,7 @@ static struct collective_choice choose_protocol(const struct collective *collect
 
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
 {
-    return !collective->in_switch || has_paces(collective, cluster);
+    return !collective->in_switch || (cluster->inside.meshes.count == 0 && has_paces(collective, cluster));
 }
 
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs
