@@ -67,6 +67,7 @@ struct memory_spec {
     int cross_entropy;               /* enum cross_entropy */
     int logits;                      /* enum logits */
     bool fused_gradients, flat_gradients, bucket_copies;
+    int gradient_accesses;           /* reads and writes of a gradient that kernels do around a sum over replicas */
     double context;                  /* B; NaN: memory_states says */
     double fragmentation;            /* share of what the allocator holds */
     double limit;                    /* B; NaN: the GPU's memory */

@@ -373,6 +373,10 @@ static const struct field memory_spec_fields[] = {
               "copied into one more buffer before the update (DeepSpeed's ZeRO 1 and 2)"},
     {KEY(memory_spec, bucket_copies), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "without ZeRO: DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
+    {KEY(memory_spec, gradient_accesses), .kind = FIELD_INT, .min = 0, .max = 100, .fallback = "0",
+     .brief = "up to zero 2, where replicas sum gradients: how often kernels of their own read or write each gradient "
+              "for a sum: 1 to clear it or to look it through for NaN, 2 to divide it by the number of replicas, to "
+              "copy it into a bucket, or to copy it back"},
     {KEY(memory_spec, context), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES,
      .brief = "memory of the driver, CUDA and NCCL; left out: 1 GiB, and 544 MiB for each communicator of 2 GPUs or "
               "688 MiB for each larger one"},
@@ -387,7 +391,7 @@ static const struct field memory_spec_fields[] = {
 const struct table memory_table = {
     TABLE("memory", "which data is stored, where and in which format", memory_spec, memory_spec_fields),
     .lent = "fp8_weights master gradients clip_gradients fused_optimizer fused_accumulation cross_entropy logits fused_gradients "
-            "flat_gradients bucket_copies fragmentation",
+            "flat_gradients bucket_copies gradient_accesses fragmentation",
 };
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",

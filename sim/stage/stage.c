@@ -1,5 +1,6 @@
 #include "stage/layer_cost.h"
 #include "stage/stage_exchange.h"
+#include "stage/stage_kernels.h"
 #include "stage/stage_memory.h"
 
 #include <math.h>
@@ -173,37 +174,6 @@ static void add_tied_copy(struct arena *arena, const struct scenario *scenario, 
     stage->parameters += layer->tied;
     stage->trained.of[PARAMETERS_COMMON] += layer->tied;
     stage->tied = layer->tied;
-}
-
-/* After an update: reads the blocks' weights, and writes them in the products' format, as they are and transposed. */
-static struct cost kept_casts(const struct precision_spec *precision, const struct costs_spec *costs,
-                              const struct stage *stage)
-{
-    double parameters = 0;
-
-    if (!precision_is_narrow(precision) || precision->fp8_weights == FP8_WEIGHTS_CAST)
-        return (struct cost){0};
-    for (size_t i = 0; i < stage->nslices; i++)
-        if (stage->slices[i].block)
-            parameters += stage->slices[i].parameters + stage->slices[i].frozen;
-    return costs_traffic(
-        costs, "cast-weights", CLASS_COPY,
-        parameters * (dtype_bytes(precision_dtype(precision)) + 2 * dtype_scaled_bytes(precision_products(precision))));
-}
-
-/* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */
-static void update_seconds(const struct scenario *scenario, struct stage *stage)
-{
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double share = recipe_share(&scenario->recipe, HELD_STATES, stage->trained);
-    struct cost update = costs_traffic(&scenario->costs, "update", CLASS_ADAM, share * each.update_traffic);
-    struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
-
-    stage->update = update.seconds + casts.seconds;
-    stage_work_note(&stage->updating, &update);
-    stage_work_note(&stage->updating, &casts);
-    stage->averaging =
-        costs_traffic(&scenario->costs, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)
@@ -393,7 +363,7 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, struct sta
     else if (from_layers(arena, scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {
-        update_seconds(scenario, &(*stages)[s]);
+        stage_update(scenario, &(*stages)[s]);
         (*stages)[s].compression = compression_memory(
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
         stage_whole_layers(&(*stages)[s], scenario);

@@ -108,3 +108,49 @@ void stage_add_phase(struct stage_work *work, const struct scenario *scenario, c
     }
     work->seconds += launched_seconds(&scenario->costs, sum);
 }
+
+/* After an update: reads the blocks' weights, and writes them in the products' format, as they are and transposed. */
+static struct cost kept_casts(const struct precision_spec *precision, const struct costs_spec *costs,
+                              const struct stage *stage)
+{
+    double parameters = 0;
+
+    if (!precision_is_narrow(precision) || precision->fp8_weights == FP8_WEIGHTS_CAST)
+        return (struct cost){0};
+    for (size_t i = 0; i < stage->nslices; i++)
+        if (stage->slices[i].block)
+            parameters += stage->slices[i].parameters + stage->slices[i].frozen;
+    return costs_traffic(
+        costs, "cast-weights", CLASS_COPY,
+        parameters * (dtype_bytes(precision_dtype(precision)) + 2 * dtype_scaled_bytes(precision_products(precision))));
+}
+
+/* What kernels read and write around the sums of a stage's gradients between two updates (zero_grad_buffer, division by
+ * the number of replicas, copies into buckets and back), where no layer's are scattered by themselves. */
+static struct cost around_sums(const struct scenario *scenario, const struct stage *stage)
+{
+    enum sum_unit unit = scenario->recipe.gradients.unit;
+    bool sums = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES;
+    double gradients = sums ? recipe_exchanged(scenario, stage->trained) : 0;
+    int often = scenario->recipe.gradients.every ? scenario->plan.micro_batches : 1;
+
+    return costs_traffic(&scenario->costs, "around-sums", CLASS_OTHER, gradients * often *
+                         scenario_parameter_bytes(scenario).sent * scenario->memory.gradient_accesses);
+}
+
+/* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */
+void stage_update(const struct scenario *scenario, struct stage *stage)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    double share = recipe_share(&scenario->recipe, HELD_STATES, stage->trained);
+    struct cost update = costs_traffic(&scenario->costs, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
+    struct cost around = around_sums(scenario, stage);
+
+    stage->update = update.seconds + casts.seconds + around.seconds;
+    stage_work_note(&stage->updating, &update);
+    stage_work_note(&stage->updating, &around);
+    stage_work_note(&stage->updating, &casts);
+    stage->averaging =
+        costs_traffic(&scenario->costs, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
+}

@@ -1,4 +1,5 @@
-/* stage_kernels: seconds of a layer's kernels on one GPU, for one micro-batch, with the launches by the host. */
+/* stage_kernels: seconds of a layer's kernels on one GPU, for one micro-batch, with the launches by the host, and of an
+ * update. */
 #ifndef DTSIM_STAGE_KERNELS_H
 #define DTSIM_STAGE_KERNELS_H
 
@@ -17,5 +18,8 @@ void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, c
 void stage_add_again(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer);
 /* s of the core of attention. */
 double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase);
+/* s of the stage's update, with what kernels do around the sums of its gradients before it and the casts of weights
+ * after it, and of averaging weights; sets stage->update, stage->averaging, and adds to stage->updating. */
+void stage_update(const struct scenario *scenario, struct stage *stage);
 
 #endif

@@ -155,6 +155,41 @@ static void flattening(void **state)
     }
 }
 
+/* What kernels read and write around a sum over replicas belongs to the update: of all gradients that a replica has, in
+ * the format in which they are sent, and for each sum. Nothing where nobody sums, or each layer's are flattened. */
+static void around_sums(void **state)
+{
+    static const struct { const char *memory, *strategy; int micro_batches; double sent; } cases[] = {
+        {"precision: mixed-fp16", "{data: 4}", 1, 2},
+        {"precision: mixed-fp16", "{data: 4}", 3, 2},
+        {"precision: mixed-fp16", "{data: 4, data_parallel: synchronous}", 3, 2},
+        {"precision: mixed-bf16, gradients: fp32", "{data: 4, zero: 1}", 1, 4},
+        {"precision: mixed-bf16, gradients: widened", "{data: 4, zero: 1}", 1, 4},
+        {"precision: mixed-fp16", "{data: 4, zero: 2}", 3, 3 * 2},
+        {"precision: mixed-fp16", "{data: 4, zero: 3}", 1, 0},
+        {"precision: mixed-fp16", "{data: 1}", 1, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double updates[2], expected = 0;
+
+        for (int more = 0; more <= 1; more++) {
+            struct simulated simulated;
+            char memory[120];
+
+            snprintf(memory, sizeof memory, "{%s, gradient_accesses: %d}", cases[i].memory, more ? 5 : 0);
+            load(&simulated, memory, cases[i].strategy, cases[i].micro_batches);
+            updates[more] = simulated.workload.stages[0].update;
+            if (cases[i].sent > 0)
+                expected = traffic_seconds(&simulated.scenario.cluster.gpu,
+                                           5 * cases[i].sent * simulated.workload.stages[0].parameters);
+            simulated_release(&simulated);
+        }
+        assert_true(fabs(updates[1] - updates[0] - expected) <= 1e-9 * updates[1]);
+    }
+}
+
 /* Where the host is slower than the GPU, the four kernels that add cost their launches, and no more. */
 static void accumulation_launches(void **state)
 {
@@ -199,7 +234,8 @@ static void widened(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(updates), cmocka_unit_test(accumulation),
-                                       cmocka_unit_test(flattening), cmocka_unit_test(accumulation_launches),
+                                       cmocka_unit_test(flattening), cmocka_unit_test(around_sums),
+                                       cmocka_unit_test(accumulation_launches),
                                        cmocka_unit_test(widened)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
