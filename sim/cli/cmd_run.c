@@ -196,8 +196,9 @@ static void print_run(const struct run *run, FILE *out)
                 100 * scenario->simulation.jitter, run->seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time);
     if (!isnan(m->expected_error))
-        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of similar work are nearer, 9 of 10 within %.0f %%\n",
-                "expected error", 100 * m->expected_error, 200 * m->expected_error);
+        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of similar work are nearer, 9 of 10 within %.0f %%; %.0f "
+                "of 10 are longer\n", "expected error", 100 * m->expected_error, 200 * m->expected_error,
+                10 * m->expected_longer);
     if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
         fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
                 unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),

@@ -152,11 +152,12 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     return 0;
 }
 
-double evidence_expect(const struct evidence *evidence, const struct likeness *likeness, const char *without)
+struct expectation evidence_expect(const struct evidence *evidence, const struct likeness *likeness,
+                                   const char *without)
 {
     size_t rows = evidence ? evidence->rows.count : 0, kinds = evidence ? evidence->kinds.count : 0;
     double *weights = xcalloc(rows + kinds, sizeof *weights), *of_kind = weights + rows;
-    double all = 0, sum = 0, within = NAN, twice = NAN, doublings = log2(likeness->gpus);
+    double all = 0, sum = 0, longer = 0, within = NAN, twice = NAN, doublings = log2(likeness->gpus);
 
     for (size_t i = 0; i < kinds; i++)
         of_kind[i] = kind_weight(likeness, &evidence->kinds.items[i]);
@@ -166,6 +167,7 @@ double evidence_expect(const struct evidence *evidence, const struct likeness *l
         if (!without || strcmp(row->table, without))
             weights[i] = row->weight * of_kind[row->kind] * size_weight(row, likeness, doublings);
         all += weights[i];
+        longer += row->error < 0 ? weights[i] : 0;
     }
     for (size_t i = 0; i < rows && all > 0 && isnan(twice); i++) {
         sum += weights[i];
@@ -173,5 +175,5 @@ double evidence_expect(const struct evidence *evidence, const struct likeness *l
         twice = sum >= QUANTILE_TWICE * all ? fabs(evidence->rows.items[i].error) / 2 : twice;
     }
     free(weights);
-    return fmax(within, twice);
+    return (struct expectation){fmax(within, twice), all > 0 ? longer / all : NAN};
 }

@@ -39,9 +39,15 @@ int evidence_read(struct arena *arena, const char *path, struct evidence *eviden
 /* The rows that came with the program; the arena's cache remembers them. Without a file of them: none. */
 int evidence_load(struct arena *arena, const struct evidence **evidence, struct error *err);
 
-/* The share of the time that a prediction is expected to be off by, at most, in 6 of 10 cases, and in 9 of 10 by at
- * most twice as much: the larger of two quantiles of the sizes of all errors, the upper one halved, each row weighted by
- * how alike its work is. `without`: a table that is left out, or NULL. NaN: there is no evidence. */
-double evidence_expect(const struct evidence *evidence, const struct likeness *likeness, const char *without);
+/* What is expected of a prediction, each row weighted by how alike its work is; NaN: there is no evidence. */
+struct expectation {
+    double error;                    /* the share of the time that it is off by, at most, in 6 of 10 cases, and in 9 of
+                                      * 10 by at most twice as much: the larger of two quantiles of the sizes of all
+                                      * errors, the upper one halved */
+    double longer;                   /* the share of the published times that were longer than predicted */
+};
+/* `without`: a table that is left out, or NULL. */
+struct expectation evidence_expect(const struct evidence *evidence, const struct likeness *likeness,
+                                   const char *without);
 
 #endif

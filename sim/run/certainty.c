@@ -56,7 +56,10 @@ static double stated_error(const struct metrics *metrics, const struct costs_spe
 void certainty_state(struct metrics *metrics, const struct scenario *scenario)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
+    struct expectation expectation;
 
     metrics->stated_error = stated_error(metrics, &scenario->costs);
-    metrics->expected_error = evidence_expect(scenario->evidence, &likeness, NULL);
+    expectation = evidence_expect(scenario->evidence, &likeness, NULL);
+    metrics->expected_error = expectation.error;
+    metrics->expected_longer = expectation.longer;
 }

@@ -8,7 +8,7 @@
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics);
 /* Whether somebody could measure the scenario: not on the network that takes no time. */
 bool likeness_exists(const struct scenario *scenario);
-/* Sets stated_error and expected_error, when all other numbers are there. */
+/* Sets stated_error, expected_error and expected_longer, when all other numbers are there. */
 void certainty_state(struct metrics *metrics, const struct scenario *scenario);
 
 #endif

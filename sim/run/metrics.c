@@ -257,7 +257,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
         .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
         .makespan = timeline->makespan, .nranks = timeline->program->ranks, .rank_span = NAN, .imbalance = NAN,
         .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
-        .stated_error = NAN, .expected_error = NAN,
+        .stated_error = NAN, .expected_error = NAN, .expected_longer = NAN,
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -289,6 +289,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
     *metrics = (struct metrics){
         .makespan = timeline->makespan, .nranks = timeline->program->ranks, .imbalance = NAN, .jitter = NAN,
         .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, .expected_error = NAN,
+        .expected_longer = NAN,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
@@ -313,6 +314,8 @@ static const struct metric named[] = {
     METRIC("expected_error_share", expected_error, 1, METRIC_SHARE,
            "of iteration_time_s: 6 of 10 published times of similar work are nearer than that, and 9 of 10 nearer than "
            "twice that; null: there is none, or the network is ideal"),
+    METRIC("expected_longer_share", expected_longer, 1, METRIC_SHARE,
+           "of these published times, those that were longer than predicted; null: there are none"),
     METRIC("makespan_s", makespan, 1, METRIC_TIME,
            "from the first operation simulated to the end of the last"),
     METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,

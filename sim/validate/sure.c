@@ -84,7 +84,7 @@ static struct sure count_within(const struct validation *validation, const struc
 
         if (isnan(error))
             continue;
-        expected = evidence_expect(evidence, &validation->plain->outcomes[i].likeness, validation->paper->name);
+        expected = evidence_expect(evidence, &validation->plain->outcomes[i].likeness, validation->paper->name).error;
         sure.rows++;
         sure.expected += expected;
         sure.within += error <= expected;

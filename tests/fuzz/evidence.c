@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rc = evidence_read(&arena, arena_printf(&arena, "/proc/self/fd/%d", file), &evidence, &err);
     BUG_IF((rc != 0) != (err.count > 0));
     if (!rc && evidence.rows.count)
-        BUG_IF(!(evidence_expect(&evidence, &likeness, NULL) >= 0));
+        BUG_IF(!(evidence_expect(&evidence, &likeness, NULL).error >= 0));
     close(file);
     error_release(&err);
     arena_release(&arena);

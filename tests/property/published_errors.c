@@ -25,7 +25,7 @@ static void within(const struct evidence *evidence, const char *table, double sh
         likeness.gpus = exp2(row->doublings);
         likeness.exposed = row->exposed;
         likeness.measured = row->measured;
-        expected = evidence_expect(evidence, &likeness, table);
+        expected = evidence_expect(evidence, &likeness, table).error;
         rows++;
         shares[0] += fabs(row->error) <= expected;
         shares[1] += fabs(row->error) <= 2 * expected;

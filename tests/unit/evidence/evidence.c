@@ -43,7 +43,7 @@ static double expect(const char *rows, const char *without)
 {
     struct evidence evidence = evidence_of(rows);
 
-    return evidence_expect(&evidence, &mine, without);
+    return evidence_expect(&evidence, &mine, without).error;
 }
 
 /* Rows that all have one error: this one, whatever its sign and however alike they are. */
@@ -53,7 +53,7 @@ static void all_equal(void **state)
     assert_true(expect("a\tmegatron-core\th100-80gb\tbf16\t64\t10\t50\t-70\n"
                        "b\tnone\tgiven\tgiven\t2\t90\t0\t70\n", NULL) == 0.07);
     assert_true(isnan(expect("", NULL)));
-    assert_true(isnan(evidence_expect(NULL, &mine, NULL)));
+    assert_true(isnan(evidence_expect(NULL, &mine, NULL).error));
 }
 
 /* Ten rows alike, from 1 to 10 %: seven of them are within 7 %, which is more than half of the largest. With a
@@ -68,6 +68,21 @@ static void quantiles(void **state)
     assert_true(expect(rows, NULL) == 0.07);
     wide = arena_printf(&arena, "%sa\tx\ty\tbf16\t8\t0\t0\t300\n", rows);
     assert_true(expect(wide, NULL) == 0.15);
+}
+
+/* Of rows alike, three of four were longer than predicted; a table whose rows were not counts as much as these. */
+static void longer(void **state)
+{
+    const char *rows = "a\tx\ty\tbf16\t8\t0\t0\t-70\na\tx\ty\tbf16\t8\t0\t0\t-1\n"
+                       "a\tx\ty\tbf16\t8\t0\t0\t-200\na\tx\ty\tbf16\t8\t0\t0\t100\n"
+                       "b\tx\ty\tbf16\t8\t0\t0\t0\n";
+    struct evidence evidence = evidence_of(rows);
+
+    (void)state;
+    assert_true(evidence_expect(&evidence, &mine, "b").longer == 0.75);
+    assert_true(evidence_expect(&evidence, &mine, "a").longer == 0);
+    assert_true(evidence_expect(&evidence, &mine, NULL).longer == 0.375);
+    assert_true(isnan(evidence_expect(NULL, &mine, NULL).longer));
 }
 
 /* A table counts as much as another, whatever their rows; one that is left out does not. A table that is less like the
@@ -145,7 +160,8 @@ static int release(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_equal), cmocka_unit_test(quantiles), cmocka_unit_test(alike), cmocka_unit_test(printed),
+        cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
+        cmocka_unit_test(longer), cmocka_unit_test(alike), cmocka_unit_test(printed),
         cmocka_unit_test(mistakes),
     };
 
