@@ -29,6 +29,7 @@ struct transformer {
     double attention_dropout;    /* of the attention probabilities; default: dropout */
     bool fused_qkv;              /* one product and one tensor for queries, keys and values */
     bool fused_gate;             /* one product computes a gated MLP's two inputs; default: fused_qkv */
+    bool fused_gelu;             /* GELU is one kernel; false: one for each of its operations */
     bool fused_kernels;          /* false: plain PyTorch, one kernel per operation */
     int rotary;                  /* enum rotary; default: by fused_kernels fused or complex */
     bool repeated_groups;        /* grouped keys and values are copied for each head; default: !fused_kernels */

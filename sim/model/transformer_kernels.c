@@ -233,8 +233,12 @@ static void adapted_product(struct kernels *list, const struct cut *cut, enum lo
     adapter(list, cut, target);
 }
 
-/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. In plain
- * PyTorch it is a SiLU and a product; its backward is two products and then the SiLU's. */
+/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
+ * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
+ * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
+ * sums of what reaches x on four ways.
+ * SwiGLU has a second input, the gate. In plain PyTorch it is a SiLU and a product; its backward is two products and
+ * then the SiLU's. */
 void activation_function(struct kernels *list, const struct cut *cut, double elements)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
@@ -244,6 +248,10 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
     if (gated && !cut->shape->fused_kernels) {
         plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
         plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
+    } else if (!gated && !cut->shape->fused_gelu) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
+                      (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
     } else {
         memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
                (gated ? 3 : 2) * elements * cut->value);

@@ -68,6 +68,9 @@ static const struct field transformer_fields[] = {
      .brief = "one product computes queries, keys and values; false: one product for each", .fallback = "true"},
     {KEY(transformer, fused_gate), .kind = FIELD_BOOL,
      .brief = "one product computes both inputs of SwiGLU; false: one product for each; left out: as fused_qkv"},
+    {KEY(transformer, fused_gelu), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "GELU is one kernel, of PyTorch's or of TorchScript's; false: its formula with tanh takes a kernel for "
+              "each operation (a TorchScript function that is not fused)"},
     {KEY(transformer, fused_kernels), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "scale and mask are part of the softmax, dropout is part of the residual sum, and RMSNorm, SwiGLU and "
               "rotation are one kernel each, as in Megatron-LM; false: one kernel per operation, and copies of "
@@ -122,7 +125,7 @@ static const struct field transformer_fields[] = {
      .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
 };
 
-#define LENT "flash_attention fused_qkv fused_gate fused_kernels rotary repeated_groups multiplied_mask " \
+#define LENT "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
              "softmax_in_fours fused_norm fused_experts fused_bias"
 
 const struct table transformer_table = {

@@ -148,6 +148,30 @@ static void apart(void **state)
     assert_close(bytes(&whole, "mask", PHASE_FORWARD), 2 * 2 * scores);
 }
 
+/* GELU as 0.5 x (1 + tanh(c x (1 + d x x))), a kernel for each operation, h bytes a value: what each reads and writes,
+ * and what is kept for the products' and the tanh's gradients: 0.5 x, c x, d x, x, 1 + d x x, the tanh, 1 more. */
+static void gelu(void **state)
+{
+    (void)state;
+    const char *const decoder = "transformer: {layers: 1, hidden: 256, heads: 4, ffn: 512, sequence: 512,"
+                                " vocabulary: 64, fused_gelu: %s}";
+    struct model fused = load_good(arena_printf(&arena, decoder, "true"));
+    struct model apart = load_good(arena_printf(&arena, decoder, "false"));
+    struct layer one = block(&fused, DTYPE_BF16), many = block(&apart, DTYPE_BF16);
+    double values = TOKENS * FFN, h = 2, to = h + h, two = h + h + h;
+    double forward = to /* 0.5 x */ + to /* c x */ + to /* d x */ + two /* times x */ + to /* 1 + */ +
+                     two /* c x times */ + to /* tanh */ + to /* 1 + */ + two;
+    double backward = 2 * two /* of the last product */ + two /* tanh */ + 2 * two /* of c x times */ +
+                      2 * two /* of d x times x */ + 3 * to /* by c, d and 0.5 */ + 3 * two /* sums */;
+
+    assert_close(bytes(&one, "gelu", PHASE_FORWARD), values * 2 * h);
+    assert_close(bytes(&many, "gelu", PHASE_FORWARD), values * forward);
+    assert_close(bytes(&many, "gelu", PHASE_BACKWARD_INPUT), values * backward);
+    assert_int_equal(launches(&many, "gelu", PHASE_FORWARD), 9);
+    assert_int_equal(launches(&many, "gelu", PHASE_BACKWARD_INPUT), 2 + 1 + 2 + 2 + 3 + 3);
+    assert_close(many.activation, one.activation + (7 - 1) * h * values);
+}
+
 /* One kernel each; all but the norm in plain PyTorch; the norm alone. */
 static void fused(void **state)
 {
@@ -246,7 +270,7 @@ static void loss(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(fused),
+    const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(fused),
                                        TEST(kept), TEST(encoder), TEST(loss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
