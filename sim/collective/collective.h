@@ -125,8 +125,8 @@ struct collective {
     /* An estimate for clusters, in s; NULL: ideal, with the slowest hop for every message. */
     double (*cost)(const struct task *task, const struct fabric *fabric);
     /* For collectives that the switches of nodes reduce and copy: the work that a message stands for. Such a collective
-     * runs only on clusters whose profile has such a switch, and not on a mesh (collective_runs_on). `piece`: B of the vector that are on
-     * their way at once. NULL: no switch reduces. */
+     * runs only where the profile has such a switch, and not on a mesh (collective_runs_on). `piece`: B of the vector
+     * that are on their way at once. NULL: no switch reduces. */
     struct stand_in (*in_switch)(const struct task *task, double piece);
 };
 

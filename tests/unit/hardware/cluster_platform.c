@@ -1,6 +1,8 @@
 /* The platforms and GPUs that come with dtsim, and where they are found. */
 #include "cluster_files.h"
 
+#include "collective/collective.h"
+
 static void gpus_are_sane(void **state)
 {
     (void)state;
@@ -68,8 +70,13 @@ static void platforms_are_sane(void **state)
         assert_string_equal(cluster.platform, names[count]);
         assert_non_null(cluster.title);
         assert_int_equal(cluster.nodes, 0);
+        /* boards of four GPUs end with it, and a pair has a third of a GPU's links */
+        bool four = strlen(names[count]) > 2 && !strcmp(names[count] + strlen(names[count]) - 2, "-4");
         assert_int_equal(cluster.gpus_per_node, !strcmp(names[count], "dgx-2") ? 16 :
-                                                !strcmp(names[count], "gb200-nvl72") ? 72 : 8);
+                                                !strcmp(names[count], "gb200-nvl72") ? 72 : four ? 4 : 8);
+        assert_true(!four || fabs(3 * cluster_mesh_share(&cluster, 2) - 1) < 0.01);
+        assert_true(!four || (cluster_mesh_share(&cluster, 4) == 1 && cluster.network.nics == 4));
+        assert_true(!four || !collective_runs_on(collective_find(COLLECTIVE_ALL_REDUCE, "nvls"), &cluster));
         assert_false(cluster.ideal);
         assert_string_equal(cluster.gpu.name, cluster.gpu_name);
         assert_true(cluster.inside.bandwidth >= 10e9 && cluster.inside.bandwidth <= 1e12);
@@ -136,8 +143,8 @@ static void data_of_ones_own(void **state)
     assert_int_equal(setenv("DTSIM_DATA", folder, 1), 0);
     const char **names = data_names(&arena, "platforms");
     static const char *const expected[] = {"dgx-1-v100", "dgx-2", "dgx-a100", "dgx-b200", "dgx-h100", "dgx-h200",
-                                           "gb200-nvl72", "hgx-h200", "l40s-pcie", "mine", "pcie-10gbe",
-                                           "pcie-25gbe"};
+                                           "gb200-nvl72", "hgx-a100-4", "hgx-h100-4", "hgx-h200", "hgx-h200-4",
+                                           "l40s-pcie", "mine", "pcie-10gbe", "pcie-25gbe"};
     for (size_t i = 0; i < COUNT(expected); i++)
         assert_string_equal(names[i], expected[i]);
     assert_null(names[COUNT(expected)]);
