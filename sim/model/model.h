@@ -36,6 +36,7 @@ struct transformer {
     bool multiplied_mask;        /* a causal mask takes two kernels, where it is not part of the softmax */
     bool softmax_in_fours;       /* the softmax is fused only if a fused kernel can take four rows at a time */
     bool fused_norm;             /* RMSNorm is one kernel; default: fused_kernels */
+    bool widened_norms;          /* norms compute on a copy of their input in fp32 */
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */

@@ -176,19 +176,23 @@ static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const cha
                   elements * (conversions + 17 * 4 + 6 * cut->value));
 }
 
-/* A norm. Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
+/* A norm. Forward: reads x, writes y. Backward: reads dy and x, writes dx. If x is converted to fp32 first, x and dx
+ * have 4 bytes, and a kernel each way converts them. */
 void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
 {
-    bool root = cut->shape->norm == NORM_RMSNORM;
-    double values = cut->own_tokens * cut->hidden * cut->value;
+    bool root = cut->shape->norm == NORM_RMSNORM, widened = cut->shape->widened_norms && cut->value < 4;
+    double elements = cut->own_tokens * cut->hidden, x = widened ? 4 : cut->value;
 
     if (root && !cut->shape->fused_norm) {
         plain_rmsnorm(list, cut, name);
         return;
     }
-    memory_kernel(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD, 2 * values);
+    memory_kernel(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD,
+                  elements * (x + cut->value));
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD,
-                  3 * values);
+                  elements * (cut->value + 2 * x));
+    for (int phase = PHASE_FORWARD; widened && phase <= PHASE_BACKWARD_INPUT; phase++)
+        memory_kernel(list, cut, "norm-convert", (enum phase)phase, CLASS_COPY, elements * (cut->value + 4));
 }
 
 /* The residual sum. Forward: bias, dropout and sum are one kernel, which reads the branch and the residual and writes

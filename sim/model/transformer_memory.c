@@ -52,6 +52,13 @@ static double experts_activation(const struct cut *cut)
            mlp_activation(cut, cut->tokens, cut->shared_ffn);
 }
 
+/* Whether a norm that is one kernel keeps its input in fp32, and nobody the input itself. */
+static bool keeps_widened(const struct cut *cut)
+{
+    return cut->shape->widened_norms && cut->value < 4 && !runs_again(cut, MODULE_NORMS) &&
+           (cut->shape->norm != NORM_RMSNORM || cut->shape->fused_norm);
+}
+
 /* What unfused operations keep in addition to fused ones. An RMSNorm keeps its input in fp32 and, instead of the input
  * in half precision, the normalised values in half precision. Keys and values are kept once for every head that reads
  * them. */
@@ -62,6 +69,8 @@ static double plain_activation(const struct cut *cut)
 
     if (shape->norm == NORM_RMSNORM && !shape->fused_norm && !runs_again(cut, MODULE_NORMS))
         bytes += 2 * 4 * cut->own_tokens * cut->hidden;
+    if (keeps_widened(cut))
+        bytes += 2 * (4 - cut->value) * cut->own_tokens * cut->hidden;
     if (shape->kv_rank == 0 && shape->repeated_groups)
         bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
     return bytes;
@@ -69,10 +78,11 @@ static double plain_activation(const struct cut *cut)
 
 /* The first norm keeps its input, the block's input. A checkpoint already holds it, and a recomputation begins with a
  * view of the checkpoint (torch/utils/checkpoint.py, detach_variable; Megatron-LM's CheckpointFunction). But a norm in
- * plain PyTorch keeps a copy in fp32, and Rajbhandari et al. count no input: 0. */
+ * plain PyTorch, or of a widened input, keeps a copy in fp32, and Rajbhandari et al. count no input: 0. */
 double block_input(const struct cut *cut)
 {
-    bool copies = cut->shape->norm == NORM_RMSNORM && !cut->shape->fused_norm && cut->value < 4;
+    bool plain = cut->shape->norm == NORM_RMSNORM && !cut->shape->fused_norm && cut->value < 4;
+    bool copies = plain || keeps_widened(cut);
 
     return cut->formula == ACTIVATIONS_RAJBHANDARI || copies ? 0 : cut->own_tokens * cut->hidden * cut->value;
 }

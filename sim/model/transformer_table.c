@@ -93,6 +93,9 @@ static const struct field transformer_fields[] = {
               "fp32, as in Megatron-LM without flash attention"},
     {KEY(transformer, fused_norm), .kind = FIELD_BOOL,
      .brief = "RMSNorm is one kernel, whatever fused_kernels is (Apex, Triton); left out: as fused_kernels"},
+    {KEY(transformer, widened_norms), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "where a norm is one kernel: another one converts its input to fp32 before it, and its input's gradient "
+              "back"},
     {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the products of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
@@ -126,7 +129,7 @@ static const struct field transformer_fields[] = {
 };
 
 #define LENT "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "softmax_in_fours fused_norm fused_experts fused_bias"
+             "softmax_in_fours fused_norm widened_norms fused_experts fused_bias"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),

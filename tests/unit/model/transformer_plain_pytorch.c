@@ -122,6 +122,24 @@ static void rotations(void **state)
     }
 }
 
+/* A norm of a copy of its input in fp32: x to fp32; x read and y written; dy and x read and dx written, in fp32; dx to
+ * half. Two copies of four bytes are kept instead of two inputs of two. In fp32 nothing is converted. */
+static void widened(void **state)
+{
+    (void)state;
+    struct model narrow = llama(""), wide = llama(", widened_norms: true");
+    struct layer one = block(&narrow, DTYPE_BF16), layer = block(&wide, DTYPE_BF16), whole = block(&wide, DTYPE_FP32);
+    double values = TOKENS * HIDDEN;
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        assert_close(bytes(&layer, "norm-convert", (enum phase)phase), 2 * values * (2 + 4));
+        assert_close(bytes(&whole, "norm-convert", (enum phase)phase), -1);
+    }
+    assert_close(bytes(&layer, "mlp-norm", PHASE_FORWARD), values * (4 + 2));
+    assert_close(bytes(&layer, "mlp-norm", PHASE_BACKWARD_INPUT), values * (2 + 4 + 4));
+    assert_close(layer.activation, one.activation + 2 * values * (4 - 2));
+}
+
 /* What software decides one by one: a product for the gate, whose input's gradients are added; keys and values of
  * groups repeated beside fused kernels, and kept so; a mask that is multiplied. */
 static void apart(void **state)
@@ -270,8 +288,8 @@ static void loss(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(fused),
-                                       TEST(kept), TEST(encoder), TEST(loss)};
+    const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(widened),
+                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
