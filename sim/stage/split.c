@@ -1,6 +1,6 @@
 #include "stage/split.h"
 
-#include <string.h>
+#include <math.h>
 
 /* Every stage computes something: a stage without blocks has the embedding or the output layer. */
 static int check_split(const struct list *split, const struct layer *layers, size_t count, size_t blocks,
@@ -37,59 +37,62 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
-/* What is to be divided: the seconds of each block, those beside the first and the last added to theirs. */
-struct balance_sums { const double *seconds; size_t blocks, nstages; };
+/* What is to be divided: seconds[b] are those of the blocks before block b, and of what is beside the first and the last
+ * with them. Ranks that share a stage have as many micro-batches at once, so each takes its share of the seconds. */
+struct blocks_to_share { const double *seconds; size_t blocks, nstages; const struct plan *plan; };
 
-/* Gives each stage in turn as many blocks as `limit` seconds hold, one at least, and leaves one for each stage after it.
- * Returns whether the last stage too takes no longer. */
-static bool fill_to(const struct balance_sums *sums, double limit, size_t *begins)
+static double rank_seconds(const struct blocks_to_share *shares, size_t stage, size_t begin, size_t end)
 {
-    size_t block = 0;
-    double held = 0;
-
-    for (size_t s = 0; s < sums->nstages; s++) {
-        size_t most = sums->blocks - (sums->nstages - 1 - s);
-        bool last = s + 1 == sums->nstages;
-
-        begins[s] = block;
-        for (held = sums->seconds[block++]; block < most && (last || held + sums->seconds[block] <= limit); block++)
-            held += sums->seconds[block];
-    }
-    begins[sums->nstages] = sums->blocks;
-    return held <= limit;
+    return (shares->seconds[end] - shares->seconds[begin]) / plan_sharers(shares->plan, (int)stage);
 }
 
-/* Halves the range in which the shortest longest stage lies until nothing is left of it: what fits in a limit fits in
- * any larger one. */
-static void balance_stages(const struct balance_sums *sums, size_t *begins)
+/* rest[s * (blocks + 1) + b]: the least that the longest of the stages from s on can take of the blocks from b on, each
+ * with one block at least; infinite where there are too few blocks. */
+static double *least_rests(struct arena *arena, const struct blocks_to_share *shares)
 {
-    double low = 0, high = 0;
+    size_t width = shares->blocks + 1;
+    double *rests = ARENA_ARRAY(arena, double, (shares->nstages + 1) * width);
 
-    for (size_t b = 0; b < sums->blocks; b++) {
-        low = sums->seconds[b] > low ? sums->seconds[b] : low;
-        high += sums->seconds[b];
-    }
-    high *= 1 + 1e-12;               /* the sum of a stage is added up in another order */
-    for (double middle = (low + high) / 2; middle > low && middle < high; middle = (low + high) / 2)
-        if (fill_to(sums, middle, begins))
-            high = middle;
-        else
-            low = middle;
-    if (!fill_to(sums, low, begins))
-        fill_to(sums, high, begins);
+    for (size_t b = 0; b < width; b++)
+        rests[shares->nstages * width + b] = b == shares->blocks ? 0 : INFINITY;
+    for (size_t s = shares->nstages; s-- > 0;)
+        for (size_t b = 0; b < width; b++) {
+            double *least = &rests[s * width + b];
+
+            *least = INFINITY;
+            for (size_t end = b + 1; end < width && rank_seconds(shares, s, b, end) < *least; end++)
+                *least = fmin(*least, fmax(rank_seconds(shares, s, b, end), rests[(s + 1) * width + end]));
+        }
+    return rests;
 }
 
-static void split_by_seconds(struct arena *arena, const struct layer *layers, const double *seconds, size_t count,
-                             size_t nstages, size_t *begins)
+/* Of all splits whose longest stage is as short as can be, the one that gives each stage in turn the most blocks. */
+static void balance_stages(struct arena *arena, const struct blocks_to_share *shares, size_t *begins)
+{
+    const double *rests = least_rests(arena, shares);
+    size_t width = shares->blocks + 1;
+    double limit = rests[0] * (1 + 1e-12);
+
+    begins[0] = 0;
+    for (size_t s = 0; s < shares->nstages; s++)
+        for (size_t end = begins[s] + 1; end < width && rank_seconds(shares, s, begins[s], end) <= limit; end++)
+            if (rests[(s + 1) * width + end] <= limit)
+                begins[s + 1] = end;
+}
+
+static void split_by_seconds(struct arena *arena, const struct plan *plan, const struct layer *layers,
+                             const double *seconds, size_t count, size_t nstages, size_t *begins)
 {
     bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
     size_t blocks = count - first - last;
-    double *sums = ARENA_ARRAY(arena, double, blocks);
+    double *before = ARENA_ARRAY(arena, double, blocks + 1);
 
-    memcpy(sums, seconds + first, blocks * sizeof *sums);
-    sums[0] += first ? seconds[0] : 0;
-    sums[blocks - 1] += last ? seconds[count - 1] : 0;
-    balance_stages(&(struct balance_sums){sums, blocks, nstages}, begins);
+    before[0] = 0;
+    for (size_t b = 0; b < blocks; b++)
+        before[b + 1] = before[b] + seconds[first + b];
+    for (size_t b = 1; b <= blocks; b++)
+        before[b] += (first ? seconds[0] : 0) + (last && b == blocks ? seconds[count - 1] : 0);
+    balance_stages(arena, &(struct blocks_to_share){before, blocks, nstages, plan}, begins);
 }
 
 int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
@@ -111,7 +114,7 @@ int split_blocks(struct arena *arena, const struct parallelism *spec, const stru
                          others ? ", and two beside them" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
     if (seconds && !spec->split.count && blocks >= nstages) {
-        split_by_seconds(arena, layers, seconds, count, nstages, *begins);
+        split_by_seconds(arena, plan, layers, seconds, count, nstages, *begins);
         return 0;
     }
     for (size_t s = 0; s < nstages; s++)

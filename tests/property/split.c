@@ -174,23 +174,25 @@ static void test_schedules(void **state)
 }
 
 /* The least that the longest of `stages` stages can take, of the layers from the first on: every place of the first cut
- * tried. */
-static double least_longest(const double *seconds, int count, int stages)
+ * tried. A stage's seconds are divided among its replicas. */
+static double least_longest(const double *seconds, int count, const int *replicas, int stages)
 {
     double least = INFINITY, held = 0;
 
     for (int k = 0; stages == 1 && k < count; k++)
         held += seconds[k];
     if (stages == 1)
-        return held;
+        return held / replicas[0];
     for (int cut = 1; cut <= count - (stages - 1); cut++) {
         held += seconds[cut - 1];
-        least = fmin(least, fmax(held, least_longest(seconds + cut, count - cut, stages - 1)));
+        least = fmin(least, fmax(held / replicas[0],
+                                 least_longest(seconds + cut, count - cut, replicas + 1, stages - 1)));
     }
     return least;
 }
 
-/* Stages that are balanced by their times: none takes longer than in the best of all splits, and all layers are there. */
+/* Stages that are balanced by their times: none takes longer than in the best of all splits, and all layers are there.
+ * Half of the models have stages with replicas, which share its micro-batches. */
 static void test_balance(void **state)
 {
     (void)state;
@@ -198,10 +200,17 @@ static void test_balance(void **state)
         uint64_t seed = i * 0x9E3779B97F4A7C15u;
         int stages = 1 + random_below(&seed, 5), count = stages + random_below(&seed, 9), layers = 0;
         double seconds[16], longest = 0;
-        char *text = NULL;
+        int replicas[5] = {1, 1, 1, 1, 1};
+        bool shared = i % 2 && stages > 1;
+        char *text = NULL, sharers[64] = "";
         size_t size;
         FILE *out = open_memstream(&text, &size);
         struct simulated simulated;
+
+        for (int s = 0; s < stages && shared; s++) {
+            replicas[s] = 1 + random_below(&seed, 4);
+            snprintf(sharers + strlen(sharers), sizeof sharers - strlen(sharers), "%s%d", s ? ", " : "", replicas[s]);
+        }
 
         for (int k = 0; k < count; k++) {
             double forward = 1e-3 * (1 + random_below(&seed, 9)), backward = 1e-3 * (1 + random_below(&seed, 20));
@@ -210,16 +219,20 @@ static void test_balance(void **state)
             fprintf(out, "%s{forward: %.17g s, backward: %.17g s}", k ? ", " : "", forward, backward);
         }
         fclose(out);
-        simulated_load(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: 2}\n"
-                       "strategy: {pipeline: %d, balance: times}\n", text, stages);
+        if (shared)
+            simulated_load(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: 12}\n"
+                           "strategy: {schedule: pipedream, stage_replicas: [%s], balance: times}\n", text, sharers);
+        else
+            simulated_load(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: 2}\n"
+                           "strategy: {pipeline: %d, balance: times}\n", text, stages);
         for (int s = 0; s < stages; s++) {
             const struct stage *stage = &simulated_workload(&simulated)->stages[s];
 
-            longest = fmax(longest, stage->work[FORWARD].seconds + stage->work[BACKWARD].seconds);
+            longest = fmax(longest, (stage->work[FORWARD].seconds + stage->work[BACKWARD].seconds) / replicas[s]);
             layers += stage->layers;
             assert_true(stage->layers > 0);
         }
-        expect_near("longest stage", longest, least_longest(seconds, count, stages), simulated.text);
+        expect_near("longest stage", longest, least_longest(seconds, count, replicas, stages), simulated.text);
         assert_int_equal(layers, count);
         free(text);
         simulated_release(&simulated);
