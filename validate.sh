@@ -4,13 +4,13 @@
 #   ./validate.sh [OPTION...]     options of 'dtsim validate', for example --summary --strict
 #   ./validate.sh --check         says nothing where the tables of all pages (README.md of this folder, of scenarios/paper,
 #                                 of its collectives and of scenarios/methods) are what the program prints, else prints
-#                                 the differences and exits with 1
-#                                 the same of scenarios/paper/errors.tsv, from which expected errors are
-#   ./validate.sh --update        writes these tables anew, and that file
+#                                 the differences and exits with 1; so with scenarios/paper/errors.tsv, from which
+#                                 expected errors are, and with the texts in README.md's pictures
+#   ./validate.sh --update        writes these tables and that file anew, and draws these pictures
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
-packages $build_packages
+packages $build_packages $plot_packages
 
 cmake --preset release >/dev/null
 cmake --build build --target dtsim -j "$(nproc)" >build/build.log || { cat build/build.log; exit 1; }
@@ -21,10 +21,12 @@ case ${1-} in
 --check)
     build/dtsim validate --errors scenarios/paper/*.yaml | diff -u $errors - || status=1
     tests/page.sh build/dtsim $pages || status=1
+    tests/pictures.sh build/dtsim || status=1
     exit $status ;;
 --update)
     build/dtsim validate --errors scenarios/paper/*.yaml >build/errors.tsv && mv build/errors.tsv $errors
-    exec tests/page.sh --update build/dtsim $pages ;;
+    tests/page.sh --update build/dtsim $pages
+    PATH=$PWD/build:$PATH exec plots/example/draw.sh ;;
 esac
 build/dtsim validate "$@" scenarios/paper/*.yaml || status=$?
 lines=1000 # of each table; its last two are the summary
