@@ -233,9 +233,11 @@ static void algorithms_of_libraries_take_as_long(void **state)
             .ngroups = 1, .n = nodes * gpus,
             .collective = collective_find(COLLECTIVE_ALL_REDUCE, names[i % (int)COUNT(names)]),
         };
-        struct group group = {.n = question.n, .gpus = identity()};
+        struct group group = {.n = question.n, .gpus = question.gpus};
 
-        memcpy(question.gpus, identity(), (size_t)question.n * sizeof(int));
+        assert_true(question.n <= (int)COUNT(question.gpus));
+        for (int m = 0; m < question.n; m++)
+            question.gpus[m] = m;
         question.bytes = (const double[]){3e3, 1e6, 3e7}[i % 5 % 3];
         question.channels = i % 4 ? collective_channels(&question.cluster, &group) : 1 + i % 3;
         if (!collective_runs_on(question.collective, &question.cluster))
