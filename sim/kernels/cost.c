@@ -115,3 +115,12 @@ struct cost cost_kernel(const struct cost_model *model, const struct kernel *ker
     cost.extrapolated = model->source == COST_CALIBRATED && one.basis != BASIS_MEASURED ? cost.seconds : 0;
     return cost;
 }
+
+double kernel_whole_flop(const struct kernel *kernel)
+{
+    double product = 2 * kernel->batch * kernel->m * kernel->n * kernel->k;
+
+    if (kernel->kind != KERNEL_ATTENTION)
+        return kernel->flop;
+    return kernel->phase == PHASE_FORWARD ? 2 * product : 5 * product;
+}

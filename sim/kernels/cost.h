@@ -140,4 +140,8 @@ void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more);
  * bf16, 384 products of 1024 x 1024 by 1024 x 140, 12.2 TFLOP/s (85.6 with CUDA 11.7; pytorch/pytorch issue 83272). */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);
 
+/* FLOP of a launch as published counts have them: fused attention with the scores that its mask hides (Narayanan et al.
+ * 2021, appendix; LLM Foundry's MFU). Other kernels: `flop`. */
+double kernel_whole_flop(const struct kernel *kernel);
+
 #endif

@@ -145,7 +145,7 @@ double workload_ideal_bubble(const struct workload *workload)
         }
     whole = schedule->ideal_makespan(plan, seconds[FORWARD], split ? seconds[BACKWARD_INPUT] + seconds[BACKWARD_WEIGHT]
                                                                    : seconds[BACKWARD], seconds[RECOMPUTE]);
-    return whole > 0 ? 1 - busy / whole : NAN;
+    return whole > 0 ? fmax(0, 1 - busy / whole) : NAN;     /* rounding may make them differ below 0 */
 }
 
 void workload_release(struct workload *workload)

@@ -243,19 +243,12 @@ int model_layers(struct arena *arena, const struct model *model, const struct sh
     return given_layers(arena, &model->layers, shard, tensor_loc, layers, count, err);
 }
 
-/* FLOPs with the scores above the diagonal, as published counts have them (Narayanan et al. 2021, appendix; LLM
- * Foundry's MFU). */
-static double whole_flop(const struct kernel *kernel)
-{
-    return kernel->kind == KERNEL_ATTENTION ? 4 * kernel->batch * kernel->m * kernel->n * kernel->k : kernel->flop;
-}
-
 /* Each product of the attention core has two products of the same size in the backward, so 3 x its forward counts.
  * FlashAttention's fifth product of the backward, which recomputes the scores, does not count. */
 static double kernel_flop(const struct kernel *kernel)
 {
     if (kernel->attention_core)
-        return kernel->phase == PHASE_FORWARD ? 3 * whole_flop(kernel) : 0;
+        return kernel->phase == PHASE_FORWARD ? 3 * kernel_whole_flop(kernel) : 0;
     return kernel->flop;
 }
 
@@ -276,7 +269,7 @@ double model_flop(const struct model *model, const struct lora *lora, double *fo
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < layers[i].nkernels; k++) {
                 total += kernel_flop(&layers[i].kernels[k]);
-                first += layers[i].kernels[k].phase == PHASE_FORWARD ? whole_flop(&layers[i].kernels[k]) : 0;
+                first += layers[i].kernels[k].phase == PHASE_FORWARD ? kernel_whole_flop(&layers[i].kernels[k]) : 0;
             }
         arena_release(&arena);
     }

@@ -92,6 +92,27 @@ static const char *sequence_note(struct arena *arena, const struct scenario *sce
                         "are rings", all_reduce->name);
 }
 
+/* Exchanges inside works, and those of ZeRO 3, take as long as they would alone (ARCHITECTURE.md, conventions). Between
+ * nodes others may want the same links: sums of gradients during the backward, boundaries of the pipeline. */
+static const char *alone_note(struct arena *arena, const struct scenario *scenario)
+{
+    static const enum group_kind inside[] = {GROUP_TENSOR, GROUP_CONTEXT, GROUP_EXPERT};
+    const struct recipe *recipe = &scenario->recipe;
+    bool layers = recipe->gradients.unit == SUM_LAYERS, pipeline = group_nodes(scenario, GROUP_PIPELINE) > 1;
+    bool sums = group_nodes(scenario, GROUP_DATA) > 1 &&
+                (layers || (recipe->gradients.unit != SUM_NOTHING && !recipe->gradients.flush));
+    const char *names = layers && sums && pipeline ? "replicas (ZeRO 3)" : NULL;
+
+    for (size_t i = 0; (sums || pipeline) && i < COUNT(inside); i++)
+        if (group_nodes(scenario, inside[i]) > 1)
+            names = arena_printf(arena, "%s%s%s groups", names ? names : "", names ? ", " : "",
+                                 scenario->groups.of[inside[i]].name);
+    if (!names || scenario->cluster.ideal)
+        return NULL;
+    return arena_printf(arena, "exchanges of %s reach over nodes and take as long as they would alone, also while other "
+                        "exchanges are on the same links", names);
+}
+
 /* Who measured a rank would give it several times. */
 static const char *stages_note(struct arena *arena, const struct scenario *scenario)
 {
@@ -151,8 +172,7 @@ struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
         software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, halves_note, sequence_note,
-        stages_note, stragglers_note,
-        slow_links_note, repeat_note,
+        alone_note, stages_note, stragglers_note, slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};
 

@@ -137,10 +137,12 @@ static double least_cost(const struct workload *workload)
 
 const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE};
 
-/* It does where activations are copied to the host and where ranks choose at run time. */
+/* Whether the rows of one replica do not tell: activations are copied to the host, ranks choose at run time, or GPU 0
+ * gathers the results of all replicas. */
 static bool depends_on_times(const struct scenario *scenario)
 {
-    return scenario_by_layers(scenario) || plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
+    return scenario_by_layers(scenario) || scenario->recipe.weights.when == WEIGHTS_FORWARD ||
+           plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
 }
 
 struct simulate_options memory_options_of(const struct scenario *scenario)
@@ -202,7 +204,7 @@ static double workload_cost(const struct workload *workload, double limit, doubl
     double cost = INFINITY;
 
     if (least_cost(workload) < most && memory_fits(workload, memory_needs, limit, err) &&
-        !simulate(workload, whole, &run, err))
+        !simulate(workload, whole, &run, err) && run.metrics.peak_memory <= limit)
         cost = run.metrics.iteration_time * scenario_gpus(workload->scenario) / run.metrics.samples;
     run_release(&run);
     return cost;
@@ -358,7 +360,7 @@ int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *
 
     if (!scenario_vary(scenario, sets, count, &changed, err))
         *fit = !workload_init(&workload, &changed, err) &&
-               memory_fits(&workload, memory_needs, scenario_room(scenario), err);
+               memory_fits(&workload, memory_options_of(&changed), scenario_room(&changed), err);
     workload_release(&workload);
     scenario_release(&changed);
     arena_release(&arena);

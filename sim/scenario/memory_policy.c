@@ -315,6 +315,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);
     const struct memory_spec *memory = &scenario->memory;
+    const struct order *order = scenario->parallelism.schedule.order;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
     bool offloads = !scenario_offloads(scenario, OFFLOAD_NONE);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
@@ -345,6 +346,10 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     if (memory->recompute.mode == RECOMPUTE_FULL && schedule->recompute != RECOMPUTE_WITH_GRADIENT)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with full recomputation under %s, which "
                        "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", schedule->name);
+    if (schedule->recompute == RECOMPUTE_JUST_IN_TIME || (order && order->recomputes))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans what each layer recomputes, but %s recomputes whole "
+                       "stages by itself; expected 'recompute: full' and 'offload: none', or another schedule", what,
+                       schedule->name);
     if (memory->recompute.every > 1)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
                        "'recompute: optimal'", memory->recompute.every);

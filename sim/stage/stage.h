@@ -30,7 +30,7 @@ struct stage_work {
     double seconds;          /* s of kernels alone */
     int exchanges[EXCHANGE_COUNT];   /* the number of each */
     int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
-    double flop;             /* FLOP of matrix products and fused attention */
+    double flop;             /* FLOP of matrix products and fused attention, as kernel_whole_flop counts them */
     double extrapolated;     /* s of kernels outside the range of the samples that the costs were fitted to */
     struct cost_bases bases; /* s of kernels, by the basis of their times */
 };

@@ -31,7 +31,7 @@ static struct launched phase_kernels(struct stage_work *work, const struct costs
         sum.seconds += cost.seconds;
         sum.launches += kernel->launches * fmax(1, kernel->parts);
         stage_work_note(work, &cost);
-        work->flop += kernel->flop;
+        work->flop += kernel_whole_flop(kernel);
     }
     return sum;
 }
