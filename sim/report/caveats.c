@@ -109,8 +109,8 @@ static const char *alone_note(struct arena *arena, const struct scenario *scenar
                                  scenario->groups.of[inside[i]].name);
     if (!names || scenario->cluster.ideal)
         return NULL;
-    return arena_printf(arena, "exchanges of %s reach over nodes and take as long as they would alone, also while other "
-                        "exchanges are on the same links", names);
+    return arena_printf(arena, "exchanges of %s reach over nodes and take as long as they would alone, also while "
+                        "other exchanges are on the same links", names);
 }
 
 /* Who measured a rank would give it several times. */

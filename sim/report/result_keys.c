@@ -30,7 +30,7 @@ static const struct result_key keys[] = {
     {"steady_state.to_s", "its end"},
     {"steady_state.updates", "in the window"},
     {"model_flop", "of the whole model, an iteration; null where times are given"},
-    {"hardware_flop", "the same and all that is recomputed, scores in fused attention's backward too; masked scores count in both"},
+    {"hardware_flop", "the same and all that is recomputed; scores that a mask hides count in both"},
     {"gpus", "of the scenario"},
     {"weight_versions", "that a rank holds at most: more than 1 under asynchronous schedules"},
     {"operations", "simulated"},

@@ -45,7 +45,8 @@ static char *draw(uint64_t *seed)
         copied ? ", data_parallel: dataparallel"
                : sometimes(seed, 6, PICK(seed, ", data_parallel: synchronous", ", data_parallel: parameter-server")),
         sometimes(seed, 8, PICK(seed, ", compression: top-k", ", compression: powersgd", ", local_steps: 2")),
-        sometimes(seed, 3, PICK(seed, ", placement: [data, tensor, pipeline]", ", placement: [pipeline, data, tensor]")),
+        sometimes(seed, 3, PICK(seed, ", placement: [data, tensor, pipeline]",
+                                ", placement: [pipeline, data, tensor]")),
         PICK(seed, "mixed-fp16", "mixed-bf16", "fp32"),
         PICK(seed, "none", "none", "selective", "modules", "full", "optimal"),
         sometimes(seed, 6, PICK(seed, ", offload: activations", ", offload: weights", ", offload: optimizer")),
