@@ -87,6 +87,7 @@ static void make_lanes(struct lowering *lowering)
 
     lowering->compute_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
     lowering->overlapped = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
+    lowering->coming = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
     lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->sent = ARENA_ARRAY(&lowering->arena, struct event, 2 * ranks);
@@ -347,6 +348,8 @@ static int lower_as(const struct workload *workload, enum lower_what what, struc
         make_lanes(&lowering);
         if (lowering.whole)
             buckets_build(&lowering);
+        if (lowering.whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
+            gather_ahead(&lowering);
         lower_rows(&lowering);
     }
     if (!lowering.failed)

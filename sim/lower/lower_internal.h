@@ -11,6 +11,7 @@
 struct bucket {
     struct compressed sum;   /* the exchanges that sum them */
     double values;           /* number of gradients */
+    double weights;          /* B of the weights of these parameters, as replicas gather them */
     size_t slice;            /* the slice whose backward completes the bucket */
     struct contention overlapped;    /* the sum's contention with kernels; zero if it overlaps with none */
     enum parameter_class class;      /* class of its gradients */
@@ -36,6 +37,9 @@ struct micro_batch_state {
     bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
 };
 
+/* An all-gather of weights that runs beside forwards, and its contention with their kernels. */
+struct coming { struct event gathered; struct contention overlapped; };
+
 /* A chunk of a rank, in one replica. */
 struct chunk_state {
     struct exchange_cost exchanges[EXCHANGE_COUNT];
@@ -50,6 +54,7 @@ struct chunk_state {
     struct event *layers;            /* with offload: optimizer, a slice: its gradients were last complete */
     struct { struct event *items; size_t count, capacity; } sums;    /* with offload: optimizer: all buckets' sums */
     struct event published;          /* the last all-gather of updated weights */
+    struct coming *coming;           /* a bucket: its weights, for which the first forward waits; NULL: none come */
     struct waits awaited;            /* its next entry waits for these, in addition to its inputs (lower_replicate.c) */
 };
 
@@ -108,6 +113,7 @@ struct lowering {
     int *updates;                    /* a program rank: updates so far */
     uint32_t *compute_lane;          /* a program rank */
     struct contention *overlapped;   /* a program rank: collectives over replicas that overlap with its kernels */
+    struct contention *coming;       /* a program rank: of these, all-gathers that no forward has waited for yet */
     uint32_t *latest;                /* a program rank: the last operation on its compute lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     uint32_t *copy_lane;             /* a program rank; NULL: copies by sockets do not delay others */
@@ -165,8 +171,6 @@ static inline struct work row_entry(const struct lowering *lowering, int rank, s
  * these. `op` has its memory, its exchanges before the kernels and whether it continues; all else is set here. */
 uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
                        const struct stage_work *cost, struct new_op *op);
-/* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
-uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
 /* Adds an operation after one event. */
 uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after);
 struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage,
@@ -244,6 +248,8 @@ void buckets_build(struct lowering *lowering);
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 
 /* lower_sync.c */
+/* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
+uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
 /* Lowers the sums of gradients that a rank's update number `updates` waits for, unless they are lowered. False if some
  * of these gradients have not been lowered yet. */
 bool sync_gradients(struct lowering *lowering, int replica, int rank, int updates);
@@ -251,12 +257,20 @@ bool sync_gradients(struct lowering *lowering, int replica, int rank, int update
 bool tied_rank(const struct lowering *lowering, int rank);
 
 /* lower_update.c */
+/* B of so many of a layer's weights, as replicas gather them after an update. */
+double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters);
 /* Lowers a rank's update, and the sums that it waits for. False if these cannot be lowered yet. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
 /* Under LOWER_COMPUTE: at an update, the ranks that share a stage wait for each other's backwards, as for a sum. */
 bool lower_barrier(struct lowering *lowering, int rank);
 /* Lowers the exchanges of updated weights (WEIGHTS_UPDATED). */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
+/* Lowers the gathers of weights that run beside the first forwards (WEIGHTS_NEXT), before any entry. */
+void gather_ahead(struct lowering *lowering);
+/* A chunk's first forward. It is cut where it needs weights that come later than those before them. */
+uint32_t first_forward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op);
+/* Lets the next operation wait for all of a chunk's weights. */
+void wait_for_weights(struct lowering *lowering, const struct place *here);
 
 /* lower_layers.c: entries computed layer by layer, because the stage has a plan or under ZeRO 3. */
 bool zero_in_turn(const struct lowering *lowering);       /* collectives do not overlap with kernels */

@@ -12,16 +12,19 @@ static int count_holders(const struct lowering *lowering, int stage, enum parame
     return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
 }
 
+/* A bucket to which tensors are added: the sizes of its gradients, and B of their weights. */
+struct open_bucket { struct bucket_sizes sizes; double weights; };
+
 /* Adds a bucket of these sizes, unless it is empty; its gradients are ready after `slice`. Sets the sizes to 0. */
-static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct bucket_sizes *sizes,
+static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct open_bucket *open,
                          size_t slice)
 {
-    if (sizes->values > 0)
+    if (open->sizes.values > 0)
         *GROW(&lowering->buckets[stage]) = (struct bucket){
-            .sum = compress(lowering->scenario, sizes, count_holders(lowering, stage, class)),
-            .values = sizes->values, .slice = slice, .class = class,
+            .sum = compress(lowering->scenario, &open->sizes, count_holders(lowering, stage, class)),
+            .values = open->sizes.values, .weights = open->weights, .slice = slice, .class = class,
         };
-    *sizes = (struct bucket_sizes){0};
+    *open = (struct open_bucket){0};
 }
 
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2) goes through the tensors in the order in which their gradients
@@ -33,22 +36,23 @@ static void stage_buckets(struct lowering *lowering, int index)
     const struct stage *stage = &lowering->stages[index];
     const struct recipe *recipe = &scenario->recipe;
     double each = scenario_parameter_bytes(scenario).sent;
-    struct bucket_sizes open[PARAMETER_CLASS_COUNT] = {0};
+    struct open_bucket open[PARAMETER_CLASS_COUNT] = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
             enum parameter_class class = slice_class(slice, k);
-            struct bucket_sizes *sizes = &open[class];
+            struct bucket_sizes *sizes = &open[class].sizes;
 
             if (count_holders(lowering, index, class) == 1)
                 continue;
             bucket_sizes_add(sizes, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
+            open[class].weights += slice_gathered(scenario, slice, slice->tensors[k]);
             if (recipe->gradients.unit == SUM_TENSORS ||
                 sizes->values * each >= (lowering->buckets[index].count ? recipe->gradients.bucket
                                                                        : recipe->gradients.first_bucket))
-                close_bucket(lowering, index, class, sizes, i);
+                close_bucket(lowering, index, class, &open[class], i);
         }
     }
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
@@ -113,6 +117,16 @@ static int sum_leg(struct lowering *lowering, struct members *members, const str
 {
     return sum(lowering, members, scenario_all_reduce(lowering->scenario), leg->plain) ||
            sum(lowering, members, leg->collective, leg->bytes) ? -1 : 0;
+}
+
+uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, struct event after)
+{
+    int stages = lowering->plan->stages;
+
+    return lowering->latest[prank] = lower_after(lowering, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .mb = -1, .stage = stage,
+        .amount = seconds * scenario_slower(lowering->scenario, prank / stages, prank % stages),
+    }, after);
 }
 
 /* Kernels on every member, after its last exchange; its next exchange waits for them. */

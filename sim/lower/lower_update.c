@@ -1,4 +1,5 @@
-/* The update of a rank, by its GPU or by its host, and the exchange of updated weights.
+/* The update of a rank, by its GPU or by its host, and the exchange of updated weights: after the update, or beside the
+ * forwards of the next iteration. Iterations are alike, so that the latter begins with these gathers.
  *
  * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5). Gradients go to the host
  * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
@@ -6,6 +7,7 @@
  * replica does so with its share. With offload: weights the updated weights go to the host. */
 #include "lower/lower_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Parameters whose gradients go to the host together, and are updated there together. `copied`: the host has them. */
@@ -187,17 +189,34 @@ bool lower_barrier(struct lowering *lowering, int rank)
     return true;
 }
 
+double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+
+    return parameters * (slice->block ? each.gathered : each.weights);
+}
+
+/* B of the weights of a class in the stage, as replicas gather them. */
+static double stage_weights(const struct lowering *lowering, int stage, enum parameter_class class)
+{
+    const struct stage *costs = &lowering->stages[stage];
+    double bytes = 0;
+
+    for (size_t i = 0; i < costs->nslices; i++)
+        bytes += slice_gathered(lowering->scenario, &costs->slices[i], costs->slices[i].trained.of[class]);
+    return bytes;
+}
+
 /* Lowers the exchange of a stage's updated weights, once all members have lowered their updates. */
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
     const struct scenario *scenario = lowering->scenario;
-    double each = scenario_parameter_bytes(scenario).weights;
 
     if (lowering->gathers[stage] >= count)
         return true;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
         struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
-        double bytes = lowering->stages[stage].trained.of[class] * each;
+        double bytes = stage_weights(lowering, stage, class);
 
         for (int i = 0; i < members->here; i++) {
             if (lowering->updates[members->ranks[i]] < count)
@@ -249,4 +268,95 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
         host_store_weights(lowering, prank, event_of(id));
     free(waits.items);
     return gathered;
+}
+
+/* Lowers the gather of a bucket's weights. `begin`, by program rank: the begin of the iteration. */
+static void gather_bucket(struct lowering *lowering, int stage, size_t index, const uint32_t *begin)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct buckets *buckets = &lowering->buckets[stage];
+    const struct bucket *bucket = &buckets->items[index];
+    struct emission weights = {scenario->recipe.weights.collective, WHAT_WEIGHTS, bucket->weights};
+    enum group_kind kind = scenario->groups.sums[bucket->class];
+    struct members *members = members_of(lowering, kind, stage);
+    struct contention overlapped = {0};
+    struct measured measured;
+
+    for (int i = 0; i < members->here; i++)
+        members->after[i] = event_of(begin[members->ranks[i]]);
+    if (exchange_all(lowering, members, weights) ||
+        (contention_possible(&scenario->cluster) &&
+         exchange_overlapped(lowering, kind, stage, 0, weights, &measured, &overlapped)))
+        lowering->failed = true;
+    for (int i = 0; i < members->here && !lowering->failed; i++) {
+        struct chunk_state *chunk_state = members->chunk_states[i];
+        struct contention *coming = &lowering->coming[members->ranks[i]];
+
+        if (!chunk_state->coming)
+            chunk_state->coming = ARENA_ARRAY(&lowering->arena, struct coming, buckets->count);
+        chunk_state->coming[index] = (struct coming){members->done[i], overlapped};
+        coming->collective += overlapped.collective;
+        coming->kept += overlapped.kept;
+        lowering->overlapped[members->ranks[i]] = *coming;
+    }
+}
+
+/* Forwards need buckets in the opposite order of backwards. */
+void gather_ahead(struct lowering *lowering)
+{
+    enum group_kind kind = lowering->scenario->groups.sums[PARAMETERS_COMMON];
+    uint32_t *begin;
+
+    if (!lowering->collective_lane)      /* nothing is exchanged */
+        return;
+    begin = xcalloc((size_t)lowering->program->ranks, sizeof *begin);
+    for (int prank = 0; prank < lowering->program->ranks; prank++)
+        begin[prank] = program_add(lowering->program, (struct new_op){
+            .kind = OP_COMPUTE, .what = WHAT_WEIGHTS, .lane = collective_lane(lowering, kind, prank, 0, 0), .mb = -1,
+            .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
+        }, NULL, 0);
+    for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
+        for (size_t b = lowering->buckets[stage].count; b-- > 0 && !lowering->failed;)
+            gather_bucket(lowering, stage, b, begin);
+    free(begin);
+}
+
+/* Lets the next operation wait for weights. Its kernels overlap with the gathers after that one alone. */
+static void await(struct lowering *lowering, const struct place *here, const struct coming *weights)
+{
+    struct contention *left = &lowering->coming[here->prank], *overlapped = &lowering->overlapped[here->prank];
+
+    wait_for(&lowering->waits, weights->gathered);
+    left->collective = fmax(0, left->collective - weights->overlapped.collective);
+    left->kept = fmax(0, left->kept - weights->overlapped.kept);
+    if (overlapped->collective > left->collective)
+        *overlapped = *left;
+}
+
+void wait_for_weights(struct lowering *lowering, const struct place *here)
+{
+    for (size_t b = lowering->buckets[here->stage].count; b-- > 0;)
+        await(lowering, here, &here->chunk_state->coming[b]);
+    here->chunk_state->coming = NULL;
+}
+
+uint32_t first_forward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
+{
+    const struct stage *stage = here->costs;
+    const struct buckets *buckets = &lowering->buckets[here->stage];
+    struct stage_work piece = {0};
+    size_t left = buckets->count;
+
+    for (size_t k = stage->nslices; k-- > 0;) {
+        if (k + 1 < stage->nslices && left > 0 && buckets->items[left - 1].slice >= k) {
+            lower_compute(lowering, here, work, &piece, &op);
+            op = (struct new_op){.workspace = op.workspace, .continues = true};
+            piece = (struct stage_work){0};
+        }
+        for (; left > 0 && buckets->items[left - 1].slice >= k; left--)
+            await(lowering, here, &here->chunk_state->coming[left - 1]);
+        piece = stage_work_sum(piece, stage->slices[k].work[FORWARD]);
+    }
+    here->chunk_state->coming = NULL;
+    return lower_compute(lowering, here, work, &piece, &op);
 }

@@ -55,16 +55,6 @@ uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event a
     return program_add(lowering->program, op, event_ids(&after), after.count);
 }
 
-uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, struct event after)
-{
-    int stages = lowering->plan->stages;
-
-    return lowering->latest[prank] = lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .mb = -1, .stage = stage,
-        .amount = seconds * scenario_slower(lowering->scenario, prank / stages, prank % stages),
-    }, after);
-}
-
 /* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
 static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
 {
@@ -245,6 +235,11 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
+    if (work.kind == FORWARD && here->chunk_state->coming) {
+        if (!costs->plan && !lowering->opportunistic)
+            return first_forward(lowering, here, work, op);
+        wait_for_weights(lowering, here);
+    }
     if (costs->plan || lowering->zero)
         return layers_work(lowering, *here, work, completes, op);
     if (lowering->replicates) {

@@ -75,6 +75,16 @@ static double passes_beyond_fused(const struct precision_spec *precision, double
     return adam && !precision->fused_optimizer ? 2 * updated + read + 10 * moment : 0;
 }
 
+/* Replicas gather the weights of blocks in fp8 where these have no others. In mxfp8 they gather bf16, because rows and
+ * columns have scales of their own (Megatron-LM, core/distributed: reuse_grad_buf_for_mxfp8_param_ag). */
+static double gathered(const struct precision_spec *precision, double weights)
+{
+    bool narrow = precision->format == PRECISION_MIXED_FP8 || precision->format == PRECISION_MIXED_FP8_BLOCK;
+
+    return narrow && precision->fp8_weights == FP8_WEIGHTS_PRIMARY ? dtype_scaled_bytes(precision_products(precision))
+                                                                   : weights;
+}
+
 /* An update reads the gradient, reads and writes weights (of half precision and what goes with it, or the master's) and
  * states; half-precision weights are copied from a whole master's. Optimizers without one read half-precision gradients
  * as they are (PyTorch's Adam of bf16 weights; Apex, distributed_fused_adam.py; Transformer Engine, fused_adam.py). A
@@ -95,7 +105,7 @@ struct parameter_bytes precision_bytes(const struct precision_spec *precision, b
     double updated = whole ? 4 : weights + master;
 
     return (struct parameter_bytes){
-        .weights = weights, .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
+        .weights = weights, .gathered = gathered(precision, weights), .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
         .flattening = flattening(weights, sent), .accumulation = accumulation(precision, adds_up, weights, gradients),
         .update_traffic = preparation(precision, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
                           optimizer.norms + 2 * updated + passes_beyond_fused(precision, read, updated) +

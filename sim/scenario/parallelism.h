@@ -60,6 +60,7 @@ struct parallelism {
     bool one_communicator;           /* a stage's sends and receives take turns */
     bool duplex_p2p;                 /* two stages send to each other at once */
     bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
+    bool overlap_gathers;            /* under ZeRO 1 and 2 weights come beside the next iteration's forwards */
     bool overlap_products;           /* what else is gathered or summed travels beside pieces of products */
     int zero;
     int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */

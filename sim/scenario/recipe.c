@@ -27,7 +27,11 @@ static void share(struct recipe *recipe, const struct scenario *scenario)
     const struct parallelism *spec = &scenario->parallelism;
     const struct sharing *sharing = &sharings[spec->zero];
 
+    bool hosted = scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS);
+
     recipe->weights.when = sharing->when;
+    if (sharing->when == WEIGHTS_UPDATED && spec->overlap_gathers && !hosted)
+        recipe->weights.when = WEIGHTS_NEXT;
     recipe->gradients.every = sharing->every;
     recipe->gradients.flush &= !sharing->every;
     if (sharing->layers) {

@@ -15,6 +15,8 @@
  * ZeRO (Rajbhandari et al. 2020) changes the first two, a reduce-scatter and an all-gather in an all-reduce's place:
  *   zero 1            as the form says                        after the update        a share of states,
  *   zero 2            as the form says, after every backward  after the update        of these and gradients,
+ *   with overlap_gathers                                      beside the forwards
+ *                                                             of the next iteration
  *   zero 3            by layer, in every backward             before each layer       of these and weights
  * Where it divides among some of the replicas, every share's sum is summed on over those that hold it (`across`), once
  * an update (Zhang et al., MiCS, VLDB 2022: 2-hop gradient synchronization).
@@ -39,6 +41,7 @@ enum sum_unit {
 enum weights_moment {
     WEIGHTS_STAY,            /* every replica updates them itself, and keeps them */
     WEIGHTS_UPDATED,         /* they come after the update */
+    WEIGHTS_NEXT,            /* each chunk's come before its first forward, while the ones before it are computed */
     WEIGHTS_LAYER,           /* a layer's come before it is computed */
     WEIGHTS_FORWARD,         /* all come before every forward */
 };

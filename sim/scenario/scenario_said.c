@@ -107,6 +107,8 @@ static int check_schedule(struct scenario *scenario, struct error *err)
          spec->scatter_gather && !spec->sequence_parallel,
          spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary; expected that to be false"
                                  : "without scatter_gather boundaries are sent whole; expected that to be true"},
+        {PART_STRATEGY, "overlap_gathers", spec->overlap_gathers, spec->zero == 1 || spec->zero == 2,
+         "no replica updates weights for others; expected 'zero: 1' or 'zero: 2'"},
         {PART_STRATEGY, "dispatch", spec->dispatch != DISPATCH_COPIES, spec->expert > 1,
          "every replica has all experts; expected an expert degree above 1"},
         {PART_STRATEGY, "overlap_products", spec->overlap_products, spec->sequence_parallel,

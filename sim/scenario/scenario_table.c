@@ -140,6 +140,9 @@ static const struct field parallelism_fields[] = {
      .brief = "a product is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
               "while the pieces are computed (Transformer Engine's user buffers, ub_tp_comm_overlap); needs "
               "sequence_parallel"},
+    {KEY(parallelism, overlap_gathers), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "under ZeRO 1 and 2 the replicas gather updated weights while the next iteration's first forwards run "
+              "(Megatron-LM's overlap_param_gather); false: at the end of the update"},
     {KEY(parallelism, reduce_scatter), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "under ZeRO a reduce-scatter gives each replica the sums of its share; false, with ZeRO 1: an "
               "all-reduce gives all sums to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
@@ -232,7 +235,7 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
     .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
-            "dispatch reduce_scatter first_bucket bucket flatten live_parameters reuse_distance prefetch server "
+            "overlap_gathers dispatch reduce_scatter first_bucket bucket flatten live_parameters reuse_distance prefetch server "
             "balance",
 };
 

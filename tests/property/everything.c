@@ -51,7 +51,7 @@ static char *draw(uint64_t *seed)
         PICK(seed, "none", "none", "selective", "modules", "full", "optimal"),
         sometimes(seed, 6, PICK(seed, ", offload: activations", ", offload: weights", ", offload: optimizer")),
         sometimes(seed, 8, ", lora: {rank: 16}"),
-        PICK(seed, "none", "megatron-core", "pytorch-fsdp", "deepspeed", "jax-maxtext", "torchtitan"),
+        PICK(seed, "none", "megatron-core", "pytorch-fsdp", "deepspeed", "jax-maxtext", "megatron-bridge", "nemo"),
         sometimes(seed, 8, ", jitter: 0.05")) >= 0);
     return text;
 }
