@@ -219,9 +219,6 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu);
     percent(out, "MFU", m->mfu);
     percent(out, "HFU", m->hfu);
-    if (m->hfu < m->mfu && scenario->model.transformer)
-        fputs("    below MFU: kernels skip the scores that a causal mask hides; MFU counts them, as publications do\n",
-              out);
     percent(out, "bubble", m->bubble_fraction);
     print_span_bubble(scenario, m, out);
     percent(out, "utilization", m->utilization);
