@@ -89,8 +89,8 @@ static const struct family families[] = {
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: true,"
      " bias: true, sequence: 131072, kv_heads: 8, head_size: 64}",
      {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"attention_bias", "bias", false},
-      {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
-     {NULL}, {"sliding_window"}},
+      {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true},
+      {"swiglu_limit", "swiglu_limit", false}}, {NULL}, {"sliding_window"}},
     {"gpt2", "{sequence: 1024, positions: 1024, dropout: 0.1, attention_dropout: 0.1, tied: true}",
      {{"n_layer", "layers", true}, {"n_embd", "hidden", true}, {"n_head", "heads", true}, {"n_inner", "ffn", false},
       {"vocab_size", "vocabulary", true}, {"n_positions", "positions", false}, {"n_positions", "sequence", false},

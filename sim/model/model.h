@@ -39,6 +39,8 @@ struct transformer {
     bool widened_norms;          /* norms compute on a copy of their input in fp32 */
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
+    double swiglu_limit;         /* the inputs of SwiGLU are clamped to it; 0: they are not */
+    bool fused_clamp;            /* by its kernel, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
     bool flash_attention;        /* fused attention that does not store the scores */
     /* Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1). head_size is then the part of a query

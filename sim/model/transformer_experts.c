@@ -58,15 +58,47 @@ void cut_experts(struct cut *cut, const struct shard *shard)
     }
 }
 
+/* Megatron Core, fusions/fused_bias_geglu.py (weighted_bias_quick_geglu_impl): each half is clamped, and both are put
+ * together. The backward, by autograd, reads a clamp's input too, and puts the halves' gradients together. */
+void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs)
+{
+    if (cut->shape->mlp != MLP_SWIGLU || cut->shape->swiglu_limit == 0 || cut->shape->fused_clamp)
+        return;
+    plain_kernels(list, cut, "clamp", PHASE_FORWARD, CLASS_OTHER, 3, (2 * 2 + 4) * pairs * cut->value);
+    plain_kernels(list, cut, "clamp", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, (2 * 3 + 4) * pairs * cut->value);
+}
+
+/* The biases of the experts' last products, each times its token's probability, which is in fp32 (Megatron Core,
+ * transformer/moe/experts.py: TEGroupedMLP._apply_bias). For each expert the bias times the probabilities, and the sum
+ * with its rows; then all rows are put together and converted back. The backward, by autograd: the gradient in fp32;
+ * for each expert that of its rows, of its bias and of its probabilities, the latter two a product and its sum; then
+ * the gradients of rows are put together. */
+static void weighted_biases(struct kernels *list, const struct cut *cut, double experts, double rows)
+{
+    double values = rows * cut->hidden, value = cut->value, wide = 4;
+    int each = (int)fmax(1, experts);
+
+    plain_kernels(list, cut, "expert-bias", PHASE_FORWARD, CLASS_OTHER, 2 * each + 2,
+                  values * (wide + (value + 2 * wide) + 2 * wide + (wide + value)));
+    plain_kernels(list, cut, "expert-bias", PHASE_BACKWARD_INPUT, CLASS_OTHER, 5 * each + 2,
+                  values * ((value + wide) + (wide + value) + 2 * 3 * wide + 2 * value));
+}
+
 /* An MLP of `rows` rows; with `experts` each of so many computes its share of the rows. */
 static void expert_mlp(struct kernels *list, const struct cut *cut, enum product_id up, enum product_id down,
                        double experts, double rows, double ffn)
 {
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    double width = (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * ffn;
 
-    block_product(list, cut, up, experts, rows, (gated ? 2 : 1) * ffn, cut->hidden);
+    block_product(list, cut, up, experts, rows, width, cut->hidden);
+    if (cut->shape->bias)
+        bias_kernels(list, cut, "expert-up-bias", rows, width, false);
     activation_function(list, cut, rows * ffn);
     block_product(list, cut, down, experts, rows, cut->hidden, ffn);
+    if (cut->shape->bias && experts > 0 && !cut->shape->fused_clamp)
+        weighted_biases(list, cut, experts, rows);
+    else if (cut->shape->bias)
+        bias_kernels(list, cut, "expert-down-bias", rows, cut->hidden, false);
 }
 
 /* Rows copied into the order of the experts, and the experts' results weighted and added. A GPU orders the rows before

@@ -30,13 +30,14 @@ static bool runs_again(const struct cut *cut, enum recompute_module module)
 
 /* The inputs of the activation function (with its gate) and, unless it runs again, of the second product; in plain
  * PyTorch then also the SiLU's output, the other factor of the gate, or of a GELU operation by operation the factors of
- * its three products of two values, the tanh's result and the input: seven. */
+ * its three products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. */
 static double mlp_activation(const struct cut *cut, double rows, double ffn)
 {
     bool again = runs_again(cut, MODULE_ACTIVATION);
+    bool clamps = !again && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
     int gelu = again || cut->shape->fused_gelu ? 1 : 7, swiglu = again || cut->shape->fused_kernels ? 2 : 3;
 
-    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? swiglu : gelu) * cut->value +
+    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? swiglu + 2 * clamps : gelu) * cut->value +
                          (!again && lora_trains(cut, LORA_MLP_DOWN)) * cut->saved);
 }
 

@@ -44,6 +44,8 @@ static const struct field transformer_fields[] = {
      .choices = norm_names},
     {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu has two matrix products, swiglu three",
      .fallback = "gelu", .choices = mlp_names},
+    {KEY(transformer, swiglu_limit), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e6, .fallback = "0",
+     .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
     {KEY(transformer, qkv_bias), .kind = FIELD_BOOL, .brief = "queries, keys and values have biases",
      .fallback = "true"},
     {KEY(transformer, bias), .kind = FIELD_BOOL, .brief = "the projection and the MLP have biases", .fallback = "true"},
@@ -54,7 +56,7 @@ static const struct field transformer_fields[] = {
      .fallback = "false"},
     {KEY(transformer, causal), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "the model is a decoder: fused attention and softmax skip the scores above the diagonal, matrix products "
-              "compute them; model FLOPs include them, hardware FLOPs only if they are computed"},
+              "compute them; FLOPs include them"},
     {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "the output layer after the last block",
      .fallback = "language-model", .choices = head_names},
     {KEY(transformer, dropout), .kind = FIELD_QUANTITY, .brief = "dropout probability; 0: no masks are kept",
@@ -99,6 +101,9 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the products of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
+    {KEY(transformer, fused_clamp), .kind = FIELD_BOOL,
+     .brief = "SwiGLU's kernel clamps its inputs, and the products of experts add their biases (Transformer Engine's op "
+              "fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
     {KEY(transformer, fused_bias), .kind = FIELD_BOOL,
      .brief = "products add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
               "do (PyTorch before 1.12, Megatron-LM's layers); left out: true if fused_kernels is false"},
@@ -129,7 +134,7 @@ static const struct field transformer_fields[] = {
 };
 
 #define LENT "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "softmax_in_fours fused_norm widened_norms fused_experts fused_bias"
+             "softmax_in_fours fused_norm widened_norms fused_experts fused_clamp fused_bias"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),
@@ -215,6 +220,8 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->rotary = shape->fused_kernels ? ROTARY_FUSED : ROTARY_COMPLEX;
     if (!given(shape, "repeated_groups"))
         shape->repeated_groups = !shape->fused_kernels;
+    if (!given(shape, "fused_clamp"))
+        shape->fused_clamp = shape->fused_kernels && shape->fused_experts;
     if (!given(shape, "fused_bias"))
         shape->fused_bias = !shape->fused_kernels;
     if (!given(shape, "attention_dropout"))

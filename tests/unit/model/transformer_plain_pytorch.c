@@ -4,12 +4,16 @@
 
 enum { TOKENS = 2 * 512, HIDDEN = 256, QUERY = 256, KEY = 128, FFN = 512 };
 
-static struct model llama(const char *more)
+static struct model biased_llama(const char *more)
 {
     return load_good(arena_printf(&arena, "transformer: {layers: 1, hidden: %d, heads: 4, kv_heads: 2, ffn: %d,"
                                   " sequence: 512, vocabulary: 64, positions: 0, norm: rmsnorm, mlp: swiglu,"
-                                  " qkv_bias: false, bias: false, dropout: 0, flash_attention: true%s}",
-                                  HIDDEN, FFN, more));
+                                  " qkv_bias: false, dropout: 0, flash_attention: true%s}", HIDDEN, FFN, more));
+}
+
+static struct model llama(const char *more)
+{
+    return biased_llama(arena_printf(&arena, ", bias: false%s", more));
 }
 
 static struct layer block(struct model *model, enum dtype dtype)
@@ -286,10 +290,38 @@ static void loss(void **state)
 
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
 
+/* GPT OSS in Megatron Core, operation by operation: clamps of both halves, torch.cat; and for each of four experts b * p
+ * and t + b * p, then torch.cat and .to(bfloat16), with p in fp32. The gradients: of .to(), of each expert's t, b and p
+ * (two products and two sums), of torch.split; of torch.cat they are views. Fused, none of that is left. */
+static void gpt_oss(void **state)
+{
+    const double h = 2, rows = 2 * TOKENS, pair = 2 * h;
+
+    (void)state;
+    for (int fused = 0; fused < 2; fused++) {
+        struct model model =
+            biased_llama(arena_printf(&arena, ", swiglu_limit: 7, experts: 4, experts_per_token: 2, fused_clamp: %s",
+                                      fused ? "true" : "false"));
+        struct layer layer = block(&model, DTYPE_BF16);
+
+        assert_int_equal(launches(&layer, "clamp", PHASE_FORWARD), fused ? 0 : 3);
+        assert_int_equal(launches(&layer, "expert-bias", PHASE_FORWARD), fused ? 0 : 4 * 2 + 2);
+        assert_int_equal(launches(&layer, "expert-bias", PHASE_BACKWARD_INPUT), fused ? 0 : 4 * 5 + 2);
+        if (fused)
+            continue;
+        assert_close(bytes(&layer, "clamp", PHASE_FORWARD), rows * FFN * (2 * (h + h) + (pair + pair)));
+        assert_close(bytes(&layer, "clamp", PHASE_BACKWARD_INPUT), rows * FFN * (2 * (h + h + h) + (pair + pair)));
+        assert_close(bytes(&layer, "expert-bias", PHASE_FORWARD),
+                     rows * HIDDEN * (4 + (h + 4 + 4) + (4 + 4) + (4 + h)));
+        assert_close(bytes(&layer, "expert-bias", PHASE_BACKWARD_INPUT),
+                     rows * HIDDEN * ((h + 4) + (4 + h) + 2 * (4 + 4 + 4) + (h + h)));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(widened),
-                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss)};
+                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss), TEST(gpt_oss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
