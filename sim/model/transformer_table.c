@@ -102,8 +102,8 @@ static const struct field transformer_fields[] = {
      .brief = "one kernel computes the products of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
     {KEY(transformer, fused_clamp), .kind = FIELD_BOOL,
-     .brief = "SwiGLU's kernel clamps its inputs, and the products of experts add their biases (Transformer Engine's op "
-              "fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
+     .brief = "SwiGLU's kernel clamps its inputs, and the products of experts add their biases (Transformer Engine's "
+              "op fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
     {KEY(transformer, fused_bias), .kind = FIELD_BOOL,
      .brief = "products add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
               "do (PyTorch before 1.12, Megatron-LM's layers); left out: true if fused_kernels is false"},
