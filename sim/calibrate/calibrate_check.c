@@ -43,7 +43,7 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
         .k = sample->k,
         .causal = causal,
         .flop = (backward ? 10 : 4) * sample->batch * sample->m * sample->n * sample->k *
-                attention_share(sample->n, causal),
+                attention_share(sample->n, causal, 0),
         .bytes = sample_bytes(sample),
     };
 

@@ -33,7 +33,8 @@ struct product sample_product(const struct sample *sample)
 
 struct heads sample_heads(const struct sample *sample)
 {
-    return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype), sample->bytes};
+    return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype), sample->bytes,
+                          0};
 }
 
 /* The products of a sample, in one: its rows times the columns of one or several weights (a layer of experts: 3 n

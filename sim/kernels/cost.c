@@ -118,7 +118,8 @@ struct cost cost_kernel(const struct cost_model *model, const struct kernel *ker
 
 double kernel_whole_flop(const struct kernel *kernel)
 {
-    double product = 2 * kernel->batch * kernel->m * kernel->n * kernel->k;
+    double keys = kernel->window > 0 ? fmin(kernel->window, kernel->n) : kernel->n;
+    double product = 2 * kernel->batch * kernel->m * keys * kernel->k;
 
     if (kernel->kind != KERNEL_ATTENTION)
         return kernel->flop;

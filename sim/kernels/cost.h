@@ -72,7 +72,8 @@ struct kernel {
     int launches;                /* number of equal kernels, one after another */
     struct skew skew;            /* GROUPED: of the rows among the experts */
     int parts;                   /* GROUPED: the host launches so many kernels, which run beside each other; 0: one */
-    bool causal;                 /* ATTENTION: each query sees only the keys up to its own position */
+    bool causal;                 /* ATTENTION: each query sees only the keys up to its own position, */
+    double window;               /* and at most so many of them, its own included; 0: all */
     bool loss;                   /* computes the loss, not the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */
     bool kept;                   /* FORWARD: recompute: operators keeps its result */
@@ -140,8 +141,8 @@ void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more);
  * bf16, 384 products of 1024 x 1024 by 1024 x 140, 12.2 TFLOP/s (85.6 with CUDA 11.7; pytorch/pytorch issue 83272). */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);
 
-/* FLOP of a launch as published counts have them: fused attention with the scores that its mask hides (Narayanan et al.
- * 2021, appendix; LLM Foundry's MFU). Other kernels: `flop`. */
+/* FLOP of a launch as published counts have them: fused attention with the scores that its causal mask hides (Narayanan
+ * et al. 2021, appendix; LLM Foundry's MFU), but not those outside of its window. Other kernels: `flop`. */
 double kernel_whole_flop(const struct kernel *kernel);
 
 #endif

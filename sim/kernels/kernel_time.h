@@ -110,8 +110,9 @@ enum attention_direction { ATTENTION_DIRECTIONS(ENUM_VALUE) };
 extern const char *const attention_direction_names[];
 enum attention_direction attention_direction(bool backward, bool causal);
 bool attention_is_backward(enum attention_direction direction);
-/* The share of the scores that a kernel computes, if it has so many keys. */
-double attention_share(double keys, bool causal);
+/* The share of the scores that a kernel computes, if it has so many keys. With a `window` a query sees at most so many
+ * keys, its own included (0: all); a block of queries computes with all keys that one of them sees. */
+double attention_share(double keys, bool causal, double window);
 struct attention_fit {
     double rate;                         /* FLOP/s of all SMs */
     double score;                        /* s of one SM per score */
@@ -125,8 +126,8 @@ struct attention_fit {
 };
 /* `batch` = samples x heads, m queries and n keys each, heads of k values of `value` bytes; `bytes`: what the kernel
  * reads and writes, 0: attention_bytes. If keys and values differ in width, k is their mean (backward: 3 parts keys, 2
- * parts values), which has the same FLOPs. */
-struct heads { double batch, m, n, k, value, bytes; };
+ * parts values), which has the same FLOPs. `window`: as in attention_share. */
+struct heads { double batch, m, n, k, value, bytes, window; };
 double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
                          const struct heads *heads);
 /* Bytes that a kernel reads and writes if each head has its own keys and values: forward Q, K, V and O; backward these

@@ -222,7 +222,8 @@ static bool newer(const struct attention_record *record, enum attention_generati
 static struct kernel_seconds attention(const struct profile *profile, const struct kernel *kernel,
                                        enum attention_generation generation)
 {
-    struct heads heads = {kernel->batch, kernel->m, kernel->n, kernel->k, dtype_bytes(kernel->dtype), kernel->bytes};
+    struct heads heads = {kernel->batch, kernel->m, kernel->n, kernel->k, dtype_bytes(kernel->dtype), kernel->bytes,
+                          kernel->window};
     enum attention_direction direction = attention_direction(kernel->phase != PHASE_FORWARD, kernel->causal);
     const struct attention_record *record = attention_find(profile, (int)direction, kernel->dtype, heads.k, generation);
 

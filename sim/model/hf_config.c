@@ -38,7 +38,7 @@ static const struct family families[] = {
     {"mistral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 131072, kv_heads: 8}",
-     {DECODER_RULES}, {NULL}, {NULL}},
+     {DECODER_RULES, {"sliding_window", "window", false}}, {NULL}, {NULL}},
     {"mixtral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 131072, kv_heads: 8}",
@@ -72,12 +72,12 @@ static const struct family families[] = {
      {"attention_bias", NULL}, {"use_sliding_window", "mlp_only_layers"}},
     {"gemma2",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: true, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 8192, head_size: 256}",
-     {DECODER_RULES}, {"attention_bias", NULL}, {"sliding_window", "attn_logit_softcapping"}},
+     " bias: false, sequence: 8192, head_size: 256, window: 0, full_every: 2}",
+     {DECODER_RULES, {"sliding_window", "window", false}}, {"attention_bias", NULL}, {"attn_logit_softcapping"}},
     {"phi3",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 4096}",
-     {DECODER_RULES, {"resid_pdrop", "dropout", false}}, {NULL}, {"sliding_window"}},
+     {DECODER_RULES, {"resid_pdrop", "dropout", false}, {"sliding_window", "window", false}}, {NULL}, {NULL}},
     {"opt",
      "{sequence: 2048, positions: 2048, dropout: 0.1, attention_dropout: 0, tied: true}",
      {{"num_hidden_layers", "layers", true}, {"hidden_size", "hidden", true}, {"num_attention_heads", "heads", true},
@@ -87,10 +87,10 @@ static const struct family families[] = {
       {"enable_bias", "bias", false}, {"enable_bias", "qkv_bias", false}}, {NULL}, {NULL}},
     {"gpt_oss",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: true,"
-     " bias: true, sequence: 131072, kv_heads: 8, head_size: 64}",
+     " bias: true, sequence: 131072, kv_heads: 8, head_size: 64, window: 0, full_every: 2}",
      {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"attention_bias", "bias", false},
       {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true},
-      {"swiglu_limit", "swiglu_limit", false}}, {NULL}, {"sliding_window"}},
+      {"swiglu_limit", "swiglu_limit", false}, {"sliding_window", "window", false}}, {NULL}, {NULL}},
     {"gpt2", "{sequence: 1024, positions: 1024, dropout: 0.1, attention_dropout: 0.1, tied: true}",
      {{"n_layer", "layers", true}, {"n_embd", "hidden", true}, {"n_head", "heads", true}, {"n_inner", "ffn", false},
       {"vocab_size", "vocabulary", true}, {"n_positions", "positions", false}, {"n_positions", "sequence", false},

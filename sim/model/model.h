@@ -22,6 +22,8 @@ struct transformer {
     bool tied;                   /* the output layer shares the embedding's weights */
     bool final_norm;
     bool embedding_norm;         /* BERT */
+    int window;                  /* keys that a query sees at most, its own included; 0: all */
+    int full_every;              /* block i (from 0) has no window if this divides i + 1; 0: all blocks have */
     bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model
                                     FLOPs include them, as in papers */
     int head;                    /* enum head: language model | masked language model with BERT's transform | none */

@@ -251,13 +251,24 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     return layer;
 }
 
+/* Blocks of a kind are alike. */
+enum { BLOCK_EXPERTS = 1, BLOCK_WINDOW = 2, BLOCK_KINDS = 4 };
+
+static int block_kind(const struct transformer *shape, int block)
+{
+    bool windowed = shape->window > 0 && !(shape->full_every && (block + 1) % shape->full_every == 0);
+
+    return (transformer_has_experts(shape, block) ? BLOCK_EXPERTS : 0) | (windowed ? BLOCK_WINDOW : 0);
+}
+
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
 {
     struct cut cut;
     struct tensors first, last;
     struct kernels list[2] = {0};
-    struct layer *all = ARENA_ARRAY(arena, struct layer, shape->layers + 2), *end = all + shape->layers + 1, blocks[2];
+    struct layer *all = ARENA_ARRAY(arena, struct layer, shape->layers + 2), *end = all + shape->layers + 1;
+    struct layer blocks[BLOCK_KINDS];
     int split = shard->tensor > 1;
 
     if (check_tensor(shape, shard, tensor_loc, err) < 0)
@@ -290,13 +301,14 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     }
     all[0].checkpoint = all[0].activation;
     end->checkpoint = end->activation;
-    for (int kind = 0; kind <= (shape->experts > 0); kind++) {
-        cut.has_experts = kind;
-        blocks[kind] = block_layer(arena, &cut, shard);
+    for (int kind = 0; kind < BLOCK_KINDS; kind++) {
+        cut.has_experts = kind & BLOCK_EXPERTS, cut.windowed = kind & BLOCK_WINDOW;
+        if ((!cut.has_experts || shape->experts > 0) && (!cut.windowed || shape->window > 0))
+            blocks[kind] = block_layer(arena, &cut, shard);
     }
     for (struct layer *layer = all; layer <= end; layer++) {
         if (layer > all && layer < end)
-            *layer = blocks[transformer_has_experts(shape, (int)(layer - all) - 1)];
+            *layer = blocks[block_kind(shape, (int)(layer - all) - 1)];
         layer->all_reduce_bytes = cut.tokens * cut.hidden * cut.value;
         layer->boundary = layer < end ? layer->all_reduce_bytes : 0;
     }

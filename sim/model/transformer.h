@@ -39,6 +39,7 @@ struct cut {
     double columns;          /* columns that the output layer computes on this GPU, those of padding included. Padding
                                 costs only time here; to count its memory too, give the padded vocabulary */
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
+    bool windowed;           /* the block's queries see the keys of the window alone */
     bool has_experts;        /* the block has experts instead of the MLP */
     double experts;          /* on this GPU */
     double expert_ffn, shared_ffn;   /* widths of one expert, and of all shared experts together, on this GPU */

@@ -169,16 +169,18 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
  * Products: two in the forward; five in the backward, the scores again and four gradients.
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
  * of dQ in fp32; both have one fp32 sum per row of scores.
- * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split). */
+ * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split); with a
+ * window also those below its band. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     bool causal = cut->shape->causal;
-    double share = attention_share(cut->sequence, causal), rows = 4 * cut->scores / cut->sequence;
+    double window = cut->windowed ? cut->shape->window : 0;
+    double share = attention_share(cut->sequence, causal, window), rows = 4 * cut->scores / cut->sequence;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {
         .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
-        .causal = causal, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
+        .causal = causal, .window = window, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
     };
 
     /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */

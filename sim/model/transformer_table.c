@@ -57,6 +57,12 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, causal), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "the model is a decoder: fused attention and softmax skip the scores above the diagonal, matrix products "
               "compute them; FLOPs include them"},
+    {KEY(transformer, window), .kind = FIELD_INT, .min = 0, .max = MAX_SEQUENCE, .fallback = "0",
+     .brief = "keys that a query sees at most, its own included (sliding windows); fused attention skips all others; "
+              "0: all up to its own position"},
+    {KEY(transformer, full_every), .kind = FIELD_INT, .min = 0, .max = MAX_LAYERS, .fallback = "0",
+     .brief = "with window: block i, counted from 0, has none if this number divides i + 1 (GPT OSS, Gemma 2: 2; Gemma "
+              "3: 6); 0: all blocks have it"},
     {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "the output layer after the last block",
      .fallback = "language-model", .choices = head_names},
     {KEY(transformer, dropout), .kind = FIELD_QUANTITY, .brief = "dropout probability; 0: no masks are kept",
@@ -162,7 +168,7 @@ static void check_companions(const struct transformer *shape, struct error *err)
     static const struct { const char *key, *needs; } companions[] = {
         {"q_rank", "kv_rank"}, {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
         {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
-        {"shared_experts", "experts"},
+        {"shared_experts", "experts"}, {"full_every", "window"},
         {"dense_layers", "experts"}, {"moe_every", "experts"},
     };
 
@@ -170,6 +176,9 @@ static void check_companions(const struct transformer *shape, struct error *err)
         if (given(shape, companions[i].key) && !given(shape, companions[i].needs))
             error_add(err, EXIT_INPUT, loc_of(shape, companions[i].key),
                       "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
+    if (shape->window > 0 && !shape->causal)
+        error_add(err, EXIT_INPUT, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
+                  "see earlier keys; expected 'causal: true', or no window");
     if (shape->kv_rank && !shape->fused_qkv)
         error_add(err, EXIT_INPUT, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
                   "attention has products of its own for queries, keys and values; leave it out");

@@ -309,7 +309,7 @@ static void attention_and_memory(void **state)
     uint64_t seed = 7;
 
     for (int i = 0; i < 200; i++) {
-        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 2 ? 64 : 128, 2, 0};
+        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 2 ? 64 : 128, 2, 0, 0};
 
         heads.n = heads.m;
         *GROW(&samples) = (struct sample){
@@ -347,7 +347,7 @@ static void masks_together(void **state)
 
     for (int i = 0; i < 120; i++) {
         enum attention_direction direction = i % 10 ? ATTENTION_FORWARD_CAUSAL : ATTENTION_FORWARD;
-        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 3 ? 64 : 128, 2, 0};
+        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 3 ? 64 : 128, 2, 0, 0};
 
         heads.n = heads.m;
         heads.bytes = (1 + i % 4) * attention_bytes(direction, &heads);

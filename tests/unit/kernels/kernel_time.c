@@ -242,7 +242,7 @@ static void attention(void **state)
     (void)state;
     struct attention_fit flash = {.rate = 100e12, .score = 1e-13, .quantization = 1, .bandwidth = 1e12,
                                   .overhead = 1e-6, .overlap = 1, .speed = 1};
-    struct heads heads = {25, 1024, 1024, 64, 2, 0};
+    struct heads heads = {25, 1024, 1024, 64, 2, 0, 0};
     double score = 4 * 64 / 1e12 + 1e-13, forward = attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads);
 
     double traffic = 1e-6 + attention_bytes(ATTENTION_FORWARD, &heads) / 1e12;
@@ -270,7 +270,7 @@ static void attention_blocks(void **state)
     (void)state;
     struct attention_fit flash = {.rate = 100e12, .score = 1e-13, .overlap = 1, .fill = 1e-7, .tail = 0.5,
                                   .bandwidth = 1e12, .overhead = 1e-6, .speed = 1};
-    struct heads heads = {25, 1024, 1024, 64, 2, 0}, padded = {25, 1024, 1024, 72, 2, 1e6};
+    struct heads heads = {25, 1024, 1024, 64, 2, 0, 0}, padded = {25, 1024, 1024, 72, 2, 1e6, 0};
     double score = 4 * 64 / 1e12 + 1e-13, longest = 1e-7 + 128 * 1024 * score;
     double traffic = 1e-6 + attention_bytes(ATTENTION_FORWARD, &heads) / 1e12;
 
@@ -312,6 +312,36 @@ static void memory(void **state)
     assert_near(memory_seconds(&copy, 4e9), 2e-3 + 3e-6, 1e-12);
 }
 
+/* Of a causal mask's blocks of 128 queries the i-th computes with i blocks of keys, under a window with as many as reach
+ * from its first query's first key, half a block more for that key's place in its own. A window as wide as the keys
+ * hides nothing, and the time of a narrow one is linear in the keys. */
+static void attention_windows(void **state)
+{
+    struct attention_fit flash = {.rate = 100e12, .score = 1e-13, .overlap = 1, .fill = 1e-7, .tail = 0.5,
+                                  .bandwidth = 1e15, .overhead = 0, .speed = 1};
+    struct heads heads = {100, 8192, 8192, 128, 2, 0, 0};
+    double all = attention_seconds(&flash, SMS, ATTENTION_FORWARD_CAUSAL, &heads), narrow, twice;
+
+    (void)state;
+    assert_near(attention_share(1024, true, 0), (1 + 8) / 2.0 / 8, 1e-12);
+    assert_near(attention_share(1024, true, 1024), attention_share(1024, true, 0), 1e-12);
+    for (double window = 64; window < 4096; window *= 2) {       /* multiples of half a block: 1, 2, ... c, c, ... */
+        double c = window / 128 + 1.5, sum = 0;
+
+        for (int i = 1; i <= 4096 / 128; i++)
+            sum += i <= c ? i : c;
+        assert_near(attention_share(4096, true, window), sum / (32 * 32), 0.02);
+    }
+    heads.window = 8192;
+    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD_CAUSAL, &heads), all, 1e-12);
+    heads.window = 128;
+    narrow = attention_seconds(&flash, SMS, ATTENTION_FORWARD_CAUSAL, &heads);
+    heads.m = heads.n = 16384;
+    twice = attention_seconds(&flash, SMS, ATTENTION_FORWARD_CAUSAL, &heads);
+    assert_true(narrow < all / 10);
+    assert_near(twice, 2 * narrow, 0.02);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,7 +349,7 @@ int main(void)
         cmocka_unit_test(more_work),    cmocka_unit_test(a_doubled_batch),  cmocka_unit_test(layouts),
         cmocka_unit_test(steps_of_depth),
         cmocka_unit_test(results_that_nothing_hides), cmocka_unit_test(results_of_fp8),
-        cmocka_unit_test(quantization), cmocka_unit_test(attention), cmocka_unit_test(attention_blocks),
+        cmocka_unit_test(quantization), cmocka_unit_test(attention), cmocka_unit_test(attention_blocks), cmocka_unit_test(attention_windows),
         cmocka_unit_test(long_samples),
         cmocka_unit_test(memory),
         cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),

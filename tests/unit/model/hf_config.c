@@ -132,15 +132,15 @@ static void hf_published(void **state)
         {"{model_type: gemma2, hidden_size: 3584, num_attention_heads: 16, num_key_value_heads: 8, head_dim: 256, "
          "intermediate_size: 14336, num_hidden_layers: 42, vocab_size: 256000, sliding_window: 4096, "
          "attn_logit_softcapping: 50.0}", 9241705984,
-         "sliding_window, attn_logit_softcapping"},   /* google/gemma-2-9b */
+         "attn_logit_softcapping"},                         /* google/gemma-2-9b */
         {"{model_type: phi3, hidden_size: 3072, num_attention_heads: 32, num_key_value_heads: 32, intermediate_size: "
          "8192, num_hidden_layers: 32, vocab_size: 32064, sliding_window: 2047}", 3821079552,
-         "sliding_window"},                                 /* microsoft/Phi-3-mini-4k-instruct */
+         NULL},                                             /* microsoft/Phi-3-mini-4k-instruct */
         {"{model_type: opt, hidden_size: 4096, num_attention_heads: 32, ffn_dim: 16384, num_hidden_layers: 32, "
          "vocab_size: 50272, max_position_embeddings: 2048}", 6658473984, NULL},      /* facebook/opt-6.7b */
         {"{model_type: gpt_oss, hidden_size: 2880, num_attention_heads: 64, num_key_value_heads: 8, head_dim: 64, "
          "intermediate_size: 2880, num_hidden_layers: 24, num_local_experts: 32, num_experts_per_tok: 4, "
-         "vocab_size: 201088, attention_bias: true, sliding_window: 128}", 20914757184, "sliding_window"},
+         "vocab_size: 201088, attention_bias: true, sliding_window: 128}", 20914757184, NULL},
                                                             /* openai/gpt-oss-20b */
     };
 

@@ -66,11 +66,46 @@ static void wide_probabilities_are_kept(void **state)
     assert_close(one.activation - two.activation / 2, 4 * scores);
 }
 
+/* GPT OSS: every second block sees all keys. The others' fused attention computes fewer scores; all else is alike, and
+ * FLOPs count the keys that a query may see. A window as long as a sample is none. */
+static void windows(void **state)
+{
+    const char *shape = "transformer: {layers: 4, hidden: 256, heads: 4, sequence: 4096, vocabulary: 64, "
+                        "flash_attention: true%s}";
+    struct model plain = load_good(arena_printf(&arena, shape, "")), wide, narrow;
+    struct layers full, some, most;
+
+    (void)state;
+    narrow = load_good(arena_printf(&arena, shape, ", window: 128, full_every: 2"));
+    wide = load_good(arena_printf(&arena, shape, ", window: 4096"));
+    full = cut(&plain, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16});
+    some = cut(&narrow, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16});
+    most = cut(&wide, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16});
+    for (size_t l = 0; l < full.count; l++)
+        for (size_t k = 0; k < full.items[l].nkernels; k++) {
+            const struct kernel *all = &full.items[l].kernels[k], *here = &some.items[l].kernels[k];
+            bool windowed = all->kind == KERNEL_ATTENTION && l % 2;      /* layer 0 is the embedding */
+            double computed = (128 + 1.5 * 128) / 4096 / ((1 + 128.0 / 4096) / 2);
+
+            assert_close(most.items[l].kernels[k].flop, all->flop);
+            assert_close(here->bytes, all->bytes);
+            assert_close(here->window, windowed ? 128 : 0);
+            if (!windowed)
+                assert_close(here->flop, all->flop);
+            else if (fabs(here->flop / all->flop / computed - 1) > 0.04)     /* the first queries see fewer */
+                fail_msg("%g of the FLOPs instead of %g", here->flop / all->flop, computed);
+        }
+    double all = model_flop(&plain, NULL, NULL), scores = 3 * 4 * 4096.0 * 256;      /* a block's, a key */
+    assert_close(model_flop(&narrow, NULL, NULL), all - 2 * scores * (4096 - 128));
+    assert_close(model_flop(&wide, NULL, NULL), all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(four_rows_at_once, forget),
         cmocka_unit_test_teardown(wide_probabilities_are_kept, forget),
+        cmocka_unit_test_teardown(windows, forget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
