@@ -312,9 +312,9 @@ static void memory(void **state)
     assert_near(memory_seconds(&copy, 4e9), 2e-3 + 3e-6, 1e-12);
 }
 
-/* Of a causal mask's blocks of 128 queries the i-th computes with i blocks of keys, under a window with as many as reach
- * from its first query's first key, half a block more for that key's place in its own. A window as wide as the keys
- * hides nothing, and the time of a narrow one is linear in the keys. */
+/* Of a causal mask's blocks of 128 queries the i-th computes with i blocks of keys, under a window with those that its
+ * first query's first key reaches, and half a block for that key's place in its own. A window as wide as the keys hides
+ * nothing, and the time of a narrow one is linear in the keys. */
 static void attention_windows(void **state)
 {
     struct attention_fit flash = {.rate = 100e12, .score = 1e-13, .overlap = 1, .fill = 1e-7, .tail = 0.5,
@@ -349,7 +349,8 @@ int main(void)
         cmocka_unit_test(more_work),    cmocka_unit_test(a_doubled_batch),  cmocka_unit_test(layouts),
         cmocka_unit_test(steps_of_depth),
         cmocka_unit_test(results_that_nothing_hides), cmocka_unit_test(results_of_fp8),
-        cmocka_unit_test(quantization), cmocka_unit_test(attention), cmocka_unit_test(attention_blocks), cmocka_unit_test(attention_windows),
+        cmocka_unit_test(quantization), cmocka_unit_test(attention), cmocka_unit_test(attention_blocks),
+        cmocka_unit_test(attention_windows),
         cmocka_unit_test(long_samples),
         cmocka_unit_test(memory),
         cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),

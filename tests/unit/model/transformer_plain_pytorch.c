@@ -291,8 +291,8 @@ static void loss(void **state)
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
 
 /* GPT OSS in Megatron Core, operation by operation: clamps of both halves, torch.cat; and for each of four experts
- * b * p and t + b * p, then torch.cat and .to(bfloat16), with p in fp32. The gradients: of .to(), of each expert's t, b and p
- * (two products and two sums), of torch.split; of torch.cat they are views. Fused, none of that is left. */
+ * b * p and t + b * p, then torch.cat and .to(bfloat16), with p in fp32. The gradients: of .to(), of each expert's t, b
+ * and p (two products and two sums), of torch.split; of torch.cat they are views. Fused, none of that is left. */
 static void gpt_oss(void **state)
 {
     const double h = 2, rows = 2 * TOKENS, pair = 2 * h;
