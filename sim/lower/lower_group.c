@@ -42,22 +42,22 @@ static int group_and_siblings(const struct member *member, const struct process_
 {
     const struct scenario *scenario = member->lowering->scenario;
     bool replicas = group->axis == AXIS_REPLICA;
-    int tensors = replicas ? scenario->parallelism.tensor : 1, step = replicas ? group->size : 1, groups = 1;
-    int *gpus = member->gpus;
+    int step = replicas ? group->size : 1, tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
+    int *gpus = member->gpus, size = group_members(group), groups = 1;
 
     group_gpus(scenario, group, t, member->replica, member->rank, gpus);
-    if (cluster_within_node(&scenario->cluster, gpus, group->size))
+    if (cluster_within_node(&scenario->cluster, gpus, size))
         return 1;
-    mark_nodes(member, gpus, group->size, true);
+    mark_nodes(member, gpus, size, true);
     for (int r = 0; r < scenario_replicas(scenario); r += step)
         for (int q = 0; q < scenario->parallelism.pipeline; q++)
             for (int u = 0; u < tensors; u++) {
-                int *other = gpus + groups * group->size;
+                int *other = gpus + groups * size;
 
                 group_gpus(scenario, group, u, r, q, other);
-                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, group->size);
+                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, size);
             }
-    mark_nodes(member, gpus, group->size, false);
+    mark_nodes(member, gpus, size, false);
     return groups;
 }
 
@@ -67,13 +67,14 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
 {
     struct lowering *lowering = member->lowering;
     const struct process_group *group = &lowering->scenario->groups.of[kind];
+    bool whole = kind == GROUP_TENSOR || group->tensors > 1;     /* it has all GPUs of a tensor group */
 
     *cost = (struct exchange_cost){0};
-    for (int t = 0; t < (kind == GROUP_TENSOR ? 1 : lowering->program->flows); t++) {
+    for (int t = 0; t < (whole ? 1 : lowering->program->flows); t++) {
         int groups = group_and_siblings(member, group, t);
         struct measured measured;
 
-        if (measure_collective(lowering->measure, collective, member->gpus, groups, group->size, bytes, channels,
+        if (measure_collective(lowering->measure, collective, member->gpus, groups, group_members(group), bytes, channels,
                                &measured, lowering->err))
             return -1;
         if (collective->op == COLLECTIVE_ALL_REDUCE)
@@ -82,7 +83,7 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
         cost->bytes_sent = measured.bytes_sent;
         cost->index = measured.index;
         cost->first = t == 0 ? measured.first : cost->first;
-        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, group->size);
+        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, group_members(group));
     }
     return 0;
 }
@@ -289,10 +290,11 @@ static int chunk_costs(const struct member *member, const struct stage *stage, i
     const struct parallelism *spec = &lowering->scenario->parallelism;
     int prank = program_rank(lowering, member->replica, member->rank);
     struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
-    int dispatch = sharing_replicas(lowering, EXCHANGE_DISPATCH);
+    const struct process_group *experts = &lowering->scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
 
     if (tensor_cost(member, stage, chunk_state) ||
-        (dispatch > 1 && member->replica % dispatch == 0 && dispatch_cost(member, stage, chunk_state)) ||
+        (group_members(experts) > 1 && member->replica % experts->size == 0 &&
+         dispatch_cost(member, stage, chunk_state)) ||
         (member->replica % spec->context == 0 && attention_cost(member, stage, chunk_state)))
         return -1;
     if (spec->overlap_tensor && spec->tensor > 1)
@@ -317,7 +319,7 @@ int exchange_costs(struct lowering *lowering)
     bool *marked = xcalloc((size_t)scenario->cluster.nodes, sizeof *marked);
 
     for (enum exchange i = 0; i < EXCHANGE_COUNT; i++)
-        most = (int)fmax(most, scenario->groups.of[exchange_groups[i]].size);
+        most = (int)fmax(most, group_members(&scenario->groups.of[exchange_groups[i]]));
     gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
     for (int i = 0; most > 1 && i < lowering->program->ranks; i++) {
         struct member member = {lowering, i / stages, i % stages, gpus, marked};
@@ -384,11 +386,12 @@ void exchanges_carry(struct lowering *lowering)
                       chunk_state->gathered * tensor);
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
             enum group_kind kind = exchange_groups[i];
-            int size = lowering->scenario->groups.of[kind].size;
+            const struct process_group *group = &lowering->scenario->groups.of[kind];
+            int members = group_members(group), own = kind == GROUP_TENSOR ? members : group->tensors;
             const struct exchange_cost *exchange = &chunk_state->exchanges[i];
 
             measure_carry(lowering->measure, exchange->index, exchange->first, (int)kind,
-                          chunk_state->exchanged[i] * stood_for(lowering, kind == GROUP_TENSOR ? size : 1, size));
+                          chunk_state->exchanged[i] * stood_for(lowering, own, members));
         }
     }
 }

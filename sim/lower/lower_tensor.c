@@ -83,8 +83,9 @@ int tensor_flows(const struct scenario *scenario)
 static int neighbours(const struct scenario *scenario, enum group_kind kind)
 {
     const struct process_group *group = &scenario->groups.of[kind];
+    bool sums = kind == GROUP_DATA || kind == GROUP_SAME_EXPERTS, all = group->size == scenario_replicas(scenario);
 
-    return group->axis == AXIS_REPLICA && group->stride == 1 && kind != GROUP_DATA ? group->size : 1;
+    return group->axis == AXIS_REPLICA && group->stride == 1 && !(sums && all) ? group->size : 1;
 }
 
 /* Whether all groups of n consecutive replicas are spread over nodes alike. */

@@ -186,6 +186,7 @@ struct shard {
     unsigned again;              /* under recompute: modules: a bit for each enum recompute_module; else 0 */
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
     bool ring;                   /* these GPUs pass keys and values around a ring, instead of gathering them */
+    int expert_tensor;           /* GPUs of the tensor group that divide each expert: `tensor`, or 1; 0 means `tensor` */
     int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */
     int dispatch_nodes;          /* nodes on which these GPUs are; 0 means 1 */
     bool dispatch_once;          /* a token goes to a GPU, and to a node, once; false: once for each of its experts */

@@ -203,11 +203,13 @@ static void hold_modules(struct layer *layer, const struct cut *cut)
  * A block with experts keeps the first all-reduce. If every GPU of the tensor group has all tokens, each GPU sends all
  * tokens to its share of the experts, and the second all-reduce sums the results. If each GPU has a share of the tokens
  * (sequence parallelism), it sends only this share, and the tensor group gathers the rows of its experts and scatters
- * the sums (Megatron-LM's all-to-all dispatcher); the shared experts then have an all-reduce of their own. */
+ * the sums (Megatron-LM's all-to-all dispatcher), unless each GPU has whole experts; the shared experts then have an
+ * all-reduce of their own. */
 static struct layer block_layer(struct arena *arena, const struct cut *cut, const struct shard *shard)
 {
     int split = shard->tensor > 1, dispatches = cut->has_experts && shard->dispatch_group > 1 ? 2 : 0;
     int rows = cut->has_experts && cut->gathers_rows, all_reduces = 2 * split;
+    bool own_rows = cut->has_experts && cut->sends_own_rows;
     struct tensors tensors = block_tensors(cut);
     struct kernels kernels = {0};
     /* Under full recomputation a block keeps its input, 2 s b h bytes (Korthikanti et al. 2022, table 2); with sequence
@@ -222,14 +224,16 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     layer.selective_activation = block_activation(&selective);
     layer.selective_workspace = block_workspace(&selective);
 
-    if (rows && cut->shape->shared_experts == 0)
+    if (own_rows && cut->shape->shared_experts == 0)
         all_reduces = split;
     layer.input_gathers = split * lora_trains(cut, LORA_QKV) + (all_reduces - split) * lora_trains(cut, LORA_MLP_UP);
     if (!cut->lora && all_reduces > 0)
         layer.columns[COLUMN_ATTENTION] = cut->shape->kv_rank > 0 ? PRODUCT_Q_UP :
                                          cut->shape->fused_qkv ? PRODUCT_QKV : PRODUCT_Q;
     if (!cut->lora && all_reduces > 1)
-        layer.columns[COLUMN_MLP] = !cut->has_experts ? PRODUCT_MLP_UP : rows ? PRODUCT_SHARED_UP : PRODUCT_NONE;
+        layer.columns[COLUMN_MLP] = !cut->has_experts ? PRODUCT_MLP_UP
+                                    : own_rows        ? PRODUCT_SHARED_UP
+                                                      : PRODUCT_NONE;
     if (layer.columns[COLUMN_ATTENTION] && cut->shape->kv_rank == 0)
         layer.behind[COLUMN_ATTENTION] = PRODUCT_PROJECTION;
     if (layer.columns[COLUMN_MLP] && !cut->has_experts)

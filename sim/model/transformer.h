@@ -50,7 +50,8 @@ struct cut {
     struct skew skew;        /* of the rows among the experts */
     double busiest;          /* rows of the GPU that has most of them / mean; `received`, `arriving` are that GPU's */
     bool dispatches_once;    /* tokens are copied for their experts where these are, not before they are sent */
-    bool gathers_rows;       /* a GPU receives only a share of its experts' rows; the tensor group gathers the shares */
+    bool sends_own_rows;     /* a GPU of a tensor group sends the rows of its own tokens, not those of all */
+    bool gathers_rows;       /* then it receives only a share of its experts' rows; the tensor group gathers the shares */
 };
 
 /* The experts of a GPU and the rows that it sends and receives. */

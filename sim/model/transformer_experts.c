@@ -36,14 +36,16 @@ void cut_experts(struct cut *cut, const struct shard *shard)
     const struct transformer *shape = cut->shape;
     double share = shape->experts ? (double)shape->experts_per_token / shape->experts : 0;
     double rows = cut->own_tokens * share, tensor = shard->tensor, gpus = fmax(1, shard->dispatch_group);
+    double expert_tensor = shard->expert_tensor ? shard->expert_tensor : tensor;
 
     if (shard->capacity > 0)
         rows = ceil(rows * shard->capacity);
     cut->experts = shape->experts / gpus;
-    cut->expert_ffn = shape->expert_ffn / tensor;
+    cut->expert_ffn = shape->expert_ffn / expert_tensor;
     cut->shared_ffn = (double)shape->shared_experts * shape->expert_ffn / tensor;
     cut->sent = rows * shape->experts;
-    cut->gathers_rows = shard->sequence_parallel && shard->tensor > 1;
+    cut->sends_own_rows = shard->sequence_parallel && shard->tensor > 1;
+    cut->gathers_rows = cut->sends_own_rows && expert_tensor > 1;
     cut->skew = (struct skew){shape->experts ? shape->expert_skew : 0, skewed_over * cut->tokens * gpus};
     cut->busiest = fmin(skew_busiest(&cut->skew, (int)gpus, (int)cut->experts), most_rows(cut, gpus));
     cut->received = cut->sent * (cut->gathers_rows ? tensor : 1) * cut->busiest;

@@ -48,12 +48,14 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
 {
     const struct parallelism *spec = &scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, attention = stage->attention[0];
+    const struct process_group *experts = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
     int *gpus = estimates->gpus;
 
-    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
+    group_gpus(scenario, experts, 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_DISPATCH] =
-        estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus,
-                 scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size, stage->bytes[EXCHANGE_DISPATCH]);
+        estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, group_members(experts),
+                 stage->bytes[EXCHANGE_DISPATCH]);
+    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_ATTENTION] =
         estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, spec->context, bytes);
     if (spec->context_attention == CONTEXT_RING)

@@ -7,25 +7,27 @@
 static void print_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
                        FILE *out)
 {
-    int *gpus = xcalloc((size_t)group->size, sizeof *gpus);
+    int *gpus = xcalloc((size_t)group_members(group), sizeof *gpus);
 
     group_gpus(scenario, group, t, replica, p, gpus);
-    for (int i = 0; i < group->size; i++)
+    for (int i = 0; i < group_members(group); i++)
         fprintf(out, "%s%d", i ? " " : "", gpus[i]);
     fputc('\n', out);
     free(gpus);
 }
 
-/* Groups of replicas, on each stage and tensor index. */
+/* Groups of replicas, on each stage and, unless they have whole tensor groups, tensor index. */
 static void print_replicas(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
     const struct parallelism *spec = &scenario->parallelism;
     int groups = group_count(scenario, group);
 
     for (int p = 0; p < spec->pipeline; p++)
-        for (int t = 0; t < spec->tensor; t++)
+        for (int t = 0; t < spec->tensor; t += group->tensors)
             for (int g = 0; g < groups; g++) {
-                fprintf(out, "  stage %d tensor %d", p, t);
+                fprintf(out, "  stage %d", p);
+                if (group->tensors == 1)
+                    fprintf(out, " tensor %d", t);
                 if (groups > 1)
                     fprintf(out, " group %d", g);
                 fputs(": ", out);
@@ -70,7 +72,8 @@ static void print_groups(const struct scenario *scenario, FILE *out)
 
         if (!group->exchanges && kind != GROUP_DATA)
             continue;
-        fprintf(out, "%s groups (%d of %d GPUs)\n", group->name, each * lines[group->axis], group->size);
+        fprintf(out, "%s groups (%d of %d GPUs)\n", group->name, each * lines[group->axis] / group->tensors,
+                group_members(group));
         prints[group->axis](scenario, group, out);
     }
 }

@@ -154,6 +154,7 @@ static void count_measured(const struct counting *counting, const struct measure
         const struct carried *carried = &measure->carried.items[i];
         int shift;
         const struct pairs *pairs = measure_pairs(measure, carried, &shift);
+        const struct process_group *group = &counting->scenario->groups.of[carried->kind];
         double all = 0;
 
         for (size_t k = 0; k < pairs->count; k++)
@@ -163,7 +164,7 @@ static void count_measured(const struct counting *counting, const struct measure
             double share = carried->bytes / all;
 
             pair = (struct pair){pair.src + shift, pair.dst + shift, pair.payload * share, pair.wire * share};
-            carry_all(counting, pair, &counting->scenario->groups.of[carried->kind], carried->kind != GROUP_TENSOR);
+            carry_all(counting, pair, group, carried->kind != GROUP_TENSOR && group->tensors == 1);
         }
     }
 }

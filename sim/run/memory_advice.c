@@ -106,7 +106,7 @@ static void more_divided(const struct scenario *scenario, int step, FILE *out)
     const struct process_group *group = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
 
     if (model_active_parameters(&scenario->model) < model_parameters(&scenario->model))
-        fprintf(out, "strategy.%s=%d\n", group->name, (2 << step) * group->size);
+        fprintf(out, "strategy.%s=%d\n", group->name, (2 << step) * group_members(group));
 }
 
 /* Alone all steps are tried, with others the first so many. */

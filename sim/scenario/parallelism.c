@@ -141,6 +141,7 @@ static int check_expert(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
     int expert = scenario->parallelism.expert, replicas = scenario_replicas(scenario);
+    int tensors = scenario->parallelism.tensor / scenario_expert_tensor(&scenario->parallelism);
 
     if (expert == 1)
         return 0;
@@ -152,11 +153,47 @@ static int check_expert(const struct scenario *scenario, struct error *err)
         return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
                          "strategy: expert: %d does not divide the %d experts; expected a divisor", expert,
                          shape->experts);
-    if (replicas % expert)
+    if (expert % tensors)
         return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
-                         "strategy: expert: %d does not divide the %d replicas (data %d x context %d) that the experts "
-                         "are to be divided over; expected a divisor of both", expert, replicas,
-                         scenario->parallelism.data, scenario->parallelism.context);
+                         "strategy: expert: %d is no multiple of tensor %d, whose GPUs have different experts under "
+                         "'expert_tensor: 1'; expected a multiple", expert, tensors);
+    if (replicas * tensors % expert)
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
+                         "strategy: expert: %d does not divide the %d %s (data %d x context %d%s) that the experts "
+                         "are to be divided over; expected a divisor", expert, replicas * tensors,
+                         tensors > 1 ? "GPUs" : "replicas", scenario->parallelism.data, scenario->parallelism.context,
+                         tensors > 1 ? " x tensor" : "");
+    return 0;
+}
+
+int scenario_expert_tensor(const struct parallelism *spec)
+{
+    return spec->expert_tensor ? spec->expert_tensor : spec->tensor;
+}
+
+/* GPUs with whole experts need the rows of their own tokens alone: only sequence parallelism divides these (Megatron
+ * Core's rule for experts under tensor parallelism). Their experts differ, so an expert degree divides them. */
+static int check_expert_tensor(const struct scenario *scenario, struct error *err)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    struct loc loc = STRATEGY_LOC(scenario, "expert_tensor");
+    int own = spec->expert_tensor;
+
+    if (own == 0 || own == spec->tensor)
+        return 0;
+    if (own != 1)
+        return error_add(err, EXIT_INPUT, loc, "strategy: expert_tensor: %d; expected 1, or the tensor degree %d", own,
+                         spec->tensor);
+    if (!scenario->model.transformer || !scenario->model.transformer->experts)
+        return error_add(err, EXIT_INPUT, loc, "strategy: expert_tensor: this model has no experts; leave it out");
+    if (!spec->sequence_parallel)
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: expert_tensor: 1 needs GPUs of a tensor group that have different tokens; expected "
+                         "'sequence_parallel: true', or expert_tensor %d", spec->tensor);
+    if (spec->expert == 1)
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: expert_tensor: 1, but 'expert: 1' puts all experts on each GPU; expected an expert "
+                         "degree that is a multiple of tensor %d", spec->tensor);
     return 0;
 }
 
@@ -201,7 +238,8 @@ static int check_companions(const struct scenario *scenario, struct error *err)
 
 int degrees_check(const struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const rules[] = {check_context, check_expert, check_capacity, check_companions};
+    static scenario_rule *const rules[] = {check_context, check_expert_tensor, check_expert, check_capacity,
+                                          check_companions};
 
     return scenario_check(scenario, rules, COUNT(rules), err);
 }

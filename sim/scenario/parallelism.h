@@ -50,6 +50,7 @@ struct parallelism {
     const struct table *options_table;
     void *options;                   /* of the schedule */
     int tensor, context, expert, pipeline, data;     /* degrees */
+    int expert_tensor;               /* GPUs that divide each expert; 0: the tensor group */
     int context_attention;           /* enum context_attention */
     double capacity_factor;          /* of experts; 0: they compute what they get */
     int dispatch;                    /* enum token_dispatch */

@@ -16,7 +16,7 @@ static struct process_group embedding_group(const struct scenario *scenario)
                 plan_directions(plan) == 1 && !scenario_schedule(scenario)->asynchronous;
 
     return (struct process_group){
-        "embedding", AXIS_PIPELINE, sums ? 2 : 1, sums ? last - first : 1, first, sums,
+        "embedding", AXIS_PIPELINE, sums ? 2 : 1, 1, sums ? last - first : 1, first, sums,
     };
 }
 
@@ -24,19 +24,20 @@ void process_groups_make(struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
     int replicas = scenario_replicas(scenario), shard = scenario_hybrid(scenario) ? spec->shard : 1;
+    int tensors = spec->tensor / scenario_expert_tensor(spec), experts = spec->expert / tensors;
     bool hybrid = shard > 1, divided = spec->expert > 1;
 
     scenario->groups = (struct process_groups){
         .of = {
-            [GROUP_TENSOR] = {"tensor", AXIS_TENSOR, spec->tensor, 1, 0, true},
-            [GROUP_PIPELINE] = {"pipeline", AXIS_PIPELINE, spec->pipeline, 1, 0, true},
-            [GROUP_CONTEXT] = {"context", AXIS_REPLICA, spec->context, 1, 0, spec->context > 1},
-            [GROUP_EXPERT] = {"expert", AXIS_REPLICA, spec->expert, 1, 0, divided},
-            [GROUP_SAME_EXPERTS] = {"same-experts", AXIS_REPLICA, divided ? replicas / spec->expert : 1, spec->expert,
-                                    0, divided},
-            [GROUP_DATA] = {"data", AXIS_REPLICA, replicas, 1, 0, !hybrid},
-            [GROUP_SHARD] = {"shard", AXIS_REPLICA, shard, 1, 0, hybrid},
-            [GROUP_SAME_SHARE] = {"same-share", AXIS_REPLICA, hybrid ? replicas / shard : 1, shard, 0, hybrid},
+            [GROUP_TENSOR] = {"tensor", AXIS_TENSOR, spec->tensor, 1, 1, 0, true},
+            [GROUP_PIPELINE] = {"pipeline", AXIS_PIPELINE, spec->pipeline, 1, 1, 0, true},
+            [GROUP_CONTEXT] = {"context", AXIS_REPLICA, spec->context, 1, 1, 0, spec->context > 1},
+            [GROUP_EXPERT] = {"expert", AXIS_REPLICA, experts, tensors, 1, 0, divided},
+            [GROUP_SAME_EXPERTS] = {"same-experts", AXIS_REPLICA, divided ? replicas / experts : 1, 1, experts, 0,
+                                    divided},
+            [GROUP_DATA] = {"data", AXIS_REPLICA, replicas, 1, 1, 0, !hybrid},
+            [GROUP_SHARD] = {"shard", AXIS_REPLICA, shard, 1, 1, 0, hybrid},
+            [GROUP_SAME_SHARE] = {"same-share", AXIS_REPLICA, hybrid ? replicas / shard : 1, 1, shard, 0, hybrid},
             [GROUP_EMBEDDING] = embedding_group(scenario),
         },
         .holds = {[PARAMETERS_COMMON] = GROUP_DATA, [PARAMETERS_APART] = GROUP_SAME_EXPERTS},
@@ -77,8 +78,10 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
     int place[AXIS_COUNT] = {[AXIS_TENSOR] = t, [AXIS_REPLICA] = replica, [AXIS_PIPELINE] = p};
     int number = group->axis == AXIS_PIPELINE ? 0 : group_of(group, place[group->axis]);
 
-    for (int i = 0; i < group->size; i++) {
-        place[group->axis] = group_index(group, number, i);
+    for (int i = 0; i < group_members(group); i++) {
+        place[group->axis] = group_index(group, number, i / group->tensors);
+        if (group->tensors > 1)
+            place[AXIS_TENSOR] = i % group->tensors;
         gpus[i] = scenario_gpu(scenario, place[AXIS_TENSOR], place[AXIS_REPLICA], place[AXIS_PIPELINE]);
     }
 }
@@ -86,10 +89,11 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
 int group_nodes(const struct scenario *scenario, enum group_kind kind)
 {
     const struct process_group *group = &scenario->groups.of[kind];
-    int *gpus = xcalloc((size_t)group->size, sizeof *gpus), per_node = scenario->cluster.gpus_per_node, nodes = 1;
+    int members = group_members(group), per_node = scenario->cluster.gpus_per_node, nodes = 1;
+    int *gpus = xcalloc((size_t)members, sizeof *gpus);
 
     group_gpus(scenario, group, 0, 0, 0, gpus);
-    for (int i = 1; i < group->size; i++)
+    for (int i = 1; i < members; i++)
         nodes += gpus[i] / per_node != gpus[i - 1] / per_node;
     free(gpus);
     return nodes;

@@ -6,14 +6,16 @@
 #include "base/base.h"
 
 /* A GPU's place is its tensor index, its replica and its pipeline rank. The members of a group differ in one of these
- * alone, where they stand as far apart as the table says:
+ * alone, where they stand as far apart as the table says. Where the GPUs of a tensor group hold different experts
+ * (`expert_tensor: 1`), an expert group has tensor groups as its members, all GPUs of each:
  *
  *   kind          members                                         size                apart    exchange
  *   tensor        all tensor indices                              tensor              1        inside works
  *   pipeline      all pipeline ranks                              pipeline            1        boundaries
  *   context       replicas that share samples                     context             1        keys and values
- *   expert        neighbouring replicas that divide the experts   expert              1        tokens
- *   same-experts  replicas that hold the same experts             replicas / expert   expert   gradients of experts
+ *   expert        neighbouring replicas that divide the experts   expert, or          1        tokens
+ *                                                                 expert / tensor
+ *   same-experts  replicas that hold the same experts             replicas / those    those    gradients of experts
  *   data          all replicas                                    replicas            1        all other gradients
  *   shard         neighbouring replicas that share one copy of    shard               1        those, in the place of
  *                 what ZeRO divides, where not all do                                          data groups
@@ -29,7 +31,8 @@ enum group_axis { AXIS_TENSOR, AXIS_REPLICA, AXIS_PIPELINE, AXIS_COUNT };
 struct process_group {
     const char *name;
     enum group_axis axis;    /* the index in which members differ */
-    int size;                /* members; 1 where the scenario has no such groups */
+    int size;                /* indices of its members on the axis; 1 where the scenario has no such groups */
+    int tensors;             /* GPUs of each of these replicas' tensor groups that are members: 1 or all */
     int stride;              /* how far members stand apart on the axis */
     int first;               /* the first member of the first group there */
     bool exchanges;          /* the scenario has such groups, and they exchange something */
@@ -74,7 +77,12 @@ static inline int group_index(const struct process_group *group, int number, int
     return group->first + number / group->stride * group->stride * group->size + number % group->stride +
            member * group->stride;
 }
-/* The GPUs of the group that the GPU at (t, replica, p) is in, group->size of them. */
+/* The number of GPUs in a group. */
+static inline int group_members(const struct process_group *group)
+{
+    return group->size * group->tensors;
+}
+/* The GPUs of the group that the GPU at (t, replica, p) is in, group_members of them. */
 void group_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
                 int *gpus);
 /* How many nodes the members of the kind's first group are on, which stand in the order of their GPUs. */

@@ -84,6 +84,8 @@ const struct schedule *scenario_schedule(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
+/* The GPUs of a tensor group that divide each expert among them; the others hold other experts. */
+int scenario_expert_tensor(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
 /* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
  * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */

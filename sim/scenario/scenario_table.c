@@ -107,7 +107,12 @@ static const struct field parallelism_fields[] = {
      .brief = "how the GPUs of a context-parallel group exchange keys and values"},
     {KEY(parallelism, expert), .also = "ep expert_model_parallel_size",
      .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
-     .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them"},
+     .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them; "
+              "with expert_tensor 1, number of GPUs (of data x context x tensor)"},
+    {KEY(parallelism, expert_tensor), .also = "etp expert_tensor_parallel_size",
+     .kind = FIELD_INT, .min = 1, .max = 65536,
+     .brief = "GPUs of a tensor-parallel group that divide each expert: all of them, or 1, so that each has whole "
+              "experts; left out: all"},
     {KEY(parallelism, capacity_factor), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1000,
      .fallback = "0",
      .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "

@@ -83,7 +83,7 @@ static void add_exchange_sizes(struct stage *stage, const struct layer *layer, c
 /* Whether replicas divide some parameters of layers, which are PARAMETERS_APART then. */
 static bool divides_parameters(const struct scenario *scenario)
 {
-    return scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size > 1;
+    return group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]) > 1;
 }
 
 size_t slice_piece(const struct slice *slice, enum parameter_class class, size_t from, double *parameters)
@@ -271,7 +271,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
         .again = recompute_again(&scenario->memory.recompute),
         .context = spec->context,
         .ring = spec->context_attention == CONTEXT_RING,
-        .dispatch_group = scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size,
+        .expert_tensor = spec->expert_tensor,
+        .dispatch_group = group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]),
         .dispatch_nodes = group_nodes(scenario, exchange_groups[EXCHANGE_DISPATCH]),
         .dispatch_once = spec->dispatch == DISPATCH_ONCE,
         .capacity = spec->capacity_factor,

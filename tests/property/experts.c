@@ -12,6 +12,7 @@ struct degrees {
     double capacity;
     const char *recompute, *attention, *collectives, *fold, *engine, *dispatch;
     double skew;
+    bool whole;                  /* the GPUs of a tensor group hold different experts, each whole */
 };
 
 #define PICK(seed, ...) \
@@ -29,10 +30,22 @@ static struct degrees draw(uint64_t *seed)
         .engine = PICK(seed, "ideal", "ideal", "simgrid"),
     };
 
+    d.whole = d.tensor > 1 && d.sequence_parallel && random_below(seed, 2);
     do
         d.expert = 1 << random_below(seed, 4);
-    while (d.context * d.data % d.expert);
+    while (d.context * d.data * (d.whole ? d.tensor : 1) % d.expert || (d.whole && d.expert % d.tensor));
     return d;
+}
+
+/* GPUs of a tensor group that divide each expert, and replicas with the same experts. */
+static int sharers(const struct degrees *d)
+{
+    return d->whole ? 1 : d->tensor;
+}
+
+static int holders(const struct degrees *d)
+{
+    return d->context * d->data * (d->whole ? d->tensor : 1) / d->expert;
 }
 
 static void run(struct simulated *simulated, const struct degrees *d)
@@ -45,13 +58,13 @@ static void run(struct simulated *simulated, const struct degrees *d)
              "cluster: {platform: dgx-a100, nodes: 16}\n"
              "batch: {micro: %d, micro_batches: %d}\n"
              "strategy: {tensor: %d, context: %d, expert: %d, pipeline: %d, data: %d, zero: %d, capacity_factor: %g,\n"
-             "           sequence_parallel: %s, context_attention: %s%s%s}\n"
+             "           sequence_parallel: %s, context_attention: %s%s%s%s}\n"
              "memory: {recompute: %s}\n"
              "simulation: {collectives: %s, fold: %s, engine: %s}\n",
              LAYERS, H, HEADS, KV_HEADS, FFN, SEQUENCE, VOCABULARY, EXPERTS, TOP, EXPERT_FFN, d->skew, d->shared, DENSE,
              d->micro, d->micro_batches, d->tensor, d->context, d->expert, d->pipeline, d->data, d->zero, d->capacity,
              d->sequence_parallel ? "true" : "false", d->attention, d->dispatch ? ", dispatch: " : "",
-             d->dispatch ? d->dispatch : "", d->recompute, d->collectives, d->fold, d->engine);
+             d->dispatch ? d->dispatch : "", d->whole ? ", expert_tensor: 1" : "", d->recompute, d->collectives, d->fold, d->engine);
 }
 
 static int blocks_with_experts(const struct degrees *d, int stage)
@@ -69,7 +82,7 @@ static int blocks(const struct degrees *d)
 /* On one GPU: parameters of experts, and all others. */
 static double expert_parameters(const struct degrees *d, int stage)
 {
-    return blocks_with_experts(d, stage) * (double)EXPERTS / d->expert * 3 * H * EXPERT_FFN / d->tensor;
+    return blocks_with_experts(d, stage) * (double)EXPERTS / d->expert * 3 * H * EXPERT_FFN / sharers(d);
 }
 
 static double other_parameters(const struct degrees *d, int stage)
@@ -115,6 +128,8 @@ static double within_works(const struct degrees *d, int stage)
     if (!gathers)
         return bytes;
     bytes += mb * share(d->tensor) * all * (block_reduces + last);     /* gathered for the weights' gradients */
+    if (d->whole)
+        return bytes;
     return bytes + experts * mb * 2 * share(d->tensor) * rows_sent(d) * d->tensor * H * value * (2 + full);
 }
 
@@ -125,7 +140,7 @@ static double between_replicas(const struct degrees *d, int stage)
     int replicas = d->context * d->data;
 
     return 2 * factor * (share(replicas) * other_parameters(d, stage) +
-                         share(replicas / d->expert) * expert_parameters(d, stage));
+                         share(holders(d)) * expert_parameters(d, stage));
 }
 
 static void expect_states(const struct simulated *simulated, const struct degrees *d, int stage)
@@ -133,7 +148,7 @@ static void expect_states(const struct simulated *simulated, const struct degree
     struct memory states = memory_states(&simulated->scenario, simulated->workload.stages, stage);
     double other = other_parameters(d, stage), experts = expert_parameters(d, stage);
     int replicas = d->context * d->data;
-    double kept = other / replicas + experts / (replicas / (double)d->expert);
+    double kept = other / replicas + experts / holders(d);
 
     expect_near("parameters", simulated->workload.stages[stage].parameters, other + experts, simulated->text);
     expect_near("optimizer", states.bytes[MEMORY_OPTIMIZER], 12 * (d->zero ? kept : other + experts), simulated->text);
@@ -179,7 +194,7 @@ static void flops(void **state)
         struct simulated simulated;
         double again = LAYERS * 2.0 * SEQUENCE * SEQUENCE * HEADS * HEAD;    /* FlashAttention's scores, once more */
 
-        d.tensor = 1;
+        d.tensor = d.whole ? d.tensor : 1;
         d.shared = 0;
         d.recompute = "none";
         run(&simulated, &d);
@@ -198,7 +213,7 @@ static void flops(void **state)
 /* Padded to capacity, a GPU does capacity_factor times what balanced experts get: exactly so where it divides. */
 static void capacity(void **state)
 {
-    struct degrees d = {1, 1, 2, 1, 2, 1, 1, 0, 0, false, 1.25, "none", "ring", "messages", "off", "ideal", NULL, 0};
+    struct degrees d = {1, 1, 2, 1, 2, 1, 1, 0, 0, false, 1.25, "none", "ring", "messages", "off", "ideal", NULL, 0, false};
     struct simulated padded, balanced;
     double experts = (LAYERS - DENSE) * 3 * 2.0 * SEQUENCE * TOP * 3 * H * EXPERT_FFN;
 
@@ -275,7 +290,7 @@ static void sent_once(void **state)
  * FLOPs are the mean's. Where no GPUs divide the experts none is busier. */
 static void skewed(void **state)
 {
-    struct degrees d = {1, 1, 4, 1, 4, 1, 1, 0, 0, false, 0, "none", "ring", "measured", "auto", "ideal", NULL, 0};
+    struct degrees d = {1, 1, 4, 1, 4, 1, 1, 0, 0, false, 0, "none", "ring", "measured", "auto", "ideal", NULL, 0, false};
 
     (void)state;
     for (d.expert = 1; d.expert <= 4; d.expert *= 4) {
