@@ -158,9 +158,7 @@ static double context(const struct scenario *scenario)
     for (enum group_kind kind = 0; kind < GROUP_EMBEDDING; kind++) {      /* only two stages have an embedding group */
         const struct process_group *group = &scenario->groups.of[kind];
 
-        int members = group_members(group);
-
-        bytes += !group->exchanges || members == 1 ? 0 : members == 2 ? 544 * mib : 688 * mib;
+        bytes += !group->exchanges || group_members(group) == 1 ? 0 : group_members(group) == 2 ? 544 * mib : 688 * mib;
     }
     return bytes;
 }
