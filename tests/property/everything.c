@@ -25,6 +25,7 @@ static char *draw(uint64_t *seed)
     int pipeline = copied ? 1 : PICK_INT(seed, 1, 2, 4), tensor = copied ? 1 : PICK_INT(seed, 1, 1, 2, 4);
     int data = PICK_INT(seed, 1, 2, 3, 4, 8), context = copied || random_below(seed, 6) ? 1 : 2;
     int expert = copied || data % 2 || random_below(seed, 3) ? 1 : 2;
+    bool whole = tensor > 1 && expert > 1 && random_below(seed, 2);     /* experts that no tensor group divides */
     int micro_batches = pipeline * PICK_INT(seed, 1, 2, 4), count = 0;
     char *text = NULL;
 
@@ -39,9 +40,10 @@ static char *draw(uint64_t *seed)
         "software: %s\nsimulation: {engine: fast%s}\n",
         model, strncmp(model, "llama3", 6) ? "" : ", sequence: 2048", cluster, tensor * context * pipeline * data,
         sometimes(seed, 6, ", network: {topology: {leaf_nodes: 1, oversubscription: 4}}"), micro_batches,
-        PICK_INT(seed, 1, 2), pipeline > 1 ? schedule->name : "1f1b", pipeline, tensor, data, context, expert,
+        PICK_INT(seed, 1, 2), pipeline > 1 ? schedule->name : "1f1b", pipeline, tensor, data, context,
+        expert * (whole ? tensor : 1),
         copied ? "" : PICK(seed, "", "", ", zero: 1", ", zero: 2", ", zero: 3"),
-        sometimes(seed, 3, ", sequence_parallel: true"),
+        whole ? ", sequence_parallel: true, expert_tensor: 1" : sometimes(seed, 3, ", sequence_parallel: true"),
         copied ? ", data_parallel: dataparallel"
                : sometimes(seed, 6, PICK(seed, ", data_parallel: synchronous", ", data_parallel: parameter-server")),
         sometimes(seed, 8, PICK(seed, ", compression: top-k", ", compression: powersgd", ", local_steps: 2")),
