@@ -79,7 +79,8 @@ static int parse_kernel(const char *option, char *word, kernel_set set)
     if (format) {
         *format++ = '\0';
         dtype = find_dtype(format);
-        snprintf(message, sizeof message, "%s: unknown format '%.60s'; expected fp32, tf32, fp16, bf16 or fp8", option,
+        snprintf(message, sizeof message, "%s: unknown format '%.60s'; expected fp32, tf32, fp16, bf16, fp8, "
+                 "fp8-block, mxfp8 or nvfp4", option,
                  format);
         if (dtype == BENCH_DTYPES)
             return usage("%s", message);
