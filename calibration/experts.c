@@ -197,7 +197,8 @@ static int call_one_kernel(struct job *job, const struct grouped *grouped, int s
 static int call_one_kernel(struct job *job, const struct grouped *grouped, int set)
 {
     (void)grouped, (void)set;
-    snprintf(job->why, sizeof job->why, "%s has no grouped products; expected CUDA 12.5 or newer", product_built());
+    snprintf(job->why, sizeof job->why, "built with %s; grouped products in bf16 need CUDA 12.5 or newer",
+             product_built());
     return -1;
 }
 #endif

@@ -26,9 +26,17 @@ struct blas {
     bool ready;
 };
 
+#if !HAS_BLOCKS
+#define LEFT_OUT " (fp8-block, mxfp8 and nvfp4 are left out)"
+#elif !HAS_SQUARES
+#define LEFT_OUT " (fp8-block is left out)"
+#else
+#define LEFT_OUT ""
+#endif
+
 const char *product_built(void)
 {
-    return "cuBLASLt " TEXT(CUBLAS_VER_MAJOR) "." TEXT(CUBLAS_VER_MINOR) "." TEXT(CUBLAS_VER_PATCH);
+    return "cuBLASLt " TEXT(CUBLAS_VER_MAJOR) "." TEXT(CUBLAS_VER_MINOR) "." TEXT(CUBLAS_VER_PATCH) LEFT_OUT;
 }
 
 bool product_knows(enum bench_dtype dtype)
@@ -162,7 +170,7 @@ static int describe_narrow(struct job *job, const struct product *product)
     int32_t pointers = CUBLASLT_POINTER_MODE_DEVICE;
 
     if (!product_knows(product->shape.dtype)) {
-        snprintf(job->why, sizeof job->why, "%s has no products in %s; expected CUDA %s or newer", product_built(),
+        snprintf(job->why, sizeof job->why, "built with %s; products in %s need CUDA %s or newer", product_built(),
                  bench_dtype_names[product->shape.dtype],
                  product->shape.dtype == BENCH_FP8_BLOCK ? "12.9" : "12.8");
         return -1;
