@@ -27,7 +27,7 @@ static double now(void)
 
 static const char *built(char *text, size_t size)
 {
-    snprintf(text, size, "%s, %s, %s", matmul_built(), flash_built(), peers_built());
+    snprintf(text, size, "%s, %s, %s", product_built(), flash_built(), peers_built());
     return text;
 }
 
@@ -37,7 +37,10 @@ static struct bench_limits limits_of(const struct device *device, const struct b
 
     (void)cudaGetDeviceCount(&count);
     return (struct bench_limits){
-        .memory = 0.5 * (double)device->space, .fp8 = version >= 89, .bf16 = version >= 80, .tf32 = version >= 80,
+        .memory = 0.5 * (double)device->space, .bf16 = version >= 80, .tf32 = version >= 80,
+        .fp8 = version >= 89, .fp8_block = version == 90 && product_knows(BENCH_FP8_BLOCK),
+        .mxfp8 = version >= 100 && product_knows(BENCH_MXFP8), .nvfp4 = version >= 100 && product_knows(BENCH_NVFP4),
+        .grouped = version >= 80 && experts_are_built(),
         .flash = version >= 80 && flash_is_built(), .ranks = count < 16 ? count : 16, .collectives = peers_are_built(),
         .quick = options->quick, .wanted = options->wanted,
     };
@@ -238,10 +241,13 @@ static int run_checks(struct device *device, const struct bench_options *options
     return wrong ? EXIT_UNEXPECTED : EXIT_OK;
 }
 
-/* The shapes for this GPU; without a GPU, for one with every format, a peer and the requested memory. */
+/* The shapes for this GPU; without a GPU, for one with every format that the libraries know, and the requested memory.
+ * */
 static int list(const struct bench_options *options)
 {
     struct bench_limits limits = {.memory = 0.5 * MEMORY, .fp8 = true, .bf16 = true, .tf32 = true,
+                                  .fp8_block = product_knows(BENCH_FP8_BLOCK), .mxfp8 = product_knows(BENCH_MXFP8),
+                                  .nvfp4 = product_knows(BENCH_NVFP4), .grouped = experts_are_built(),
                                   .flash = flash_is_built(), .ranks = 1, .quick = options->quick,
                                   .wanted = options->wanted};
     struct bench_cases cases = {0};

@@ -79,7 +79,8 @@ static int parse_kernel(const char *option, char *word, kernel_set set)
     if (format) {
         *format++ = '\0';
         dtype = find_dtype(format);
-        snprintf(message, sizeof message, "%s: unknown format '%.60s'; expected fp32, tf32, fp16, bf16 or fp8", option,
+        snprintf(message, sizeof message, "%s: unknown format '%.60s'; expected fp32, tf32, fp16, bf16, fp8, "
+                 "fp8-block, mxfp8 or nvfp4", option,
                  format);
         if (dtype == BENCH_DTYPES)
             return usage("%s", message);
@@ -192,7 +193,8 @@ void bench_options_help(FILE *out, const char *built)
           "  --seconds N        stop after about N seconds (default 300, with --quick 60)\n"
           "  --quick            a tenth of the shapes\n"
           "  --only LIST        these kernels alone, by name or by how names begin (softmax, copy), commas between;\n"
-          "                     behind a colon of one format: matmul:fp8\n"
+          "                     behind a colon of one format (fp32, tf32, fp16, bf16, fp8, fp8-block, mxfp8, nvfp4):\n"
+          "                     matmul:fp8. Formats that the chip or the library lacks are left out\n"
           "  --without LIST     not these: what --check found wrong\n"
           "  --seed N           another order, other random data (default 1)\n"
           "  --device N         which GPU (default 0)\n"

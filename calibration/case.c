@@ -4,7 +4,6 @@
 
 #include "base/base.h"
 
-const char *const bench_dtype_names[BENCH_DTYPES] = {"", "fp32", "tf32", "fp16", "bf16", "fp8", "int32", "byte"};
 const char *const bench_layout_names[BENCH_LAYOUTS] = {"", "nn", "nt", "tn"};
 
 const char *const bench_kernel_names[BENCH_KERNELS] = {
@@ -19,18 +18,14 @@ const char *const bench_kernel_texts[BENCH_KERNELS] = {
 #undef KERNEL
 };
 
-int bench_dtype_bytes(enum bench_dtype dtype)
-{
-    static const int bytes[BENCH_DTYPES] = {1, 4, 4, 2, 2, 1, 4, 1};
-    return bytes[dtype];
-}
-
 double bench_case_flop(const struct bench_case *one)
 {
     double scores = 2.0 * (double)one->batch * (double)one->m * (double)one->n * (double)one->k;
 
     switch (one->kernel) {
-    case BENCH_MATMUL: case BENCH_MATMUL_SUSTAINED: return scores;
+    case BENCH_MATMUL: case BENCH_MATMUL_SUSTAINED: case BENCH_MATMUL_QUANTIZED: return scores;
+    case BENCH_MATMUL_GROUPED: return scores / (double)one->batch;       /* the experts share the rows */
+    case BENCH_MOE: return 3 * scores / (double)one->batch;              /* gate, value and down */
     case BENCH_ATTENTION_FORWARD: return 2 * scores;
     case BENCH_ATTENTION_FORWARD_CAUSAL: return scores;
     case BENCH_ATTENTION_BACKWARD: return 5 * scores;
@@ -49,12 +44,13 @@ static void add(struct list *list, enum operand_role role, enum bench_dtype dtyp
                 double value, int64_t count)
 {
     BUG_IF(list->count == OPERANDS_MAX);
-    list->items[list->count++] = (struct operand){role, dtype, fill, value, count};
+    list->items[list->count++] = (struct operand){.role = role, .dtype = dtype, .fill = fill, .value = value,
+                                                  .count = count};
 }
 
 static void in(struct list *list, enum bench_dtype dtype, int64_t count)
 {
-    add(list, ROLE_IN, dtype, FILL_NORMAL, 0, count);
+    add(list, ROLE_IN, dtype, FILL_NORMAL, 1, count);
 }
 
 static void in_value(struct list *list, enum bench_dtype dtype, double value, int64_t count)
@@ -72,12 +68,92 @@ static void scratch(struct list *list, int64_t count)
     add(list, ROLE_SCRATCH, BENCH_FP32, FILL_NOTHING, 0, count);
 }
 
-/* A, B, C. A product of fp8 is written as bf16. */
+/* Scales, factor and codes. A call that writes codes and scales writes no padding, which stays 0. */
+static void narrow(struct list *list, enum operand_role role, struct quantised matrices)
+{
+    const struct bench_format *format = &bench_formats[matrices.dtype];
+    bool blocks = format->block > 0;
+
+    add(list, role, blocks ? format->scale : BENCH_FP32, FILL_VALUE, blocks ? 0 : 1, quantised_scales(&matrices));
+    add(list, role, BENCH_FP32, FILL_VALUE, 1, 4);       /* 16 bytes: the factor, the largest value */
+    add(list, role, format->code, role == ROLE_IN ? FILL_QUANTISED : FILL_NOTHING, 0,
+        matrices.count * matrices.rows * matrices.k);
+    list->items[list->count - 1].quantised = matrices;
+}
+
+/* A product in a format with scales; it is written as bf16. */
+static void narrow_matmul(const struct bench_case *one, int64_t experts, struct list *list)
+{
+    bool quantised = one->kernel == BENCH_MATMUL_QUANTIZED;
+
+    narrow(list, quantised ? ROLE_OUT : ROLE_IN,
+           (struct quantised){one->dtype, false, experts, one->m / experts, one->k});
+    narrow(list, ROLE_IN, (struct quantised){one->dtype, true, experts, one->n, one->k});
+    add(list, ROLE_SCRATCH, BENCH_FP32, FILL_VALUE, 1, 4);
+    out(list, BENCH_BF16, one->m * one->n);
+    if (quantised)
+        in(list, BENCH_BF16, one->m * one->k);
+}
+
 static void matmul(const struct bench_case *one, struct list *list)
 {
     in(list, one->dtype, one->batch * one->m * one->k);
     in(list, one->dtype, one->batch * one->k * one->n);
-    out(list, one->dtype == BENCH_FP8 ? BENCH_BF16 : one->dtype, one->batch * one->m * one->n);
+    out(list, one->dtype, one->batch * one->m * one->n);
+}
+
+/* As a product, but experts share the rows; in layout tn these are those of B too, and each expert has a C. */
+static void grouped(const struct bench_case *one, struct list *list)
+{
+    bool shared = one->layout == BENCH_LAYOUT_TN;
+
+    in(list, one->dtype, one->m * one->k);
+    in(list, one->dtype, (shared ? 1 : one->batch) * one->k * one->n);
+    out(list, one->dtype, (shared ? one->batch : 1) * one->m * one->n);
+}
+
+int64_t bench_top_k(int64_t experts)
+{
+    return experts < 16 ? 2 : experts < 64 ? experts / 8 : 8;
+}
+
+/* Tokens are so small that gates and values are normal with deviation 1, as they are in a trained network. */
+static void moe(const struct bench_case *one, struct list *list)
+{
+    int64_t tokens = one->m / bench_top_k(one->batch), up = 2 * one->n;
+
+    add(list, ROLE_IN, BENCH_BF16, FILL_NORMAL, 1 / sqrt((double)one->k), tokens * one->k);
+    add(list, ROLE_IN, BENCH_FP32, FILL_SQUARE, 0, one->m);
+    add(list, ROLE_SCRATCH, BENCH_BF16, FILL_NOTHING, 0, one->m * one->k);
+    add(list, ROLE_SCRATCH, BENCH_BF16, FILL_NOTHING, 0, one->m * up);
+    add(list, ROLE_SCRATCH, BENCH_BF16, FILL_NOTHING, 0, one->m * one->n);
+    add(list, ROLE_SCRATCH, BENCH_BF16, FILL_NOTHING, 0, one->m * one->k);
+    out(list, BENCH_BF16, tokens * one->k);
+    if (!bench_is_narrow(one->dtype)) {
+        in(list, one->dtype, one->batch * up * one->k);
+        in(list, one->dtype, one->batch * one->k * one->n);
+        return;
+    }
+    narrow(list, ROLE_IN, (struct quantised){one->dtype, true, one->batch, up, one->k});
+    narrow(list, ROLE_IN, (struct quantised){one->dtype, true, one->batch, one->k, one->n});
+    narrow(list, ROLE_SCRATCH, (struct quantised){one->dtype, false, one->batch, one->m / one->batch, one->k});
+    narrow(list, ROLE_SCRATCH, (struct quantised){one->dtype, false, one->batch, one->m / one->batch, one->n});
+    add(list, ROLE_SCRATCH, BENCH_FP32, FILL_VALUE, 1, 4);
+    add(list, ROLE_SCRATCH, BENCH_FP32, FILL_VALUE, 1, 4);
+}
+
+static void products(const struct bench_case *one, struct list *list)
+{
+    bool experts = one->kernel == BENCH_MATMUL_GROUPED;
+
+    if (one->kernel == BENCH_MOE)
+        moe(one, list);
+    else if (bench_is_narrow(one->dtype))
+        narrow_matmul(one, experts ? one->batch : 1, list);
+    else if (experts)
+        grouped(one, list);
+    else
+        matmul(one, list);
 }
 
 /* Normal queries and keys have scores of deviation 1: the logarithm of a row's sum is near ln n + 1/2. */
@@ -200,8 +276,8 @@ static void cross_entropy(const struct bench_case *one, bool backward, struct li
 static void adam(const struct bench_case *one, struct list *list)
 {
     in(list, one->dtype, one->m);
-    add(list, ROLE_OUT, BENCH_FP32, FILL_NORMAL, 0, one->m);
-    add(list, ROLE_OUT, BENCH_FP32, FILL_NORMAL, 0, one->m);
+    add(list, ROLE_OUT, BENCH_FP32, FILL_NORMAL, 1, one->m);
+    add(list, ROLE_OUT, BENCH_FP32, FILL_NORMAL, 1, one->m);
     add(list, ROLE_OUT, BENCH_FP32, FILL_SQUARE, 0, one->m);
     out(list, one->dtype, one->m);
 }
@@ -220,7 +296,8 @@ int bench_operands(const struct bench_case *one, struct operand operands[OPERAND
     struct list list = {operands, 0};
 
     switch (one->kernel) {
-    case BENCH_MATMUL: case BENCH_MATMUL_SUSTAINED: matmul(one, &list); break;
+    case BENCH_MATMUL: case BENCH_MATMUL_SUSTAINED: case BENCH_MATMUL_QUANTIZED:
+    case BENCH_MATMUL_GROUPED: case BENCH_MOE: products(one, &list); break;
     case BENCH_ATTENTION_FORWARD: case BENCH_ATTENTION_FORWARD_CAUSAL:
     case BENCH_ATTENTION_BACKWARD: case BENCH_ATTENTION_BACKWARD_CAUSAL: attention(one, &list); break;
     case BENCH_SOFTMAX_FORWARD: softmax(one, false, &list); break;
@@ -262,6 +339,6 @@ double bench_case_memory(const struct bench_case *one)
     double bytes = 0;
 
     for (int i = bench_operands(one, operands) - 1; i >= 0; i--)
-        bytes += (double)operands[i].count * bench_dtype_bytes(operands[i].dtype);
+        bytes += (double)bench_dtype_bytes(operands[i].dtype, operands[i].count);
     return bytes;
 }

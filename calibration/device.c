@@ -78,7 +78,8 @@ int device_open(struct device *device, int index, double memory, uint64_t seed, 
 /* After an error of the device freeing fails too; then the program ends. */
 void device_close(struct device *device)
 {
-    matmul_free(device->matmul);
+    experts_free(device->experts);
+    product_free(device->blas);
     flash_free(device->flash);
     peers_free(device->peers);
     if (device->start)
@@ -104,7 +105,7 @@ static int lay_out(struct job *job)
     double room;
 
     for (int i = 0; i < job->noperands; i++) {
-        size_t bytes = (size_t)job->operands[i].count * (size_t)bench_dtype_bytes(job->operands[i].dtype);
+        size_t bytes = (size_t)bench_dtype_bytes(job->operands[i].dtype, job->operands[i].count);
 
         job->offsets[i] = job->set_bytes;
         job->set_bytes += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -126,16 +127,31 @@ void *job_operand(const struct job *job, int set, int operand)
     return job->device->arena + (size_t)set * job->set_bytes + job->offsets[operand];
 }
 
+/* The codes of a matrix come after their scales and factor. */
+static cudaError_t fill_operand(struct job *job, int set, int i)
+{
+    uint64_t seed = job->device->seed + (uint64_t)(set * OPERANDS_MAX + i) * 0x9E3779B97F4A7C15u;
+
+    if (job->operands[i].fill == FILL_QUANTISED)
+        return job_quantise(job, set, i - PART_CODES, NULL, seed);
+    return kernel_fill(job_operand(job, set, i), &job->operands[i], seed, job->device->stream);
+}
+
+cudaError_t job_quantise(struct job *job, int set, int first, const void *from, uint64_t seed)
+{
+    void *parts[PARTS];
+
+    for (int part = 0; part < PARTS; part++)
+        parts[part] = job_operand(job, set, first + part);
+    return kernel_quantise(&job->operands[first + PART_CODES].quantised, parts, from, seed, job->device->stream);
+}
+
 static int fill(struct job *job)
 {
     for (int set = 0; set < job->sets; set++)
-        for (int i = 0; i < job->noperands; i++) {
-            uint64_t seed = job->device->seed + (uint64_t)(set * OPERANDS_MAX + i) * 0x9E3779B97F4A7C15u;
-
-            if (job_check(job, kernel_fill(job_operand(job, set, i), &job->operands[i], seed, job->device->stream),
-                          "filling the operands"))
+        for (int i = 0; i < job->noperands; i++)
+            if (job_check(job, fill_operand(job, set, i), "filling the operands"))
                 return -1;
-        }
     return 0;
 }
 
@@ -151,8 +167,10 @@ int job_open(struct job *job, struct device *device, const struct bench_case *on
     job->noperands = bench_operands(one, job->operands);
     if (lay_out(job) || fill(job))
         return -1;
-    if (one->kernel <= BENCH_MATMUL_SUSTAINED)
+    if (one->kernel <= BENCH_MATMUL_QUANTIZED)
         rc = matmul_open(job);
+    else if (one->kernel <= BENCH_MOE)
+        rc = experts_open(job);
     else if (one->kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL)
         rc = flash_open(job);
     else if (one->kernel <= BENCH_LAUNCH)

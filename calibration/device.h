@@ -23,7 +23,8 @@ struct device {
     cudaStream_t stream, overlapping; /* of kernels; of work that overlaps with them */
     cudaEvent_t start, stop;
     uint64_t seed;
-    struct matmul *matmul;       /* these three belong to their files; NULL until needed */
+    struct blas *blas;           /* these four belong to their files; NULL until needed */
+    struct experts *experts;
     struct flash *flash;
     struct peers *peers;
 };
@@ -59,20 +60,26 @@ double device_clock(struct device *device);
 int job_open(struct job *job, struct device *device, const struct bench_case *one);
 void job_close(struct job *job);
 void *job_operand(const struct job *job, int set, int operand);
+/* Quantises normal numbers, or the bf16 values `from`, to the matrices whose scales are operand `first`. */
+cudaError_t job_quantise(struct job *job, int set, int first, const void *from, uint64_t seed);
 /* Each kind of job, tried by job_open; they fill call, hold, close and state. */
 int matmul_open(struct job *job);
+int experts_open(struct job *job);
 int flash_open(struct job *job);
 int kernels_open(struct job *job);
 int transfer_open(struct job *job);
 int peers_open(struct job *job);
 /* Releases the state that a file keeps of a device between jobs; NULL is fine. */
-void matmul_free(struct matmul *matmul);
+void product_free(struct blas *blas);
+void experts_free(struct experts *experts);
 void flash_free(struct flash *flash);
 void peers_free(struct peers *peers);
 /* For messages, the help and the header: "cuBLASLt 13.0.2" and so on, or "no cuDNN (...)". */
-const char *matmul_built(void);
+const char *product_built(void);
 const char *flash_built(void);
 const char *peers_built(void);
+bool product_knows(enum bench_dtype dtype);      /* the library multiplies a format whose values have scales */
+bool experts_are_built(void);                    /* grouped products in bf16 */
 bool flash_is_built(void);
 bool peers_are_built(void);
 

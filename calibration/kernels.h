@@ -1,6 +1,9 @@
 /* KERNEL(id, name in the samples, the operation that is timed). The lists in the help have this order. */
 KERNEL(BENCH_MATMUL, "matmul", "C[m x n] = A[m x k] B[k x n] through cuBLASLt, `batch` of them")
 KERNEL(BENCH_MATMUL_SUSTAINED, "matmul-sustained", "the same, for seconds without a pause: the clock that power allows")
+KERNEL(BENCH_MATMUL_QUANTIZED, "matmul-quantized", "the same, with the kernels that quantise A from bf16 first")
+KERNEL(BENCH_MATMUL_GROUPED, "matmul-grouped", "`batch` experts multiply m rows in all (layout tn: k) by k x n each")
+KERNEL(BENCH_MOE, "moe", "forward of `batch` gated experts of n columns: m rows of k values in all")
 KERNEL(BENCH_ATTENTION_FORWARD, "attention-forward", "fused attention (cuDNN): m queries, n keys, head size k")
 KERNEL(BENCH_ATTENTION_BACKWARD, "attention-backward", "its gradients")
 KERNEL(BENCH_ATTENTION_FORWARD_CAUSAL, "attention-forward-causal", "each query sees the keys up to its own")

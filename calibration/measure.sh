@@ -14,6 +14,8 @@ bench=$build/calibration/dtsim-bench
 PATH=$PATH:/usr/local/cuda/bin
 command -v make >/dev/null || export CMAKE_GENERATOR=Ninja
 architecture=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
+# From Blackwell on the instructions of one chip alone convert to 4 bits.
+case $architecture in 1??) architecture=${architecture}a ;; esac
 # PyTorch's cuDNN is the one that jobs run with
 wheels=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2>/dev/null || true)
 

@@ -66,4 +66,16 @@ __device__ inline unsigned long long mix(unsigned long long z)
     return z ^ z >> 31;
 }
 
+__device__ inline float uniform(unsigned bits)
+{
+    return (static_cast<float>(bits) + 0.5f) * 0x1p-32f;
+}
+
+// Two numbers of one draw make a normal one, with mean 0 and deviation 1 (Box, Muller 1958).
+__device__ inline float normal(unsigned long long bits)
+{
+    float u = uniform(static_cast<unsigned>(bits)), v = uniform(static_cast<unsigned>(bits >> 32));
+    return sqrtf(-2 * __logf(fminf(u, 0.99999994f))) * __cosf(6.2831853f * v);
+}
+
 #endif

@@ -5,30 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
-
-/* Element (row, column) of a product's operand, which is in memory as it is or transposed. */
-static double element(const double *at, bool transposed, int64_t rows, int64_t columns, int64_t row, int64_t column)
-{
-    return transposed ? at[column * rows + row] : at[row * columns + column];
-}
-
-static void matmul(const struct bench_case *one, double *const *operands)
-{
-    bool ta = one->layout == BENCH_LAYOUT_TN, tb = one->layout == BENCH_LAYOUT_NT;
-
-    for (int64_t b = 0; b < one->batch; b++) {
-        const double *left = operands[0] + b * one->m * one->k, *right = operands[1] + b * one->k * one->n;
-
-        for (int64_t i = 0; i < one->m; i++)
-            for (int64_t j = 0; j < one->n; j++) {
-                double sum = 0;
-
-                for (int64_t l = 0; l < one->k; l++)
-                    sum += element(left, ta, one->m, one->k, i, l) * element(right, tb, one->k, one->n, l, j);
-                operands[2][(b * one->m + i) * one->n + j] = sum;
-            }
-    }
-}
+#include "reference_product.h"
 
 /* One row of scores, scale q k, of the keys that the query sees. Returns their number. */
 static int64_t score_row(const struct bench_case *one, const double *query, const double *keys, int64_t row,
@@ -274,7 +251,9 @@ static void reduction_run(const struct bench_case *one, double *const *operands)
 void reference_run(const struct bench_case *one, double *const operands[OPERANDS_MAX])
 {
     switch (one->kernel) {
-    case BENCH_MATMUL: matmul(one, operands); break;
+    case BENCH_MATMUL: case BENCH_MATMUL_QUANTIZED:
+    case BENCH_MATMUL_GROUPED: reference_product(one, operands); break;
+    case BENCH_MOE: reference_moe(one, operands); break;
     case BENCH_ATTENTION_FORWARD: attention_forward(one, false, operands); break;
     case BENCH_ATTENTION_FORWARD_CAUSAL: attention_forward(one, true, operands); break;
     case BENCH_ATTENTION_BACKWARD: attention_backward(one, false, operands); break;

@@ -8,21 +8,14 @@ namespace {
 
 constexpr int threads = 256, blocks = 2048;
 
-__device__ inline float uniform(unsigned bits)
-{
-    return (static_cast<float>(bits) + 0.5f) * 0x1p-32f;
-}
-
-// Two numbers of one draw make a normal one (Box, Muller 1958).
 __device__ inline float drawn(operand_fill how, double value, unsigned long long bits)
 {
-    float u = uniform(static_cast<unsigned>(bits)), v = uniform(static_cast<unsigned>(bits >> 32));
-    float normal = sqrtf(-2 * __logf(fminf(u, 0.99999994f))) * __cosf(6.2831853f * v);
+    float x = normal(bits);
 
     switch (how) {
-    case FILL_NORMAL: return normal;
-    case FILL_SQUARE: return normal * normal;
-    case FILL_MASK: return u < value;
+    case FILL_NORMAL: return x * static_cast<float>(value);
+    case FILL_SQUARE: return x * x;
+    case FILL_MASK: return uniform(static_cast<unsigned>(bits)) < value;
     case FILL_VALUE: return static_cast<float>(value);
     default: return 0;
     }
@@ -93,6 +86,24 @@ template <typename T> __global__ void widen_all(float *out, const T *in, long lo
         out[i] = wide(in[i]);
 }
 
+// 2^(code - 127).
+__global__ void widen_e8m0(float *out, const unsigned char *in, long long count)
+{
+    for (long long i = first(); i < count; i += step())
+        out[i] = ldexpf(1, static_cast<int>(in[i]) - 127);
+}
+
+// Two codes a byte, the first in its lower half: sign, two bits of the exponent, one of the mantissa.
+__global__ void widen_e2m1(float *out, const unsigned char *in, long long count)
+{
+    for (long long i = first(); i < count; i += step()) {
+        int code = in[i / 2] >> i % 2 * 4, size = code & 7;
+        float value = size < 2 ? 0.5f * static_cast<float>(size) : ldexpf(1 + 0.5f * static_cast<float>(size & 1),
+                                                                          size / 2 - 1);
+        out[i] = code & 8 ? -value : value;
+    }
+}
+
 template <typename T> cudaError_t fill_as(void *at, const operand *operand, uint64_t seed, cudaStream_t stream)
 {
     fill<T><<<blocks, threads, 0, stream>>>(static_cast<T *>(at), operand->fill, operand->value,
@@ -110,7 +121,7 @@ template <typename T> cudaError_t widen_as(float *out, const void *in, int64_t c
 
 cudaError_t kernel_fill(void *at, const operand *operand, uint64_t seed, cudaStream_t stream)
 {
-    if (operand->count == 0)
+    if (operand->count == 0 || operand->dtype == BENCH_E2M1)     // codes are written with their scales, or are results
         return cudaSuccess;
     switch (operand->dtype) {
     case BENCH_FP32: case BENCH_TF32: return fill_as<float>(at, operand, seed, stream);
@@ -118,7 +129,7 @@ cudaError_t kernel_fill(void *at, const operand *operand, uint64_t seed, cudaStr
     case BENCH_BF16: return fill_as<__nv_bfloat16>(at, operand, seed, stream);
     case BENCH_FP8: return fill_as<__nv_fp8_e4m3>(at, operand, seed, stream);
     case BENCH_INT32: return fill_as<int>(at, operand, seed, stream);
-    case BENCH_BYTE: return fill_as<unsigned char>(at, operand, seed, stream);
+    case BENCH_BYTE: case BENCH_E8M0: return fill_as<unsigned char>(at, operand, seed, stream);
     default: return cudaErrorInvalidValue;
     }
 }
@@ -144,6 +155,12 @@ cudaError_t kernel_widen(float *out, const void *in, bench_dtype dtype, int64_t 
     case BENCH_FP8: return widen_as<__nv_fp8_e4m3>(out, in, count, stream);
     case BENCH_INT32: return widen_as<int>(out, in, count, stream);
     case BENCH_BYTE: return widen_as<unsigned char>(out, in, count, stream);
+    case BENCH_E8M0:
+        widen_e8m0<<<blocks, threads, 0, stream>>>(out, static_cast<const unsigned char *>(in), count);
+        return cudaGetLastError();
+    case BENCH_E2M1:
+        widen_e2m1<<<blocks, threads, 0, stream>>>(out, static_cast<const unsigned char *>(in), count);
+        return cudaGetLastError();
     default: return cudaErrorInvalidValue;
     }
 }

@@ -80,7 +80,7 @@ static void make_groups(struct calibration *calibration, const struct samples *s
     for (size_t i = 0; i < samples->count; i++) {
         const struct sample *sample = &samples->items[i];
 
-        if (sample->kind == SAMPLE_UNUSED) {
+        if (sample->kind == SAMPLE_UNUSED || sample_is_derived(sample)) {
             calibration->unused++;
             continue;
         }

@@ -39,7 +39,8 @@ struct calibration {
         size_t measured;                 /* number of sustained samples */
         double share;                    /* sustained speed of products / speed in bursts; 1: not measured */
     } sustained[DTYPE_COUNT];            /* by sample_format */
-    size_t unused;                       /* samples that no profile uses: transfers, launches, other formats */
+    size_t unused;                       /* samples that no fit uses: transfers, launches, other formats, windows,
+                                          * skews */
     size_t kept;                         /* number of records from another profile, after the fitted ones */
 };
 

@@ -42,8 +42,9 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
         .n = sample->n,
         .k = sample->k,
         .causal = causal,
+        .window = sample->window,
         .flop = (backward ? 10 : 4) * sample->batch * sample->m * sample->n * sample->k *
-                attention_share(sample->n, causal, 0),
+                attention_share(sample->n, causal, sample->window),
         .bytes = sample_bytes(sample),
     };
 

@@ -11,6 +11,7 @@ const char *const sample_column_names[COLUMN_COUNT] = {
     [COLUMN_KERNEL] = "kernel", [COLUMN_DTYPE] = "dtype", [COLUMN_BATCH] = "batch",
     [COLUMN_M] = "m",           [COLUMN_N] = "n",         [COLUMN_K] = "k",
     [COLUMN_LAYOUT] = "layout", [COLUMN_BYTES] = "bytes", [COLUMN_MEDIAN] = "median_us",
+    [COLUMN_WINDOW] = "window", [COLUMN_SKEW] = "expert_skew", [COLUMN_RANGE] = "skew_range",
 };
 
 static int split(char *line, struct loc loc, struct cells *cells)
@@ -123,7 +124,7 @@ static int columns_read(struct samples_reader *reader, const struct cells *cells
             else
                 rc = error_add(reader->err, EXIT_INPUT, cells->loc, "column '%s' twice; expected one",
                                sample_column_names[c]);
-    for (int c = 0; c < COLUMN_COUNT; c++)
+    for (int c = 0; c < COLUMN_WINDOW; c++)
         if (reader->at[c] < 0)
             rc = error_add(reader->err, EXIT_INPUT, cells->loc,
                            "missing column '%s'; expected "

@@ -2,8 +2,10 @@
  *
  * A file begins with comment lines "# key: value", which describe the measurement: gpu and sms are required; attention
  * is the generation of fused attention, flash-2 by default. Then come a line of column names, in any order, and one
- * line per sample. Required columns: kernel dtype batch m n k layout bytes median_us; others (spread_us, count) are
- * allowed. Cells that have no meaning for a kernel are empty. */
+ * line per sample. Required columns: kernel dtype batch m n k layout bytes median_us. Not required: window, the keys
+ * that a query of causal attention sees at most; expert_skew and skew_range, how unevenly the rows of a grouped product
+ * or of a layer are divided among the experts (struct skew). Others (spread_us, count) are allowed. Cells that have no
+ * meaning for a kernel are empty. */
 #ifndef DTSIM_SAMPLES_H
 #define DTSIM_SAMPLES_H
 
@@ -21,6 +23,8 @@ struct sample {
     enum matmul_layout layout;           /* of products */
     double batch, m, n, k;               /* of products and attention */
     double bytes;                        /* MEMORY; ATTENTION, 0: each head has its own keys and values */
+    double window;                       /* of causal attention; 0: none */
+    struct skew skew;                    /* of experts' rows */
     double seconds;                      /* the median */
 };
 
@@ -40,6 +44,9 @@ struct samples {
  * not finite; sizes that are not whole; times that no GPU can have; a last line without newline. */
 int samples_load(struct samples *samples, const char *path, struct error *err);
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
+/* Whether a profile is compared with the sample only: a window or a skew are computed from kernels without them, so
+ * nothing is fitted to such samples. */
+bool sample_is_derived(const struct sample *sample);
 /* As a product: MATMUL and SUSTAINED. */
 struct product sample_product(const struct sample *sample);
 struct heads sample_heads(const struct sample *sample);

@@ -23,18 +23,23 @@ double sample_class_bytes(enum memory_class class, double m, double n, double va
     return m * n * (each[class].values * value + each[class].more);
 }
 
+bool sample_is_derived(const struct sample *sample)
+{
+    return sample->window > 0 || sample->skew.exponent > 0;
+}
+
 struct product sample_product(const struct sample *sample)
 {
     enum product_form form = sample->kind == SAMPLE_MATMUL ? (enum product_form)sample->which : FORM_MATMUL;
 
     return (struct product){sample->batch, sample->m, sample->n, sample->k, sample->layout, dtype_bytes(sample->dtype),
-                            form, {0, 0}};
+                            form, sample->skew};
 }
 
 struct heads sample_heads(const struct sample *sample)
 {
     return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype), sample->bytes,
-                          0};
+                          sample->window};
 }
 
 /* The products of a sample, in one: its rows times the columns of one or several weights (a layer of experts: 3 n
@@ -57,11 +62,13 @@ double sample_flop(const struct sample *sample)
     };
     bool is_product = sample->kind == SAMPLE_MATMUL || sample->kind == SAMPLE_SUSTAINED;
     struct product whole = whole_product(sample);
+    double seen = sample->window > 0 ? attention_share(sample->n, true, sample->window) /
+                                           attention_share(sample->n, true, 0) : 1;
 
     if (is_product)
         return 2 * whole.batch * whole.m * whole.n * whole.k;
     return sample->kind == SAMPLE_ATTENTION ?
-               products[sample->which] * sample->batch * sample->m * sample->n * sample->k :
+               products[sample->which] * sample->batch * sample->m * sample->n * sample->k * seen :
                0;
 }
 

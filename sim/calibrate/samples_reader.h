@@ -16,6 +16,9 @@ enum sample_column {
     COLUMN_LAYOUT,
     COLUMN_BYTES,
     COLUMN_MEDIAN,
+    COLUMN_WINDOW, /* this one and those after it may be missing */
+    COLUMN_SKEW,
+    COLUMN_RANGE,
     COLUMN_COUNT
 };
 

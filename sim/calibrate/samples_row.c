@@ -77,7 +77,7 @@ static int number_read(struct samples_reader *reader, const struct cells *cells,
     if (*value <= 0 || *value > 1e15)
         return error_add(reader->err, EXIT_INPUT, loc, "%s: found %s; expected a positive number up to 1e15", name,
                          text_clip(text, clip, sizeof clip));
-    if (column != COLUMN_MEDIAN && *value != floor(*value))
+    if (column != COLUMN_MEDIAN && column != COLUMN_SKEW && column != COLUMN_RANGE && *value != floor(*value))
         return error_add(reader->err, EXIT_INPUT, loc, "%s: found %s; expected a whole number", name,
                          text_clip(text, clip, sizeof clip));
     return 0;
@@ -168,6 +168,60 @@ static int sizes_read(struct samples_reader *reader, const struct cells *cells, 
     return rc;
 }
 
+static bool is_given(const struct samples_reader *reader, const struct cells *cells, enum sample_column column)
+{
+    return reader->at[column] >= 0 && *cell_text(reader, cells, column);
+}
+
+/* Refuses a cell in a column that means nothing for the kernel. */
+static int check_empty(struct samples_reader *reader, const struct cells *cells, enum sample_column column,
+                       const char *only)
+{
+    char clip[CLIP_SIZE];
+
+    if (!is_given(reader, cells, column))
+        return 0;
+    return error_add(reader->err, EXIT_INPUT, cell_loc(reader, cells, column), "%s: found %s; expected an empty cell, "
+                     "because only %s", sample_column_names[column],
+                     text_clip(cell_text(reader, cells, column), clip, sizeof clip), only);
+}
+
+/* How unevenly rows are divided among experts: two numbers, or none. */
+static int skew_read(struct samples_reader *reader, const struct cells *cells, struct skew *skew)
+{
+    bool exponent = is_given(reader, cells, COLUMN_SKEW), range = is_given(reader, cells, COLUMN_RANGE);
+
+    if (!exponent && !range)
+        return 0;
+    if (exponent != range)
+        return error_add(reader->err, EXIT_INPUT, cells->loc, "expert_skew and skew_range: found one of them; expected "
+                         "both, the exponent of the experts' power law and its largest value over its smallest");
+    if (number_read(reader, cells, COLUMN_SKEW, &skew->exponent) ||
+        number_read(reader, cells, COLUMN_RANGE, &skew->range))
+        return -1;
+    if (skew->range > 1)
+        return 0;
+    return error_add(reader->err, EXIT_INPUT, cell_loc(reader, cells, COLUMN_RANGE), "skew_range: found %g; expected "
+                     "more than 1", skew->range);
+}
+
+static int derived_read(struct samples_reader *reader, const struct cells *cells, struct sample *sample)
+{
+    bool causal = sample->kind == SAMPLE_ATTENTION &&
+                  (sample->which == ATTENTION_FORWARD_CAUSAL || sample->which == ATTENTION_BACKWARD_CAUSAL);
+    bool experts = sample->kind == SAMPLE_MATMUL && product_is_grouped((enum product_form)sample->which);
+    int rc = 0;
+
+    if (!causal)
+        rc = check_empty(reader, cells, COLUMN_WINDOW, "causal attention has a window");
+    else if (is_given(reader, cells, COLUMN_WINDOW))
+        rc = number_read(reader, cells, COLUMN_WINDOW, &sample->window);
+    if (experts)
+        return skew_read(reader, cells, &sample->skew) ? -1 : rc;
+    return check_empty(reader, cells, COLUMN_SKEW, "experts' rows may be uneven") ||
+           check_empty(reader, cells, COLUMN_RANGE, "experts' rows may be uneven") ? -1 : rc;
+}
+
 int samples_row(struct samples_reader *reader, const struct cells *cells)
 {
     struct sample sample = {.loc = cells->loc};
@@ -192,7 +246,8 @@ int samples_row(struct samples_reader *reader, const struct cells *cells)
                        "format to which matmul-quantized quantises: fp8, fp8-block, mxfp8 or nvfp4",
                        dtype_names[dtype]);
     if (sample.kind != SAMPLE_UNUSED &&
-        (sample.kind == SAMPLE_MEMORY ? memory_read : sizes_read)(reader, cells, &sample))
+        ((sample.kind == SAMPLE_MEMORY ? memory_read : sizes_read)(reader, cells, &sample) ||
+         derived_read(reader, cells, &sample)))
         rc = -1;
     if (!rc && !(rc = sample_check(&sample, reader->sms, cell_loc(reader, cells, COLUMN_MEDIAN), reader->err)))
         *GROW(reader->samples) = sample;

@@ -77,7 +77,8 @@ static void print_calibration(const struct calibration *calibration, const char 
                    dtype == DTYPE_FP16 ? "half formats" : dtype_names[dtype],
                    100 * calibration->sustained[dtype].share, calibration->sustained[dtype].measured);
     if (calibration->unused)
-        printf("%zu samples of transfers, launches and other formats are no part of a profile\n", calibration->unused);
+        printf("%zu samples of transfers, launches, other formats, windows and skews are no part of a profile\n",
+               calibration->unused);
     if (keep)
         printf("%zu records are those of %s\n", calibration->kept, keep);
     puts("errors: |predicted / measured - 1| on shapes that were not fitted");
@@ -234,11 +235,15 @@ const struct command cmd_calibrate = {
         "                      kernels that quantise A from bf16 first\n"
         "  matmul-grouped      batch experts multiply m rows in all (layout tn: k) by k x n each, in one kernel\n"
         "  moe                 a layer of gated experts, forward, without exchanges: batch experts of n columns on m\n"
-        "                      rows of k values in all (tokens x top-k)\n"
+        "                      rows of k values in all (tokens x top-k).\n"
+        "                      Both may have columns expert_skew and skew_range: the rows of an expert follow a power\n"
+        "                      law of this exponent, from 1 to this range. The fit leaves such samples out; check\n"
+        "                      compares them\n"
         "  matmul-sustained    as matmul, run for seconds without a pause: what lasts at the chip's power limit\n"
         "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
         "                      size (latent: the mean of keys' and values'); bytes: what is read and written, if\n"
-        "                      heads share keys and values; '# attention:' flash-1, flash-2, flash-3 or cudnn\n"
+        "                      heads share keys and values; '# attention:' flash-1, flash-2, flash-3 or cudnn.\n"
+        "                      Causal ones may have a column window: the keys that a query sees at most, for check\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
         "  -backward, adam, reduction, copy-device, expert-rows: bytes read and written, or m rows of n values\n",
     .words = words,

@@ -18,11 +18,12 @@ static json_t *row_json(const struct compared *row)
     const struct sample *sample = row->sample;
     double seconds = row->predicted.seconds;
 
-    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:o, s:b}", "kernel", sample_name(sample), "dtype",
-                     dtype_names[sample->dtype], "batch", sample->batch, "m", sample->m, "n", sample->n, "k", sample->k,
-                     "layout", is_product(sample) ? layout_names[sample->layout] : "", "bytes", sample->bytes,
-                     "measured_us", 1e6 * sample->seconds, "predicted_us",
-                     isnan(seconds) ? json_null() : json_real(1e6 * seconds), "extrapolated",
+    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:s, s:f, s:f, s:f, s:f, s:o, s:b}", "kernel",
+                     sample_name(sample), "dtype", dtype_names[sample->dtype], "batch", sample->batch, "m", sample->m,
+                     "n", sample->n, "k", sample->k, "layout",
+                     is_product(sample) ? layout_names[sample->layout] : "", "bytes", sample->bytes, "window",
+                     sample->window, "expert_skew", sample->skew.exponent, "measured_us", 1e6 * sample->seconds,
+                     "predicted_us", isnan(seconds) ? json_null() : json_real(1e6 * seconds), "extrapolated",
                      row->predicted.basis != BASIS_MEASURED);
 }
 
@@ -49,7 +50,8 @@ static int format_of(const struct sample *sample)
 static int compare_rows(const void *a, const void *b)
 {
     const struct sample *x = ((const struct compared *)a)->sample, *y = ((const struct compared *)b)->sample;
-    const int order[][2] = {{(int)x->kind, (int)y->kind}, {x->which, y->which}, {format_of(x), format_of(y)}};
+    const int order[][2] = {{(int)x->kind, (int)y->kind}, {x->which, y->which}, {format_of(x), format_of(y)},
+                            {sample_is_derived(x), sample_is_derived(y)}};
 
     for (size_t i = 0; i < COUNT(order); i++)
         if (order[i][0] != order[i][1])
@@ -91,7 +93,7 @@ static void print_errors(const char *title, const char *format, const struct com
         logs += log(ratio);
     }
     if (predicted || missing)
-        printf("%-27s %-9s %7zu", title, format, predicted);
+        printf("%-33s %-9s %7zu", title, format, predicted);
     if (predicted) {
         double median = sorted_median(errors, predicted), n = (double)predicted;
 
@@ -109,8 +111,11 @@ static void print_group(const struct compared *rows, size_t count)
 {
     const struct sample *sample = rows->sample;
     const struct size *size = &sizes[sample->kind];
+    char title[64];
 
-    print_errors(sample_name(sample), sample->kind == SAMPLE_MEMORY ? "" : dtype_names[sample->dtype], rows, count, 0,
+    snprintf(title, sizeof title, "%s%s", sample_name(sample),
+             sample->window > 0 ? ", window" : sample->skew.exponent > 0 ? ", skew" : "");
+    print_errors(title, sample->kind == SAMPLE_MEMORY ? "" : dtype_names[sample->dtype], rows, count, 0,
                  INFINITY);
     for (size_t i = 1; i < COUNT(size->edges); i++) {
         char text[40];
@@ -128,7 +133,7 @@ static void print_table(const struct profile *profile, const struct samples *sam
 {
     printf("profile %s (%s, %d SMs), samples of %s, %d SMs\n", profile->name, profile->gpu, profile->sms, samples->gpu,
            samples->sms);
-    printf("%-27s %-9s %7s %9s %9s %9s %9s %9s\n", "kernel", "format", "samples", "mean", "median", "max", "bias",
+    printf("%-33s %-9s %7s %9s %9s %9s %9s %9s\n", "kernel", "format", "samples", "mean", "median", "max", "bias",
            "extrapol.");
     qsort(rows, count, sizeof *rows, compare_rows);
     for (size_t i = 0, n; i < count; i += n) {

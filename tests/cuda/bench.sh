@@ -15,6 +15,6 @@ case $error in
 esac
 "$bench" --help | grep -q '^built with: cuBLASLt ' || exit 1
 lines=$("$bench" --list --only matmul,adam | cut -d, -f1 | sort -u | tr '\n' ' ')
-[ "$lines" = "adam matmul matmul-sustained " ] || { echo "listed: $lines"; exit 1; }
+[ "$lines" = "adam matmul matmul-grouped matmul-quantized matmul-sustained " ] || { echo "listed: $lines"; exit 1; }
 "$bench" --only matmull >/dev/null 2>&1
 [ $? = 2 ]

@@ -85,7 +85,7 @@ static void test_tensors_are_the_operands(void **state)
                 continue;
             assert_true(seen < count);
             assert_int_equal(flash_bytes(&one, (enum flash_tensor)tensor),
-                             operand->count * bench_dtype_bytes(operand->dtype));
+                             bench_dtype_bytes(operand->dtype, operand->count));
             seen++;
         }
         assert_int_equal(seen, count);

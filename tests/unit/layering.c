@@ -25,9 +25,10 @@ static const struct rule rules[] = {
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
-    {"calibration/", NULL, " base/ bench_options.h case.h device.h device_kernels.h flash_graph.h flash_plan.h "
-     "kernels.h reference.h sample.h statistics.h ", NULL},
-    {"calibration/case", NULL, " base/ case.h kernels.h ", " cuda "},
+    {"calibration/", NULL, " base/ bench_options.h case.h case_list.h device.h device_kernels.h flash_graph.h "
+     "flash_plan.h format.h kernels.h product.h reference.h reference_product.h sample.h statistics.h ", NULL},
+    {"calibration/case", NULL, " base/ case.h case_list.h format.h kernels.h ", " cuda "},
+    {"calibration/format", NULL, " base/ format.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h rows.h ", NULL},

@@ -174,12 +174,107 @@ static void compared(void **state)
     arena_release(&arena);
 }
 
+static const char head[] = "# gpu: test\n# sms: 132\n"
+                           "kernel,dtype,batch,m,n,k,layout,bytes,median_us,window,expert_skew,skew_range\n";
+
+static int parse(struct samples *samples, const char *rows, struct error *err)
+{
+    char text[2000];
+
+    snprintf(text, sizeof text, "%s%s", head, rows);
+    return samples_parse(samples, "samples.csv", text, strlen(text), err);
+}
+
+/* A window and uneven experts: check says what the model of kernel times says of them; nothing is fitted to them. */
+static void derived(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    enum dtype halves[] = {DTYPE_BF16};
+    enum matmul_layout layouts[] = {LAYOUT_NT};
+    struct matmul_record grouped = {
+        .dtypes = {.items = halves, .count = 1}, .layouts = {.items = layouts, .count = 1}, .fit = truth};
+    struct attention_record fused = {
+        .generation = ATTENTION_FLASH_2,
+        .direction = ATTENTION_FORWARD_CAUSAL,
+        .dtypes = {.items = halves, .count = 1},
+        .fit = {.rate = 900e12, .score = 1e-12, .overlap = 4, .fill = 1e-6, .tail = 0.5, .bandwidth = 3e12,
+                .overhead = 3e-6, .speed = 1},
+    };
+    struct profile profile = {.gpu = "test", .sms = SMS, .grouped = {.items = &grouped, .count = 1},
+                              .attention = {.items = &fused, .count = 1}};
+    struct heads heads = {64, 8192, 8192, 128, 2, 0, 512};
+    struct product layer = {16, 65536, 2048, 4096, LAYOUT_NT, 2, FORM_EXPERTS, {1.2, 3000}};
+    struct calibration calibration;
+    struct compared *rows;
+    struct error err = {0};
+    size_t count;
+
+    (void)state;
+    assert_int_equal(parse(&samples, "attention-forward-causal,bf16,64,8192,8192,128,,,400,512,,\n"
+                                     "attention-forward-causal,bf16,64,8192,8192,128,,,3000,,,\n"
+                                     "moe,bf16,16,65536,2048,4096,,,5000,,1.2,3000\n"
+                                     "moe,bf16,16,65536,2048,4096,,,5000,,,\n", &err), 0);
+    rows = calibrate_check(&arena, &profile, &samples, &count);
+    assert_int_equal(count, 4);
+    assert_near("window", rows[0].predicted.seconds,
+                attention_seconds(&fused.fit, SMS, ATTENTION_FORWARD_CAUSAL, &heads), 1e-9);
+    heads.window = 0;
+    assert_near("no window", rows[1].predicted.seconds,
+                attention_seconds(&fused.fit, SMS, ATTENTION_FORWARD_CAUSAL, &heads), 1e-9);
+    assert_true(rows[0].predicted.seconds < 0.3 * rows[1].predicted.seconds);
+    assert_true(sample_flop(&samples.items[0]) < 0.2 * sample_flop(&samples.items[1]));
+    assert_near("skew", rows[2].predicted.seconds, matmul_seconds(&truth, SMS, &layer), 1e-9);
+    layer.skew = (struct skew){0, 0};
+    assert_near("even", rows[3].predicted.seconds, matmul_seconds(&truth, SMS, &layer), 1e-9);
+    assert_true(rows[2].predicted.seconds > rows[3].predicted.seconds);
+    add(&samples, FORM_MATMUL, DTYPE_BF16, 100, 1);
+    fit(&arena, &samples, &calibration);
+    assert_int_equal(calibration.unused, 2);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+/* Columns that mean nothing for a kernel, and half of a skew. */
+static void misplaced(void **state)
+{
+    static const struct { const char *row, *message; } cases[] = {
+        {"attention-forward,bf16,64,8192,8192,128,,,4000,512,,\n",
+         "window: found 512; expected an empty cell, because only causal attention has a window"},
+        {"adam,bf16,,1024,,,,,4,512,,\n", "window: found 512; expected an empty cell"},
+        {"matmul,bf16,1,4096,4096,4096,nt,,400,,1.2,3000\n",
+         "expert_skew: found 1.2; expected an empty cell, because only experts' rows may be uneven"},
+        {"moe,bf16,16,65536,2048,4096,,,5000,,1.2,\n", "found one of them; expected both"},
+        {"moe,bf16,16,65536,2048,4096,,,5000,,1.2,1\n", "skew_range: found 1; expected more than 1"},
+        {"moe,bf16,16,65536,2048,4096,,,5000,,-1,3000\n", "expert_skew: found -1; expected a positive number"},
+        {"attention-forward-causal,bf16,64,8192,8192,128,,,400,0.5,,\n",
+         "window: found 0.5; expected a whole number"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct arena arena = {0};
+        struct samples samples = {.arena = &arena};
+        struct error err = {0};
+
+        assert_int_equal(parse(&samples, cases[i].row, &err), -1);
+        if (!strstr(err.messages[0].text, cases[i].message))
+            fail_msg("found '%s', expected '%s'", err.messages[0].text, cases[i].message);
+        error_release(&err);
+        samples_release(&samples);
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantized_products),
         cmocka_unit_test(grouped_products),
         cmocka_unit_test(compared),
+        cmocka_unit_test(derived),
+        cmocka_unit_test(misplaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,12 @@
 #include "text.h"
 
 static const struct bench_limits large = {
-    .memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .flash = true, .ranks = 8, .collectives = true,
+    .memory = 16e9, .fp8 = true, .fp8_block = true, .mxfp8 = true, .nvfp4 = true, .bf16 = true, .tf32 = true,
+    .grouped = true, .flash = true, .ranks = 8, .collectives = true,
 };
+
+/* Kinds of cases, at most: each has its turn before any has its next. */
+enum { KINDS = 32 };
 
 static void test_halton(void **state)
 {
@@ -61,15 +65,15 @@ static void test_the_beginning_holds_something_of_all(void **state)
     bench_cases_list(&cases, &large, 1);
     for (size_t i = 0; i < cases.count; i++) {
         kernels[cases.items[i].kernel]++;
-        if (i < 14)
+        if (i < KINDS)
             dtypes[cases.items[i].dtype]++;
-        if (i < 600)
+        if (i < 1400)
             early += kernels[cases.items[i].kernel] == 1;
     }
     for (int i = 0; i < BENCH_KERNELS; i++)
         if (!kernels[i])
             fail_msg("no %s", bench_kernel_names[i]);
-    for (int i = BENCH_FP32; i <= BENCH_FP8; i++)
+    for (int i = BENCH_FP32; i <= BENCH_NVFP4; i++)
         assert_true(dtypes[i] > 0);
     assert_true(early == BENCH_KERNELS);
     free(cases.items);
@@ -77,15 +81,35 @@ static void test_the_beginning_holds_something_of_all(void **state)
 
 static void check_product(const struct bench_case *one)
 {
-    int step = one->dtype == BENCH_FP8 ? 16 : one->dtype == BENCH_BF16 ? 1 : 8;
+    static const int steps[BENCH_DTYPES] = {
+        [BENCH_FP32] = 8, [BENCH_TF32] = 8, [BENCH_FP16] = 8, [BENCH_BF16] = 1, [BENCH_FP8] = 16,
+        [BENCH_FP8_BLOCK] = 128, [BENCH_MXFP8] = 32, [BENCH_NVFP4] = 32,
+    };
+    int step = steps[one->dtype];
 
     assert_true(one->batch > 0 && one->layout != BENCH_LAYOUT_NONE && one->bytes == 0);
-    assert_true(one->dtype != BENCH_FP8 || one->layout == BENCH_LAYOUT_NT);
+    assert_true(one->dtype < BENCH_FP8 || one->layout == BENCH_LAYOUT_NT);
+    assert_true(one->kernel == BENCH_MATMUL || one->dtype >= BENCH_FP8);
     assert_int_equal(one->m % step, 0);
     assert_int_equal(one->n % step, 0);
     assert_int_equal(one->k % step, 0);
     assert_true(bench_case_flop(one) == 2.0 * (double)(one->batch * one->m) * (double)one->n * (double)one->k);
     assert_true(bench_case_flop(one) <= 20e12);
+}
+
+/* Experts have equally many rows, of which each fills whole blocks, and tokens have whole numbers of copies. */
+static void check_experts(const struct bench_case *one)
+{
+    int64_t rows = one->layout == BENCH_LAYOUT_TN ? one->k : one->m, each = rows / one->batch;
+    int64_t step = one->dtype >= BENCH_FP8 ? bench_formats[one->dtype].multiple : 1;
+    double products = one->kernel == BENCH_MOE ? 3 : 1;
+
+    assert_true(one->batch > 0 && one->bytes == 0 && each > 0 && rows % one->batch == 0);
+    assert_true(each % step == 0 && one->n % step == 0 && (one->layout == BENCH_LAYOUT_TN || one->k % step == 0));
+    assert_true(one->dtype == BENCH_BF16 || one->layout != BENCH_LAYOUT_TN);
+    assert_true(one->kernel != BENCH_MOE || rows % bench_top_k(one->batch) == 0);
+    assert_true(one->kernel != BENCH_MOE || one->batch >= bench_top_k(one->batch));
+    assert_true(bench_case_flop(one) == products * 2 * (double)one->m * (double)one->n * (double)one->k);
 }
 
 static void test_cases_fit(void **state)
@@ -105,8 +129,10 @@ static void test_cases_fit(void **state)
             /* No case moves more bytes than all operands twice (in and out), except cases in which all read one
              * table. */
             assert_true((double)one->bytes <= 2 * bench_case_memory(one) + (double)(one->m * one->n) * 8);
-            if (one->kernel == BENCH_MATMUL)
+            if (one->kernel == BENCH_MATMUL || one->kernel == BENCH_MATMUL_QUANTIZED)
                 check_product(one);
+            if (one->kernel == BENCH_MATMUL_GROUPED || one->kernel == BENCH_MOE)
+                check_experts(one);
         }
         free(cases.items);
     }
@@ -149,19 +175,25 @@ static size_t count_of(const struct bench_limits *limits, enum bench_kernel kern
 static void test_limits(void **state)
 {
     struct bench_limits old = {.memory = 8e9, .ranks = 1};       /* a V100 */
-    struct bench_limits quick = large, one_kernel = large;
+    struct bench_limits quick = large, one_kernel = large, hopper = large;
     const bool wanted[BENCH_KERNELS][BENCH_DTYPES] = {[BENCH_ADAM] = {[BENCH_BF16] = true}};
     size_t all = count_of(&large, BENCH_KERNELS, -1);
 
     (void)state;
+    hopper.mxfp8 = hopper.nvfp4 = false;
     assert_int_equal(count_of(&old, BENCH_KERNELS, BENCH_BF16), 0);
     assert_int_equal(count_of(&old, BENCH_KERNELS, BENCH_TF32), 0);
-    assert_int_equal(count_of(&old, BENCH_KERNELS, BENCH_FP8), 0);
+    for (int dtype = BENCH_FP8; dtype <= BENCH_NVFP4; dtype++)
+        assert_int_equal(count_of(&old, BENCH_KERNELS, dtype), 0);
+    assert_int_equal(count_of(&old, BENCH_MATMUL_GROUPED, -1) + count_of(&old, BENCH_MOE, -1), 0);
+    assert_int_equal(count_of(&hopper, BENCH_KERNELS, BENCH_MXFP8) + count_of(&hopper, BENCH_KERNELS, BENCH_NVFP4), 0);
+    for (int kernel = BENCH_MATMUL_QUANTIZED; kernel <= BENCH_MOE; kernel++)
+        assert_true(count_of(&hopper, (enum bench_kernel)kernel, BENCH_FP8_BLOCK) >= 25);
     assert_int_equal(count_of(&old, BENCH_ATTENTION_FORWARD, -1), 0);
     assert_int_equal(count_of(&old, BENCH_PEER_COPY, -1), 0);
     assert_true(count_of(&old, BENCH_MATMUL, BENCH_FP16) > 1000);
     quick.quick = true;
-    assert_in_range(count_of(&quick, BENCH_KERNELS, -1), all / 10, all / 10 + 14);
+    assert_in_range(count_of(&quick, BENCH_KERNELS, -1), all / 10, all / 10 + KINDS);
     one_kernel.wanted = wanted;
     assert_int_equal(count_of(&one_kernel, BENCH_ADAM, BENCH_BF16), count_of(&one_kernel, BENCH_KERNELS, -1));
     assert_true(count_of(&one_kernel, BENCH_ADAM, BENCH_BF16) > 0);
@@ -253,6 +285,11 @@ static void test_options(void **state)
     assert_true(options.wanted[BENCH_MATMUL][BENCH_BF16] && !options.wanted[BENCH_MATMUL][BENCH_FP8]);
     assert_true(options.wanted[BENCH_MATMUL_SUSTAINED][BENCH_BF16] && options.wanted[BENCH_ADAM][BENCH_FP32]);
     assert_true(!options.wanted[BENCH_ATTENTION_BACKWARD_CAUSAL][BENCH_BF16]);
+    assert_int_equal(parse(&options, "--only", "matmul-grouped,moe:nvfp4,matmul-quantized:fp8-block"), 0);
+    assert_true(options.wanted[BENCH_MATMUL_GROUPED][BENCH_BF16] && options.wanted[BENCH_MOE][BENCH_NVFP4]);
+    assert_true(!options.wanted[BENCH_MOE][BENCH_BF16] && !options.wanted[BENCH_MATMUL][BENCH_FP8]);
+    assert_true(options.wanted[BENCH_MATMUL_QUANTIZED][BENCH_FP8_BLOCK]);
+    assert_true(!options.wanted[BENCH_MATMUL_QUANTIZED][BENCH_FP8]);
     assert_int_equal(parse(&options, "--only=adam:fp32", "--without=adam"), EXIT_USAGE);
 }
 

@@ -1,4 +1,5 @@
 /* sample: the file that dtsim-bench writes and resumes, and that the fit reads. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,7 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "calibrate/samples.h"
+#include "calibrate/calibrate.h"
 
 static void test_samples_are_written(void **state)
 {
@@ -150,7 +151,8 @@ static void test_the_fit_reads_what_is_written(void **state)
 {
     struct sample_machine machine = {"NVIDIA H200", "580.1, for CUDA 13.0", "13.0", "2026-01-01T00:00:00Z", "a, b", 132,
                                      9, 1.98e9, 3.2e9, 0};
-    struct bench_limits limits = {.memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .flash = true, .ranks = 8,
+    struct bench_limits limits = {.memory = 16e9, .fp8 = true, .fp8_block = true, .mxfp8 = true, .nvfp4 = true,
+                                  .bf16 = true, .tf32 = true, .grouped = true, .flash = true, .ranks = 8,
                                   .collectives = true};
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
@@ -165,8 +167,7 @@ static void test_the_fit_reads_what_is_written(void **state)
     sample_header(out, &machine);
     for (size_t i = 0; i < cases.count; i++) {
         const struct bench_case *item = &cases.items[i];
-        double products = (double)item->batch * (double)item->m * (double)item->n * (double)item->k;
-        double seconds = 1e-5 + 10 * products / 400e12 + (double)item->bytes / 2e12;
+        double seconds = 1e-5 + bench_case_flop(item) / 80e12 + (double)item->bytes / 2e12;
 
         sample_row(out, item, (struct summary){seconds, 0, 5});
     }
@@ -176,11 +177,96 @@ static void test_the_fit_reads_what_is_written(void **state)
     if (samples_parse(&samples, "samples.csv", text, size, &err))
         fail_msg("line %d: %s", err.messages[0].loc.line, err.messages[0].text);
     assert_int_equal(samples.count, cases.count);
+    for (size_t i = 0; i < samples.count; i++)           /* sizes mean the same to both */
+        if (samples.items[i].kind == SAMPLE_MATMUL || samples.items[i].kind == SAMPLE_SUSTAINED)
+            assert_true(sample_flop(&samples.items[i]) == bench_case_flop(&cases.items[i]));
     assert_true(samples.sms == 132 && samples.attention == ATTENTION_FLASH_3);
     assert_string_equal(samples.gpu, "NVIDIA H200");
     samples_release(&samples);
     arena_release(&arena);
     free(cases.items);
+    free(text);
+}
+
+enum { SMS = 148 };
+
+/* The time of a case on a GPU of known parameters. */
+static double true_seconds(const struct bench_case *one)
+{
+    static const struct matmul_fit truth = {
+        .rate = 4000e12, .intensity = 12, .fill = 1e-6, .quantization = 0.4, .bandwidth = 6e12, .overlap = 3,
+        .overhead = 3e-6, .layout = {1, 1, 1}, .unaligned = 1, .quantize = 3e12, .speed = 1,
+    };
+    const struct product product = {
+        (double)one->batch, (double)one->m, (double)one->n, (double)one->k,
+        one->layout ? (enum matmul_layout)(one->layout - BENCH_LAYOUT_NN) : LAYOUT_NT,
+        (double)bench_dtype_bytes(one->dtype, 2) / 2,
+        one->kernel == BENCH_MATMUL_QUANTIZED ? FORM_QUANTIZED :
+        one->kernel == BENCH_MATMUL_GROUPED   ? FORM_GROUPED :
+        one->kernel == BENCH_MOE              ? FORM_EXPERTS :
+                                                FORM_MATMUL,
+        {0, 0},
+    };
+
+    return matmul_seconds(&truth, SMS, &product);
+}
+
+/* The samples of products of a Blackwell GPU, as a run of dtsim-bench writes them. */
+static void write_products(FILE *out)
+{
+    const struct bench_limits limits = {.memory = 16e9, .fp8 = true, .mxfp8 = true, .nvfp4 = true, .bf16 = true,
+                                        .grouped = true, .ranks = 1};
+    struct sample_machine machine = {"NVIDIA B200", "580.1", "13.0", "2026-01-01T00:00:00Z", "a test", SMS, 10, 0, 0,
+                                     0};
+    struct bench_cases cases = {0};
+
+    sample_header(out, &machine);
+    bench_cases_list(&cases, &limits, 1);
+    for (size_t i = 0; i < cases.count; i++) {
+        const struct bench_case *one = &cases.items[i];
+
+        if (one->kernel > BENCH_MATMUL_SUSTAINED && one->kernel <= BENCH_MOE)
+            sample_row(out, one, (struct summary){true_seconds(one), 0, 5});
+    }
+    free(cases.items);
+}
+
+/* From dtsim-bench's file through the fit and back: the profile has the times that were written, of every kind and
+ * format. */
+static void test_the_fit_finds_the_times(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    struct compared *rows;
+    struct error err = {0};
+    int seen[BENCH_DTYPES][FORM_EXPERTS + 1] = {{0}};
+    char *text = NULL;
+    size_t size, count;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    write_products(out);
+    fclose(out);
+    assert_int_equal(samples_parse(&samples, "samples.csv", text, size, &err), 0);
+    assert_int_equal(calibrate(&arena, &samples, &calibration, &err), 0);
+    assert_int_equal(calibration.profile.matmul.count, 3);           /* quantised, of three formats */
+    assert_int_equal(calibration.profile.grouped.count, 4);          /* and bf16 */
+    rows = calibrate_check(&arena, &calibration.profile, &samples, &count);
+    assert_int_equal(count, samples.count);
+    for (size_t i = 0; i < count; i++) {
+        double ratio = rows[i].predicted.seconds / rows[i].sample->seconds;
+
+        if (!(fabs(ratio - 1) < 0.05))
+            fail_msg("line %d: %g of the time", rows[i].sample->loc.line, ratio);
+        seen[rows[i].sample->dtype][rows[i].sample->which]++;
+    }
+    for (int form = FORM_QUANTIZED; form <= FORM_EXPERTS; form++)
+        assert_true(seen[DTYPE_FP8][form] > 20 && seen[DTYPE_MXFP8][form] > 20 && seen[DTYPE_NVFP4][form] > 20);
+    assert_true(seen[DTYPE_BF16][FORM_GROUPED] > 100 && seen[DTYPE_BF16][FORM_EXPERTS] > 20);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
     free(text);
 }
 
@@ -191,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_samples_are_held),
         cmocka_unit_test(test_failures_are_held),
         cmocka_unit_test(test_the_fit_reads_what_is_written),
+        cmocka_unit_test(test_the_fit_finds_the_times),
     };
 
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
