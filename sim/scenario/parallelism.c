@@ -168,7 +168,7 @@ static int check_expert(const struct scenario *scenario, struct error *err)
 
 int scenario_expert_tensor(const struct parallelism *spec)
 {
-    return spec->expert_tensor ? spec->expert_tensor : spec->tensor;
+    return spec->expert_tensor == 1 ? 1 : spec->tensor;      /* others are refused */
 }
 
 /* GPUs with whole experts need the rows of their own tokens alone: only sequence parallelism divides these (Megatron
