@@ -17,23 +17,45 @@ struct fast {
     struct dispatcher dispatcher;
     struct flows flows;              /* by lane */
     struct event_heap events;        /* by lane */
-    struct flow_route *routes;       /* by traits; of no hops: not found yet */
+    struct flow_route *routes;       /* by traits; of no hops: they are no transfer's */
     uint32_t *under_way;             /* by lane: its operation */
     struct resolution resolution;
     double now;                      /* s */
     struct lane_list { uint32_t *items; size_t count, capacity; }
-        happening,                   /* lanes whose events are now */
+        happening,                   /* lanes whose events are now; there is room for all */
         choices;                     /* lanes whose choices are now */
 };
+
+/* Finds the routes of all transfers. A lane has one flow at a time; if it takes several routes in turn, more flows are
+ * planned than it has, and some routes that nobody shares are not found out. */
+static void find_routes(struct fast *fast)
+{
+    const struct program *program = fast->program;
+    uint32_t *last = xcalloc(program->lanes.count + 1, sizeof *last);    /* a lane: its last transfer's traits + 1 */
+
+    fast->routes = xcalloc(program->traits.count, sizeof *fast->routes);
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+        struct flow_route *route = &fast->routes[op->traits];
+
+        if (op->kind != OP_TRANSFER || last[op->lane] == op->traits + 1)
+            continue;
+        if (!route->hops)
+            *route = flows_route(&fast->flows, (int)transfer->src, (int)transfer->dst);
+        flows_plan(&fast->flows, route);
+        last[op->lane] = op->traits + 1;
+    }
+    for (size_t i = 0; i < program->traits.count; i++)
+        fast->routes[i].unshared = flows_unshared(&fast->flows, &fast->routes[i]);
+    free(last);
+}
 
 static void begin_bytes(struct fast *fast, const struct op *op)
 {
     const struct op_transfer *transfer = &op_traits(fast->program, op)->transfer;
-    struct flow_route *route = &fast->routes[op->traits];
 
-    if (!route->hops)
-        *route = flows_route(&fast->flows, (int)transfer->src, (int)transfer->dst);
-    flows_start(&fast->flows, op->lane, route,
+    flows_start(&fast->flows, op->lane, &fast->routes[op->traits],
                 resolution_units(&fast->resolution, wire_bytes(op->amount, transfer)), fast->now);
 }
 
@@ -121,7 +143,7 @@ static void next_events(struct fast *fast)
     fast->now += fast->events.entries[0].time - fast->now;
     fast->happening.count = 0;
     while (fast->events.count && fast->events.entries[0].time - fast->now < fast->resolution.seconds)
-        *GROW(&fast->happening) = event_heap_pop(&fast->events);
+        fast->happening.count += event_heap_pop(&fast->events, fast->happening.items + fast->happening.count);
 }
 
 static void happen(struct fast *fast, uint32_t lane)
@@ -149,11 +171,12 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
         return;
     }
     fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
-    fast.routes = xcalloc(program->traits.count, sizeof *fast.routes);
+    fast.happening.items = xcalloc(lanes + 1, sizeof *fast.happening.items);
     dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
     fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
     flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, &fast.events);
+    find_routes(&fast);
     begin_ready(&fast);
     for (size_t events = 1; fast.dispatcher.left; events++) {
         if (events % PROGRESS_EVENTS == 0 &&
