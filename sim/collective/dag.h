@@ -10,7 +10,7 @@ struct dag {
     int n, chunks;           /* ranks in the DAG; chunks of the vector */
     struct messages messages;
     struct deps waits;
-    size_t *first;           /* list i: waits[first[i] .. first[i + 1]): of message i, then of the end of every rank */
+    uint32_t *first;         /* list i: waits[first[i] .. first[i + 1]): of message i, then of the end of every rank */
 };
 
 void dag_init(struct dag *dag, const struct collective *collective, const struct task *task);
