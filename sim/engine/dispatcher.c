@@ -320,16 +320,6 @@ bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id)
     return true;
 }
 
-bool dispatcher_peek(const struct dispatcher *dispatcher, size_t ahead, uint32_t *id)
-{
-    const struct dispatcher_ready *ready = &dispatcher->ready;
-
-    if (ahead >= ready->count)
-        return false;
-    *id = ready->items[ready_at(ready, ahead)];
-    return true;
-}
-
 /* Those that the end of an operation may let begin: the next one of its lane, and the present one of a lane that waits
  * for it. */
 static void expect_begin(const struct dispatcher *dispatcher, uint32_t id, int step)
@@ -351,6 +341,7 @@ void dispatcher_expect(const struct dispatcher *dispatcher, uint32_t id, int ste
     const struct dispatcher_op *own = &dispatcher->ops[id];
 
     if (step == 0) {
+        __builtin_prefetch(&dispatcher->program->ops.items[id]);
         __builtin_prefetch(own, 1);
         __builtin_prefetch(&dispatcher->end[id], 1);
         return;

@@ -93,29 +93,10 @@ static void expect_events(const struct fast *fast, size_t at)
 {
     for (int step = 0; step < EXPECT_STEPS; step++) {
         size_t then = at + (size_t)(EXPECT_STEPS - step) * EXPECT;
-        uint32_t lane;
 
-        if (then >= fast->happening.count)
-            continue;
-        lane = fast->happening.items[then];
-        dispatcher_expect(&fast->dispatcher, fast->under_way[lane], step);
-        if (step)
-            continue;
-        flows_expect(&fast->flows, lane);
-        __builtin_prefetch(&fast->program->ops.items[fast->under_way[lane]]);
+        if (then < fast->happening.count)
+            dispatcher_expect(&fast->dispatcher, fast->under_way[fast->happening.items[then]], step);
     }
-}
-
-static void expect_begins(const struct fast *fast)
-{
-    uint32_t id;
-
-    if (dispatcher_peek(&fast->dispatcher, 2 * EXPECT, &id)) {
-        __builtin_prefetch(&fast->program->ops.items[id]);
-        __builtin_prefetch(&fast->dispatcher.start[id]);
-    }
-    if (dispatcher_peek(&fast->dispatcher, EXPECT, &id))
-        flows_expect(&fast->flows, fast->program->ops.items[id].lane);
 }
 
 /* Begins all that is ready. Choices are made one by one, each after all that the one before has made ready. */
@@ -125,10 +106,8 @@ static void begin_ready(struct fast *fast)
     uint32_t id;
 
     for (;;) {
-        while (dispatcher_take(&fast->dispatcher, &id)) {
-            expect_begins(fast);
+        while (dispatcher_take(&fast->dispatcher, &id))
             begin(fast, id);
-        }
         if (made == fast->choices.count)
             break;
         dispatcher_choose(&fast->dispatcher, fast->under_way[fast->choices.items[made++]]);

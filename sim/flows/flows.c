@@ -135,12 +135,6 @@ void flows_stop(struct flows *flows, uint32_t id)
     flow->hops = 0;
 }
 
-void flows_expect(const struct flows *flows, uint32_t id)
-{
-    __builtin_prefetch(&flows->items[id], 1);
-    __builtin_prefetch((const char *)&flows->items[id + 1] - 1, 1);
-}
-
 bool flows_has(const struct flows *flows, uint32_t id)
 {
     return flows->items[id].hops;
