@@ -229,6 +229,7 @@ static void wake(struct dispatcher *dispatcher, uint32_t id)
     struct turns *turns = dispatcher->turns && dispatcher->turns[op->lane].count ? &dispatcher->turns[op->lane] : NULL;
 
     dispatcher->left--;
+    dispatcher->latest = end > dispatcher->latest ? end : dispatcher->latest;
     dispatcher->ops[id].waiting = ENDED;
     while (lane != NONE) {
         struct dispatcher_lane own = dispatcher->lanes[lane];
@@ -269,6 +270,7 @@ static void begin_lanes(struct dispatcher *dispatcher)
             *GROW(&dispatcher->woken) = i;
         lane->present = i;
         dispatcher->ops[i] = (struct dispatcher_op){NONE, NONE};
+        dispatcher->end[i] = NAN;        /* not known */
     }
     size_t first = dispatcher->woken.count, ready = 0;
 
@@ -302,8 +304,6 @@ void dispatcher_init(struct dispatcher *dispatcher, const struct program *progra
     dispatcher->ready.capacity = lanes + 1; /* a lane runs one operation at a time */
     dispatcher->ready.items = xcalloc(lanes + 1, sizeof *dispatcher->ready.items);
     list_turns(dispatcher);
-    for (uint32_t i = 0; i < count; i++)
-        end[i] = NAN;        /* not known */
     begin_lanes(dispatcher);
     spread(dispatcher);
 }

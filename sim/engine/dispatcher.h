@@ -21,6 +21,7 @@ struct dispatcher {
     struct transfer_cost *costs;     /* by traits */
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
     size_t left;                     /* operations whose end is not known */
+    double latest;                   /* s: the latest end that is */
     struct dispatcher_lane *lanes;
     struct dispatcher_op *ops;       /* an operation */
     struct turns *turns;             /* a lane; NULL if no lane has choices */

@@ -170,9 +170,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
         }
         begin_ready(&fast);
     }
-    timeline->makespan = 0;
-    for (size_t i = 0; i < program->ops.count; i++)
-        timeline->makespan = timeline->end[i] > timeline->makespan ? timeline->end[i] : timeline->makespan;
+    timeline->makespan = fast.dispatcher.latest;
     dispatcher_release(&fast.dispatcher);
     flows_release(&fast.flows);
     event_heap_release(&fast.events);

@@ -20,15 +20,6 @@ struct loads {
     double mean[KINDS];              /* s; of updates and packs: for one of them */
 };
 
-static int stages_of(const struct program *program)
-{
-    int stages = 0;
-
-    for (size_t i = 0; i < program->ops.count; i++)
-        stages = program->ops.items[i].stage >= stages ? program->ops.items[i].stage + 1 : stages;
-    return stages;
-}
-
 /* Whether it begins a work: pieces of one follow one another, among pieces of other kinds. `last`: by rank and kind,
  * the operation before. */
 static bool begins(const struct op *op, const struct op **last)
@@ -80,7 +71,7 @@ static double mean_of(const double *values, int count, int step)
 
 static struct loads loads_of(const struct program *program)
 {
-    int stages = stages_of(program);
+    int stages = program->stages;
     struct loads loads = {
         .stages = stages, .each = xcalloc((size_t)stages + 1, sizeof *loads.each),
         .forwards = xcalloc((size_t)program->ranks + 1, sizeof *loads.forwards),
