@@ -171,3 +171,34 @@ void dag_release(struct dag *dag)
     free(dag->waits.items);
     free(dag->first);
 }
+
+enum { DAGS = 4 };
+struct known_dag { const struct collective *collective; struct task task; struct dag dag; };
+
+const struct dag *dags_find(struct dags *dags, const struct collective *collective, const struct task *task)
+{
+    struct known_dag *known;
+
+    if (!dags->items)
+        dags->items = xcalloc(DAGS, sizeof *dags->items);
+    for (size_t i = 0; i < DAGS; i++) {
+        known = &dags->items[i];
+        if (known->collective == collective && known->task.n == task->n && known->task.per_node == task->per_node &&
+            known->task.bytes == task->bytes && known->task.folded == task->folded)
+            return &known->dag;
+    }
+    known = &dags->items[dags->next++ % DAGS];
+    dag_release(&known->dag);
+    known->collective = collective;
+    known->task = *task;
+    dag_init(&known->dag, collective, task);
+    return &known->dag;
+}
+
+void dags_release(struct dags *dags)
+{
+    for (size_t i = 0; dags->items && i < DAGS; i++)
+        dag_release(&dags->items[i].dag);
+    free(dags->items);
+    *dags = (struct dags){0};
+}

@@ -15,5 +15,7 @@ struct dag {
 
 void dag_init(struct dag *dag, const struct collective *collective, const struct task *task);
 void dag_release(struct dag *dag);
+/* The same, kept until some others have been asked for. */
+const struct dag *dags_find(struct dags *dags, const struct collective *collective, const struct task *task);
 
 #endif
