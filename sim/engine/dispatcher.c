@@ -94,8 +94,8 @@ static inline void settle(struct dispatcher *dispatcher, uint32_t id)
     *GROW(&dispatcher->known) = id;
 }
 
-/* Whether all dependencies of the operation have ended, of which `seen` have; else its lane waits for the first that has
- * not. `start`: it may not start before. */
+/* Whether all dependencies of the operation have ended, of which `seen` have; else its lane waits for the first that
+ * has not. `start`: it may not start before. */
 static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id, uint32_t seen, double start)
 {
     struct dep_list deps = program_deps(dispatcher->program, &dispatcher->program->ops.items[id]);

@@ -338,7 +338,8 @@ bool sums_begin_together(const struct scenario *scenario);
 bool replicas_alike(const struct scenario *scenario);    /* one replica may stand for all */
 
 /* The same micro-batch on the next stage (1) or the one before (-1). */
-static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here, int step)
+static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here,
+                                                     int step)
 {
     return here->state + step * (ptrdiff_t)lowering->micro_batches;
 }

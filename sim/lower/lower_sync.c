@@ -1,5 +1,5 @@
 /* Buckets of gradients, which are summed together and slow down the backward that they overlap with; and the sums of
- * gradients over the replicas, by the recipe. */
+ * gradients over the replicas, by the recipe. Backwards are cut where buckets become ready. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>

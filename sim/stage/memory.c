@@ -298,8 +298,8 @@ void memory_events_release(struct memory_events *events)
     free(events->first);
 }
 
-/* The bytes of activations that a rank holds, and the most that it has held, with one operation's workspace; the lane of
- * its operations, counted from 1. */
+/* The bytes of activations that a rank holds, and the most that it has held, with one operation's workspace; the lane
+ * of its operations, counted from 1. */
 struct kept { double now, most; uint32_t lane; };
 
 /* An operation of the rank begins. At the peak the sum of the activations and one operation's workspace is largest. */
