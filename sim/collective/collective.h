@@ -189,6 +189,10 @@ struct folded {
 bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
                      const int *gpus, int ngroups, int n, int channels);
 
+/* The DAGs of the collectives that were lowered last: groups, flows and stages have the same ones. Zero-initialise. */
+struct dags { struct known_dag *items; size_t next; };
+void dags_release(struct dags *dags);
+
 /* Adds the collective that collective_choose chooses to the program, as transfers. Each used channel moves its part of
  * `bytes` along its own order of the members. The members of every node are rotated in it, so that channels enter and
  * leave a node through different NICs (as NCCL's rings).
@@ -198,7 +202,7 @@ bool collective_fold(struct folded *folded, const struct collective *used, const
  * channel to channel, which makes no difference. For a folded group lanes, ready and done are of its n members only. */
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
-                      struct program *program, uint32_t *done);
+                      struct program *program, uint32_t *done, struct dags *dags);
 /* Seconds, estimated by the algorithm's own formula on this cluster, with the cheapest protocol. */
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                        double bytes, int channels);

@@ -195,16 +195,16 @@ static void lower_launch(struct lowering *lowering, uint32_t *launched)
 
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
-                      struct program *program, uint32_t *done)
+                      struct program *program, uint32_t *done, struct dags *dags)
 {
     const struct folded *folded = group->folded;
     struct group lowered = folded ? (struct group){.n = folded->n, .gpus = folded->gpus} : *group;
-    struct dag dag;
+    const struct dag *dag;
     struct collective_choice choice;
     uint32_t *launched;
     size_t n = (size_t)lowered.n;
     struct lowering lowering = {
-        .dag = &dag, .group = &lowered, .stride = channels,
+        .group = &lowered, .stride = channels,
         .lanes = lanes, .ready = ready, .program = program,
         .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
     };
@@ -220,11 +220,11 @@ void collective_lower(const struct collective *collective, const struct cluster 
         lower_launch(&lowering, launched);
     lowering.bytes = bytes / choice.channels;
     lowering.channels = folded ? folded->channels : choice.channels;
-    dag_init(&dag, choice.used, &(struct task){
+    lowering.dag = dag = dags_find(dags, choice.used, &(struct task){
         .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
         .folded = folded && folded->n < group->n ? folded->n : 0,
     });
-    BUG_IF(dag.messages.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
+    BUG_IF(dag->messages.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
     lowering.channel = xcalloc((size_t)lowering.channels, sizeof *lowering.channel);
     for (int c = 0; c < lowering.channels; c++) {
         struct channel *channel = &lowering.channel[c];
@@ -246,5 +246,4 @@ void collective_lower(const struct collective *collective, const struct cluster 
     free(lowering.deps.items);
     free(lowering.node);
     free(launched);
-    dag_release(&dag);
 }

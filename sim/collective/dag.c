@@ -1,55 +1,56 @@
 #include "collective/dag.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { NONE = -1 };
+static const uint32_t NONE = UINT32_MAX;
 
 /* Scratch: the messages that last delivered each chunk to each rank, in the steps before the present one. */
 struct arrivals {
-    int64_t *last;           /* [rank * chunks + chunk]: NONE, a message, or messages.count + a pair */
+    uint32_t *last;          /* [rank * chunks + chunk]: NONE, a message, or messages.count + a pair */
     struct pairs {           /* several messages of one step that delivered the same chunk to the same rank */
-        struct pair { uint32_t message; int64_t others; } *items;
+        struct pair { uint32_t message, others; } *items;
         size_t count, capacity;
     } pairs;
-    int64_t *latest;         /* [source]: the latest of its messages that were noted, or NONE */
-    struct sources { int *items; size_t count, capacity; } sources;     /* sources whose latest is not NONE */
-    int64_t *sent;           /* [rank]: the last message that it sent, or NONE */
+    uint32_t *latest;        /* [source]: the latest of its messages that were noted, or NONE */
+    uint32_t *sources;       /* those whose latest is not NONE, so many; */
+    size_t count;
+    uint32_t *sent;          /* [rank]: the last message that it sent, or NONE */
 };
 
-static int64_t *table(size_t count)
+static uint32_t *table(size_t count)
 {
-    int64_t *items = xcalloc(count, sizeof *items);
+    uint32_t *items = xcalloc(count, sizeof *items);
 
-    for (size_t i = 0; i < count; i++)
-        items[i] = NONE;
+    memset(items, 0xff, count * sizeof *items);      /* NONE */
     return items;
 }
 
-static void wait_for(struct dag *dag, int64_t what)
+static void wait_for(struct dag *dag, uint32_t what)
 {
-    *GROW(&dag->waits) = (uint32_t)what;
+    *GROW(&dag->waits) = what;
 }
 
-static void arrivals_note(const struct dag *dag, struct arrivals *arrivals, int64_t message)
+static void arrivals_note(const struct dag *dag, struct arrivals *arrivals, uint32_t message)
 {
-    int source = dag->messages.items[message].src;
+    uint32_t source = (uint32_t)dag->messages.items[message].src, *latest = &arrivals->latest[source];
 
-    if (arrivals->latest[source] == NONE)
-        *GROW(&arrivals->sources) = source;
-    if (arrivals->latest[source] < message)
-        arrivals->latest[source] = message;
+    if (*latest == NONE)
+        arrivals->sources[arrivals->count++] = source;
+    if (*latest == NONE || *latest < message)
+        *latest = message;
 }
 
 /* Notes the messages that last delivered any of the chunks to the rank. The messages of one sender arrive one after
  * another, so only the latest of them is noted. True when a chunk is still the rank's own. */
 static bool arrivals_collect(const struct dag *dag, struct arrivals *arrivals, int rank, int chunk, int nchunks)
 {
-    const int64_t *last = &arrivals->last[(size_t)rank * (size_t)dag->chunks + (size_t)chunk];
-    int64_t nmessages = (int64_t)dag->messages.count, previous = NONE;
+    const uint32_t *last = &arrivals->last[(size_t)rank * (size_t)dag->chunks + (size_t)chunk];
+    uint32_t nmessages = (uint32_t)dag->messages.count, previous = NONE;
     bool own = false;
 
     for (int c = 0; c < nchunks; c++) {
-        int64_t entry = last[c];
+        uint32_t entry = last[c];
 
         own = own || entry == NONE;
         if (entry == previous || entry == NONE)
@@ -62,54 +63,55 @@ static bool arrivals_collect(const struct dag *dag, struct arrivals *arrivals, i
 }
 
 /* Waits for the noted messages, except for `lane`'s own, which are earlier in its lane; forgets them. */
-static void arrivals_wait(struct dag *dag, struct arrivals *arrivals, int lane)
+static void arrivals_wait(struct dag *dag, struct arrivals *arrivals, uint32_t lane)
 {
-    for (size_t i = 0; i < arrivals->sources.count; i++) {
-        int source = arrivals->sources.items[i];
+    for (size_t i = 0; i < arrivals->count; i++) {
+        uint32_t source = arrivals->sources[i];
 
         if (source != lane)
             wait_for(dag, arrivals->latest[source]);
         arrivals->latest[source] = NONE;
     }
-    arrivals->sources.count = 0;
+    arrivals->count = 0;
 }
 
-static void arrivals_deliver(const struct dag *dag, struct arrivals *arrivals, int64_t i)
+static void arrivals_deliver(const struct dag *dag, struct arrivals *arrivals, uint32_t i)
 {
     const struct message *message = &dag->messages.items[i];
-    int64_t *last = &arrivals->last[(size_t)message->dst * (size_t)dag->chunks + (size_t)message->chunk];
-    int64_t nmessages = (int64_t)dag->messages.count;
+    uint32_t *last = &arrivals->last[(size_t)message->dst * (size_t)dag->chunks + (size_t)message->chunk];
+    uint32_t nmessages = (uint32_t)dag->messages.count;
 
     for (int c = 0; c < message->nchunks; c++) {
-        int64_t before = last[c];
+        uint32_t before = last[c];
 
         last[c] = i;
         if (before == NONE)
             continue;
-        int64_t head = before < nmessages ? before : arrivals->pairs.items[before - nmessages].message;
+        uint32_t head = before < nmessages ? before : arrivals->pairs.items[before - nmessages].message;
         if (dag->messages.items[head].step == message->step) {
-            last[c] = nmessages + (int64_t)arrivals->pairs.count;
-            *GROW(&arrivals->pairs) = (struct pair){(uint32_t)i, before};
+            BUG_IF(nmessages + arrivals->pairs.count >= NONE);
+            last[c] = nmessages + (uint32_t)arrivals->pairs.count;
+            *GROW(&arrivals->pairs) = (struct pair){i, before};
         }
     }
 }
 
 /* A message waits for a rank to be ready if the rank takes part for the first time. Later messages of the rank follow:
  * in the source's lane, or after an earlier delivery. */
-static void message_waits(struct dag *dag, struct arrivals *arrivals, int64_t i)
+static void message_waits(struct dag *dag, struct arrivals *arrivals, uint32_t i)
 {
     const struct message *message = &dag->messages.items[i];
-    int64_t nmessages = (int64_t)dag->messages.count, *sent = &arrivals->sent[message->src];
+    uint32_t nmessages = (uint32_t)dag->messages.count, src = (uint32_t)message->src, *sent = &arrivals->sent[src];
     bool src_own, dst_own;
 
     BUG_IF(message->src >= dag->n || message->dst >= dag->n || message->nchunks > dag->chunks - message->chunk);
     src_own = arrivals_collect(dag, arrivals, message->src, message->chunk, message->nchunks);
     dst_own = arrivals_collect(dag, arrivals, message->dst, message->chunk, message->nchunks);
-    arrivals_wait(dag, arrivals, message->src);
+    arrivals_wait(dag, arrivals, src);
     if (src_own && *sent == NONE)
-        wait_for(dag, nmessages + message->src);
+        wait_for(dag, nmessages + src);
     if (dst_own && (*sent == NONE || dag->messages.items[*sent].dst != message->dst))
-        wait_for(dag, nmessages + message->dst);
+        wait_for(dag, nmessages + (uint32_t)message->dst);
     *sent = i;
 }
 
@@ -123,7 +125,7 @@ static void end_waits(struct dag *dag, struct arrivals *arrivals, int rank)
     if (arrivals->sent[rank] != NONE)
         wait_for(dag, arrivals->sent[rank]);
     if (dag->waits.count == before)
-        wait_for(dag, (int64_t)dag->messages.count + rank);
+        wait_for(dag, (uint32_t)dag->messages.count + (uint32_t)rank);
 }
 
 void dag_init(struct dag *dag, const struct collective *collective, const struct task *task)
@@ -139,25 +141,27 @@ void dag_init(struct dag *dag, const struct collective *collective, const struct
     dag->first = xcalloc(nmessages + (size_t)n + 1, sizeof *dag->first);
     arrivals.last = table((size_t)n * (size_t)dag->chunks);
     arrivals.latest = table((size_t)n);
+    arrivals.sources = table((size_t)n);
     arrivals.sent = table((size_t)n);
     while (list < nmessages) {
         size_t begin = list;
 
         for (; list < nmessages && dag->messages.items[list].step == dag->messages.items[begin].step; list++) {
-            message_waits(dag, &arrivals, (int64_t)list);
-            dag->first[list + 1] = dag->waits.count;
+            message_waits(dag, &arrivals, (uint32_t)list);
+            dag->first[list + 1] = (uint32_t)dag->waits.count;
         }
         for (size_t i = begin; i < list; i++)
-            arrivals_deliver(dag, &arrivals, (int64_t)i);
+            arrivals_deliver(dag, &arrivals, (uint32_t)i);
     }
     for (int rank = 0; rank < n; rank++, list++) {
         end_waits(dag, &arrivals, rank);
-        dag->first[list + 1] = dag->waits.count;
+        dag->first[list + 1] = (uint32_t)dag->waits.count;
     }
+    BUG_IF(dag->waits.count > UINT32_MAX);
     free(arrivals.last);
     free(arrivals.pairs.items);
     free(arrivals.latest);
-    free(arrivals.sources.items);
+    free(arrivals.sources);
     free(arrivals.sent);
 }
 
@@ -166,4 +170,35 @@ void dag_release(struct dag *dag)
     free(dag->messages.items);
     free(dag->waits.items);
     free(dag->first);
+}
+
+enum { DAGS = 4 };
+struct known_dag { const struct collective *collective; struct task task; struct dag dag; };
+
+const struct dag *dags_find(struct dags *dags, const struct collective *collective, const struct task *task)
+{
+    struct known_dag *known;
+
+    if (!dags->items)
+        dags->items = xcalloc(DAGS, sizeof *dags->items);
+    for (size_t i = 0; i < DAGS; i++) {
+        known = &dags->items[i];
+        if (known->collective == collective && known->task.n == task->n && known->task.per_node == task->per_node &&
+            known->task.bytes == task->bytes && known->task.folded == task->folded)
+            return &known->dag;
+    }
+    known = &dags->items[dags->next++ % DAGS];
+    dag_release(&known->dag);
+    known->collective = collective;
+    known->task = *task;
+    dag_init(&known->dag, collective, task);
+    return &known->dag;
+}
+
+void dags_release(struct dags *dags)
+{
+    for (size_t i = 0; dags->items && i < DAGS; i++)
+        dag_release(&dags->items[i].dag);
+    free(dags->items);
+    *dags = (struct dags){0};
 }

@@ -10,10 +10,12 @@ struct dag {
     int n, chunks;           /* ranks in the DAG; chunks of the vector */
     struct messages messages;
     struct deps waits;
-    size_t *first;           /* list i: waits[first[i] .. first[i + 1]): of message i, then of the end of every rank */
+    uint32_t *first;         /* list i: waits[first[i] .. first[i + 1]): of message i, then of the end of every rank */
 };
 
 void dag_init(struct dag *dag, const struct collective *collective, const struct task *task);
 void dag_release(struct dag *dag);
+/* The same, kept until some others have been asked for. */
+const struct dag *dags_find(struct dags *dags, const struct collective *collective, const struct task *task);
 
 #endif

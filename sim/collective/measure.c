@@ -36,6 +36,7 @@ void measure_release(struct measure *measure)
         free(measure->counted.items[i].pairs.items);
     free(measure->counted.items);
     free(measure->carried.items);
+    dags_release(&measure->dags);
     free(measure->where.items);
     free(measure->placed.gpus);
     cache_release(&measure->own);
@@ -91,7 +92,7 @@ static bool find_placement(struct measure *measure, const int *gpus, size_t coun
 
 /* Lowers every group's collective into one program; all start at once. Of a folded one only its members. Sets for each
  * rank which operation is its last; the caller frees the array. */
-static uint32_t *lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
+static uint32_t *lower_groups(struct measure *measure, const struct measurement *wanted, const int *gpus,
                               const struct folded *folded, struct program *program)
 {
     int channels = wanted->key.channels, members = folded ? folded->n : wanted->key.n;
@@ -111,7 +112,8 @@ static uint32_t *lower_groups(const struct measure *measure, const struct measur
             for (int c = 0; c < channels; c++)
                 lanes[m * channels + c] = program_lane(program, g * members + m, LANE_COLLECTIVE, c);
         collective_lower(wanted->key.collective, measure->cluster, &group, wanted->key.bytes, channels, lanes, NULL,
-                         (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done + g * members);
+                         (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done + g * members,
+                         &measure->dags);
     }
     free(lanes);
     return done;
@@ -239,7 +241,7 @@ static bool members_alike(const struct program *program, const uint32_t *done, c
 }
 
 /* `share`: the part of the first group's messages that is replayed; less than 1 if it is folded. */
-static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
+static int run(struct measure *measure, struct measurement *wanted, const int *gpus,
                const struct folded *folded, double share, struct error *err)
 {
     int members = folded ? folded->n : wanted->key.n, rc;
@@ -284,7 +286,7 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
 enum { MOST_MESSAGES = 1 << 26, MOST_CHUNKS = 1 << 29 };
 
 /* Replays what collective_choose has chosen. */
-static int measure_anew(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
+static int measure_anew(struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
 {
     const struct collective *collective = wanted->key.collective, *used = wanted->result.used;
     int n = wanted->key.n, channels = wanted->result.channels, rc;

@@ -39,6 +39,7 @@ struct measure {
     bool counts;                     /* pairs are counted; with the own cache only: their GPUs are of this scenario */
     struct cache_key where;          /* the cluster's key, of so many bytes, and behind it the places of GPUs */
     size_t of_cluster;
+    struct dags dags;
     struct last_places { int *gpus; size_t count, number; } placed;       /* the last GPUs that were asked for */
     struct counted_list { struct counted *items; size_t count, capacity; } counted;
     struct carried_list { struct carried *items; size_t count, capacity; } carried;

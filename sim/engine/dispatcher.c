@@ -8,10 +8,10 @@
 static const uint32_t NONE = UINT32_MAX;
 static const uint32_t ENDED = UINT32_MAX - 1;    /* in `waiting`: all who waited for the operation know its end */
 
-/* A lane runs one operation at a time. The lane's present operation waits for one of its dependencies at a time, so a
- * lane is in at most one list of those who wait. */
+/* A lane runs one operation at a time, and its present operation waits for one of its dependencies at a time. So a lane
+ * is in at most one list of those who wait. What follows is valid while it is. */
 struct dispatcher_lane {
-    uint32_t present;        /* the operation whose turn it is, or which has run last */
+    uint32_t present;        /* the operation whose turn it is */
     uint32_t seen;           /* dependencies of it whose ends are known */
     uint32_t also;           /* the next lane that waits for the same operation, or NONE */
 };
@@ -60,12 +60,20 @@ static void list_turns(struct dispatcher *dispatcher)
     free(chooses);
 }
 
+/* Where the item stands that comes after so many others. */
+static size_t ready_at(const struct dispatcher_ready *ready, size_t ahead)
+{
+    size_t at = ready->first + ahead;
+
+    return at < ready->capacity ? at : at - ready->capacity;
+}
+
 static void hand_out(struct dispatcher *dispatcher, uint32_t id)
 {
     struct dispatcher_ready *ready = &dispatcher->ready;
 
     BUG_IF(ready->count == ready->capacity);
-    ready->items[(ready->first + ready->count++) % ready->capacity] = id;
+    ready->items[ready_at(ready, ready->count++)] = id;
 }
 
 /* The operation waits for nothing any more. A transfer of no bytes takes its latency, as it disturbs no other transfer;
@@ -86,40 +94,26 @@ static inline void settle(struct dispatcher *dispatcher, uint32_t id)
     *GROW(&dispatcher->known) = id;
 }
 
-/* Whether all dependencies of the lane's present operation have ended; else the lane waits for the first that has
- * not. */
-static bool may_start(struct dispatcher *dispatcher, uint32_t lane)
+/* Whether all dependencies of the operation have ended, of which `seen` have; else its lane waits for the first that
+ * has not. `start`: it may not start before. */
+static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id, uint32_t seen, double start)
 {
-    struct dispatcher_lane *own = &dispatcher->lanes[lane];
-    const struct op *op = &dispatcher->program->ops.items[own->present];
-    struct dep_list deps = program_deps(dispatcher->program, op);
-    double start = dispatcher->start[own->present];
+    struct dep_list deps = program_deps(dispatcher->program, &dispatcher->program->ops.items[id]);
+    bool may = true;
 
-    for (; own->seen < deps.count; own->seen++) {
-        uint32_t dep = deps.items[own->seen];
+    for (; seen < deps.count; seen++) {
+        uint32_t dep = deps.items[seen], *waiting = &dispatcher->ops[dep].waiting;
 
-        if (dispatcher->ops[dep].waiting != ENDED) {
-            own->also = dispatcher->ops[dep].waiting;
-            dispatcher->ops[dep].waiting = lane;
-            dispatcher->start[own->present] = start;
-            return false;
+        if (*waiting != ENDED) {
+            dispatcher->lanes[lane] = (struct dispatcher_lane){.present = id, .seen = seen, .also = *waiting};
+            *waiting = lane;
+            may = false;
+            break;
         }
-        if (dispatcher->end[dep] > start)
-            start = dispatcher->end[dep];
+        start = dispatcher->end[dep] > start ? dispatcher->end[dep] : start;
     }
-    dispatcher->start[own->present] = start;
-    return true;
-}
-
-/* Its lane is free for the operation from `now` on. Returns whether it may start. */
-static bool begin_turn(struct dispatcher *dispatcher, uint32_t id, double now)
-{
-    uint32_t lane = dispatcher->program->ops.items[id].lane;
-
-    dispatcher->lanes[lane].present = id;
-    dispatcher->lanes[lane].seen = 0;
-    dispatcher->start[id] = now;
-    return may_start(dispatcher, lane);
+    dispatcher->start[id] = start;
+    return may;
 }
 
 /* To a choice, ends that differ by less than this share of the time are the same: engines differ by rounding. */
@@ -153,7 +147,7 @@ static void run(struct dispatcher *dispatcher, struct turns *turns, size_t at, d
         turns->ahead = at + 1;
         turns->advanced++;
     }
-    if (begin_turn(dispatcher, id, now))
+    if (may_start(dispatcher, dispatcher->program->ops.items[id].lane, id, 0, now))
         settle(dispatcher, id);
 }
 
@@ -235,15 +229,16 @@ static void wake(struct dispatcher *dispatcher, uint32_t id)
     struct turns *turns = dispatcher->turns && dispatcher->turns[op->lane].count ? &dispatcher->turns[op->lane] : NULL;
 
     dispatcher->left--;
+    dispatcher->latest = end > dispatcher->latest ? end : dispatcher->latest;
     dispatcher->ops[id].waiting = ENDED;
     while (lane != NONE) {
-        uint32_t also = dispatcher->lanes[lane].also;
+        struct dispatcher_lane own = dispatcher->lanes[lane];
 
-        if (may_start(dispatcher, lane))
-            *GROW(&dispatcher->woken) = dispatcher->lanes[lane].present;
-        lane = also;
+        if (may_start(dispatcher, lane, own.present, own.seen, dispatcher->start[own.present]))
+            *GROW(&dispatcher->woken) = own.present;
+        lane = own.also;
     }
-    if (!turns && next != NONE && begin_turn(dispatcher, next, left))
+    if (!turns && next != NONE && may_start(dispatcher, op->lane, next, 0, left))
         *GROW(&dispatcher->woken) = next;
     if (dispatcher->woken.count)
         settle_woken(dispatcher);
@@ -275,13 +270,14 @@ static void begin_lanes(struct dispatcher *dispatcher)
             *GROW(&dispatcher->woken) = i;
         lane->present = i;
         dispatcher->ops[i] = (struct dispatcher_op){NONE, NONE};
+        dispatcher->end[i] = NAN;        /* not known */
     }
     size_t first = dispatcher->woken.count, ready = 0;
 
     for (size_t i = 0; i < first; i++) {
         uint32_t id = dispatcher->woken.items[i], lane = program->ops.items[id].lane;
 
-        if (!(dispatcher->turns && dispatcher->turns[lane].count) && begin_turn(dispatcher, id, 0))
+        if (!(dispatcher->turns && dispatcher->turns[lane].count) && may_start(dispatcher, lane, id, 0, 0))
             dispatcher->woken.items[ready++] = id;
     }
     dispatcher->woken.count = ready;
@@ -308,8 +304,6 @@ void dispatcher_init(struct dispatcher *dispatcher, const struct program *progra
     dispatcher->ready.capacity = lanes + 1; /* a lane runs one operation at a time */
     dispatcher->ready.items = xcalloc(lanes + 1, sizeof *dispatcher->ready.items);
     list_turns(dispatcher);
-    for (uint32_t i = 0; i < count; i++)
-        end[i] = NAN;        /* not known */
     begin_lanes(dispatcher);
     spread(dispatcher);
 }
@@ -321,18 +315,8 @@ bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id)
     if (ready->count == 0)
         return false;
     *id = ready->items[ready->first];
-    ready->first = (ready->first + 1) % ready->capacity;
+    ready->first = ready_at(ready, 1);
     ready->count--;
-    return true;
-}
-
-bool dispatcher_peek(const struct dispatcher *dispatcher, size_t ahead, uint32_t *id)
-{
-    const struct dispatcher_ready *ready = &dispatcher->ready;
-
-    if (ahead >= ready->count)
-        return false;
-    *id = ready->items[(ready->first + ahead) % ready->capacity];
     return true;
 }
 
@@ -357,6 +341,7 @@ void dispatcher_expect(const struct dispatcher *dispatcher, uint32_t id, int ste
     const struct dispatcher_op *own = &dispatcher->ops[id];
 
     if (step == 0) {
+        __builtin_prefetch(&dispatcher->program->ops.items[id]);
         __builtin_prefetch(own, 1);
         __builtin_prefetch(&dispatcher->end[id], 1);
         return;

@@ -21,6 +21,7 @@ struct dispatcher {
     struct transfer_cost *costs;     /* by traits */
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
     size_t left;                     /* operations whose end is not known */
+    double latest;                   /* s: the latest end that is */
     struct dispatcher_lane *lanes;
     struct dispatcher_op *ops;       /* an operation */
     struct turns *turns;             /* a lane; NULL if no lane has choices */
@@ -44,8 +45,6 @@ void dispatcher_end(struct dispatcher *dispatcher, uint32_t id, double end);
 /* The operation will end soon: fetches from memory what dispatcher_end() will need. `step` 0, then 1, then 2, each a
  * little after the one before, which it builds on. Nothing but speed depends on it. */
 void dispatcher_expect(const struct dispatcher *dispatcher, uint32_t id, int step);
-/* The operation that dispatcher_take() will give after `ahead` others; false: there is none yet. */
-bool dispatcher_peek(const struct dispatcher *dispatcher, size_t ahead, uint32_t *id);
 /* Seconds: a little after the lane came to the choice, so that transfers that end at the same time have ended. */
 double dispatcher_choice_time(const struct dispatcher *dispatcher, uint32_t id);
 void dispatcher_choose(struct dispatcher *dispatcher, uint32_t id);

@@ -125,6 +125,7 @@ uint32_t program_append(struct program *program, const struct new_op *op, const 
         .continues = op->continues, .advances = op->advances,
         .first_dep = (uint32_t)program->deps.count, .traits = traits_of(program, op),
     };
+    program->stages = op->stage < program->stages ? program->stages : op->stage + 1;
     add_deps(program, deps, ndeps);
     return (uint32_t)(program->ops.count - 1);
 }

@@ -128,6 +128,7 @@ struct choice { uint32_t op, first, count, most; };
 /* Zero-initialise; program_release when done. Ids are indices. */
 struct program {
     int ranks;
+    int stages;              /* more than the stage of any operation */
     int flows;               /* GPUs of each rank whose transfers are operations (all others do the same) */
     struct ops { struct op *items; size_t count, capacity; } ops;
     struct deps { uint32_t *items; size_t count, capacity; } deps;       /* of all operations, in the order of ids */

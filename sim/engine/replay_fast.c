@@ -17,23 +17,45 @@ struct fast {
     struct dispatcher dispatcher;
     struct flows flows;              /* by lane */
     struct event_heap events;        /* by lane */
-    struct flow_route *routes;       /* by traits; of no hops: not found yet */
+    struct flow_route *routes;       /* by traits; of no hops: they are no transfer's */
     uint32_t *under_way;             /* by lane: its operation */
     struct resolution resolution;
     double now;                      /* s */
     struct lane_list { uint32_t *items; size_t count, capacity; }
-        happening,                   /* lanes whose events are now */
+        happening,                   /* lanes whose events are now; there is room for all */
         choices;                     /* lanes whose choices are now */
 };
+
+/* Finds the routes of all transfers. A lane has one flow at a time; if it takes several routes in turn, more flows are
+ * planned than it has, and some routes that nobody shares are not found out. */
+static void find_routes(struct fast *fast)
+{
+    const struct program *program = fast->program;
+    uint32_t *last = xcalloc(program->lanes.count + 1, sizeof *last);    /* a lane: its last transfer's traits + 1 */
+
+    fast->routes = xcalloc(program->traits.count, sizeof *fast->routes);
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+        struct flow_route *route = &fast->routes[op->traits];
+
+        if (op->kind != OP_TRANSFER || last[op->lane] == op->traits + 1)
+            continue;
+        if (!route->hops)
+            *route = flows_route(&fast->flows, (int)transfer->src, (int)transfer->dst);
+        flows_plan(&fast->flows, route);
+        last[op->lane] = op->traits + 1;
+    }
+    for (size_t i = 0; i < program->traits.count; i++)
+        fast->routes[i].unshared = flows_unshared(&fast->flows, &fast->routes[i]);
+    free(last);
+}
 
 static void begin_bytes(struct fast *fast, const struct op *op)
 {
     const struct op_transfer *transfer = &op_traits(fast->program, op)->transfer;
-    struct flow_route *route = &fast->routes[op->traits];
 
-    if (!route->hops)
-        *route = flows_route(&fast->flows, (int)transfer->src, (int)transfer->dst);
-    flows_start(&fast->flows, op->lane, route,
+    flows_start(&fast->flows, op->lane, &fast->routes[op->traits],
                 resolution_units(&fast->resolution, wire_bytes(op->amount, transfer)), fast->now);
 }
 
@@ -71,29 +93,10 @@ static void expect_events(const struct fast *fast, size_t at)
 {
     for (int step = 0; step < EXPECT_STEPS; step++) {
         size_t then = at + (size_t)(EXPECT_STEPS - step) * EXPECT;
-        uint32_t lane;
 
-        if (then >= fast->happening.count)
-            continue;
-        lane = fast->happening.items[then];
-        dispatcher_expect(&fast->dispatcher, fast->under_way[lane], step);
-        if (step)
-            continue;
-        flows_expect(&fast->flows, lane);
-        __builtin_prefetch(&fast->program->ops.items[fast->under_way[lane]]);
+        if (then < fast->happening.count)
+            dispatcher_expect(&fast->dispatcher, fast->under_way[fast->happening.items[then]], step);
     }
-}
-
-static void expect_begins(const struct fast *fast)
-{
-    uint32_t id;
-
-    if (dispatcher_peek(&fast->dispatcher, 2 * EXPECT, &id)) {
-        __builtin_prefetch(&fast->program->ops.items[id]);
-        __builtin_prefetch(&fast->dispatcher.start[id]);
-    }
-    if (dispatcher_peek(&fast->dispatcher, EXPECT, &id))
-        flows_expect(&fast->flows, fast->program->ops.items[id].lane);
 }
 
 /* Begins all that is ready. Choices are made one by one, each after all that the one before has made ready. */
@@ -103,10 +106,8 @@ static void begin_ready(struct fast *fast)
     uint32_t id;
 
     for (;;) {
-        while (dispatcher_take(&fast->dispatcher, &id)) {
-            expect_begins(fast);
+        while (dispatcher_take(&fast->dispatcher, &id))
             begin(fast, id);
-        }
         if (made == fast->choices.count)
             break;
         dispatcher_choose(&fast->dispatcher, fast->under_way[fast->choices.items[made++]]);
@@ -121,7 +122,7 @@ static void next_events(struct fast *fast)
     fast->now += fast->events.entries[0].time - fast->now;
     fast->happening.count = 0;
     while (fast->events.count && fast->events.entries[0].time - fast->now < fast->resolution.seconds)
-        *GROW(&fast->happening) = event_heap_pop(&fast->events);
+        fast->happening.count += event_heap_pop(&fast->events, fast->happening.items + fast->happening.count);
 }
 
 static void happen(struct fast *fast, uint32_t lane)
@@ -149,11 +150,12 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
         return;
     }
     fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
-    fast.routes = xcalloc(program->traits.count, sizeof *fast.routes);
+    fast.happening.items = xcalloc(lanes + 1, sizeof *fast.happening.items);
     dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
     fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
     flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, &fast.events);
+    find_routes(&fast);
     begin_ready(&fast);
     for (size_t events = 1; fast.dispatcher.left; events++) {
         if (events % PROGRESS_EVENTS == 0 &&
@@ -168,9 +170,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
         }
         begin_ready(&fast);
     }
-    timeline->makespan = 0;
-    for (size_t i = 0; i < program->ops.count; i++)
-        timeline->makespan = timeline->end[i] > timeline->makespan ? timeline->end[i] : timeline->makespan;
+    timeline->makespan = fast.dispatcher.latest;
     dispatcher_release(&fast.dispatcher);
     flows_release(&fast.flows);
     event_heap_release(&fast.events);

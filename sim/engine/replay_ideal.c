@@ -56,9 +56,7 @@ static void replay_choices(const struct program *program, const struct cluster *
         else
             *GROW(&open) = id;
     }
-    timeline->makespan = 0;
-    for (size_t i = 0; i < program->ops.count; i++)
-        timeline->makespan = timeline->end[i] > timeline->makespan ? timeline->end[i] : timeline->makespan;
+    timeline->makespan = dispatcher.latest;
     dispatcher_release(&dispatcher);
     free(open.items);
 }

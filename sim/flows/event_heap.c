@@ -114,11 +114,26 @@ void event_heap_order(struct event_heap *heap)
             sink(heap, at, heap->entries[at]);
 }
 
+/* Gives a time to an id that stands in no entry and no ring. */
+static void add(struct event_heap *heap, uint32_t id, double time)
+{
+    if (joins_latest(heap, id, time))
+        return;
+    heap->latest = id;
+    rise(heap, heap->count++, (struct event_entry){time, id});
+}
+
 void event_heap_set(struct event_heap *heap, uint32_t id, double time)
 {
-    double before = heap->place[id] && heap->rings[id].next == id ? heap->entries[heap->place[id] - 1].time : INFINITY;
+    bool alone = heap->rings[id].next == id;
+    double before;
     size_t at;
 
+    if (alone && !heap->place[id]) {
+        add(heap, id, time);
+        return;
+    }
+    before = alone ? heap->entries[heap->place[id] - 1].time : INFINITY;
     event_heap_set_unordered(heap, id, time);
     if (!heap->place[id])
         return;
@@ -129,20 +144,24 @@ void event_heap_set(struct event_heap *heap, uint32_t id, double time)
         rise(heap, at, heap->entries[at]);
 }
 
-uint32_t event_heap_pop(struct event_heap *heap)
+size_t event_heap_pop(struct event_heap *heap, uint32_t *ids)
 {
-    uint32_t id = heap->entries[0].id;
+    uint32_t first = heap->entries[0].id, id = first;
+    size_t count = 0;
 
     BUG_IF(!heap->count);
-    if (heap->rings[id].next != id) {
-        leave_ring(heap, id);
-        return id;
-    }
-    heap->place[id] = 0;
+    do {
+        uint32_t next = heap->rings[id].next;
+
+        heap->rings[id] = (struct event_ring){id, id};
+        ids[count++] = id;
+        id = next;
+    } while (id != first);
+    heap->place[first] = 0;
     heap->count--;
     if (heap->count)
         sink(heap, 0, heap->entries[heap->count]);
-    return id;
+    return count;
 }
 
 void event_heap_release(struct event_heap *heap)

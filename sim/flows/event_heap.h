@@ -21,8 +21,9 @@ void event_heap_set(struct event_heap *heap, uint32_t id, double time);
 /* The same for one of many: after the last of them, and before anything else, event_heap_order. */
 void event_heap_set_unordered(struct event_heap *heap, uint32_t id, double time);
 void event_heap_order(struct event_heap *heap);
-/* Removes an id of the earliest entry and returns it; there must be one. Its time is entries[0].time. */
-uint32_t event_heap_pop(struct event_heap *heap);
+/* Removes the earliest entry, which must be there, and writes its ids, whose time is entries[0].time. There may be as
+ * many as there are at all. Returns how many they are. */
+size_t event_heap_pop(struct event_heap *heap, uint32_t *ids);
 void event_heap_release(struct event_heap *heap);
 
 #endif

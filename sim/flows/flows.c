@@ -58,6 +58,20 @@ struct flow_route flows_route(struct flows *flows, int src, int dst)
     return route;
 }
 
+void flows_plan(struct flows *flows, const struct flow_route *route)
+{
+    for (int hop = 0; hop < route->hops; hop++)
+        flows->links[route->links[hop]].planned++;
+}
+
+bool flows_unshared(const struct flows *flows, const struct flow_route *route)
+{
+    for (int hop = 0; hop < route->hops; hop++)
+        if (flows->links[route->links[hop]].planned > flows->links[route->links[hop]].most)
+            return false;
+    return true;
+}
+
 static void note_change(struct flows *flows, uint32_t id)
 {
     struct flow_link *link = &flows->links[id];
@@ -77,11 +91,15 @@ void flows_start(struct flows *flows, uint32_t id, const struct flow_route *rout
     struct flow *flow = &flows->items[id];
 
     BUG_IF(flow->hops);
+    append(&flows->started, id);
     flow->left = units;
-    flow->since = now;
-    flow->rate = flow->level = 0;
     flow->cap = route->cap;
     flow->hops = route->hops;
+    flow->unshared = route->unshared;
+    if (flow->unshared)
+        return;
+    flow->since = now;
+    flow->rate = flow->level = 0;
     memcpy(flow->links, route->links, sizeof flow->links);
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
         struct flow_link *link = &flows->links[flow->links[hop]];
@@ -95,14 +113,13 @@ void flows_start(struct flows *flows, uint32_t id, const struct flow_route *rout
         link->count++;
         note_change(flows, flow->links[hop]);
     }
-    append(&flows->started, id);
 }
 
 void flows_stop(struct flows *flows, uint32_t id)
 {
     struct flow *flow = &flows->items[id];
 
-    for (uint32_t hop = 0; hop < flow->hops; hop++) {
+    for (uint32_t hop = 0; hop < flow->hops && !flow->unshared; hop++) {
         struct flow_link *link = &flows->links[flow->links[hop]];
         uint32_t next = flow->next[hop], previous = flow->previous[hop];
 
@@ -116,12 +133,6 @@ void flows_stop(struct flows *flows, uint32_t id)
         note_change(flows, flow->links[hop]);
     }
     flow->hops = 0;
-}
-
-void flows_expect(const struct flows *flows, uint32_t id)
-{
-    __builtin_prefetch(&flows->items[id], 1);
-    __builtin_prefetch((const char *)&flows->items[id + 1] - 1, 1);
 }
 
 bool flows_has(const struct flows *flows, uint32_t id)

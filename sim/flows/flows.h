@@ -33,14 +33,17 @@ struct flow_route {
     double cap;                      /* units/s of the narrowest link */
     uint32_t links[ROUTE_MAX];
     uint8_t hops;                    /* links; at least 1 */
+    bool unshared;                   /* no other flow ever makes one on it slower (flows_unshared) */
 };
 struct flow_route flows_route(struct flows *flows, int src, int dst);
+/* Says that a flow may take the route, beside those of which this has been said. */
+void flows_plan(struct flows *flows, const struct flow_route *route);
+/* Whether a flow on the route has its links' speed whatever other planned flows there are; once all are planned. */
+bool flows_unshared(const struct flows *flows, const struct flow_route *route);
 /* Begins a flow on a route at `now` (s). Its end is known after flows_share. */
 void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */
 void flows_stop(struct flows *flows, uint32_t id);
-/* Fetches from memory what a flow's start or stop will need. Nothing but speed depends on it. */
-void flows_expect(const struct flows *flows, uint32_t id);
 /* Whether the flow has been started and not stopped. */
 bool flows_has(const struct flows *flows, uint32_t id);
 /* Shares the links anew between the flows that are there at `now`, and tells `ends` what has changed. */

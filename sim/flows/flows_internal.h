@@ -10,10 +10,11 @@ struct flow {
     double left, rate, since;        /* units that were left at `since` (s), and the rate from then on */
     double cap;                      /* units/s of the narrowest link */
     double level;                    /* the rate that is being found; 0: it is still rising */
-    uint32_t links[ROUTE_MAX];
-    uint32_t next[ROUTE_MAX], previous[ROUTE_MAX];   /* of the link's flows: ROUTE_MAX * flow + hop, or NONE */
     uint32_t round;                  /* the last search that found it */
     uint8_t hops;                    /* links of its route; 0: there is no flow */
+    bool unshared;                   /* its links do not know of it: it has its cap (struct flow_route) */
+    uint32_t links[ROUTE_MAX];
+    uint32_t next[ROUTE_MAX], previous[ROUTE_MAX];   /* of the link's flows: ROUTE_MAX * flow + hop, or NONE */
 };
 
 struct flow_link {
@@ -22,6 +23,7 @@ struct flow_link {
     uint32_t open;                   /* flows whose rates are not */
     uint32_t first, count;           /* its flows */
     uint32_t most;                   /* flows that it carries at their caps */
+    uint32_t planned;                /* flows that may be there at once (flows_plan) */
     uint32_t round;                  /* the last search that found it */
     bool bound;                      /* it did when links were shared last */
     bool changed;                    /* it has got or lost a flow since */

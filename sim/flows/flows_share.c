@@ -181,7 +181,7 @@ static void tell_ends(struct flows *flows, double now)
 /* Whether the flow shares none of its links with flows that could make it slower. */
 static bool unhindered(const struct flows *flows, const struct flow *flow)
 {
-    for (uint32_t hop = 0; hop < flow->hops; hop++)
+    for (uint32_t hop = 0; hop < flow->hops && !flow->unshared; hop++)
         if (binds(&flows->links[flow->links[hop]]))
             return false;
     return true;
@@ -239,10 +239,11 @@ void flows_share(struct flows *flows, double now)
         share_link(flows, &flows->links[flows->changed.items[i]], now);
     for (size_t i = 0; i < flows->started.count; i++) {
         uint32_t id = flows->started.items[i];
+        const struct flow *flow = &flows->items[id];
 
-        if (!flows_has(flows, id) || flows->items[id].round == flows->round)
+        if (!flow->hops || flow->round == flows->round)
             continue;
-        if (unhindered(flows, &flows->items[id]))
+        if (unhindered(flows, flow))
             begin_alone(flows, id, now);
         else
             share_component(flows, id, now);

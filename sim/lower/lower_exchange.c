@@ -89,7 +89,7 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
 
         collective_lower(exchange->collective, cluster, &group, exchange->bytes, channels,
                          members->lanes + first * channels, members->ready + first, like, lowering->program,
-                         members->ends + flow * members->all + first);
+                         members->ends + flow * members->all + first, &lowering->measure->dags);
         if (exchange->collective->op == COLLECTIVE_ALL_REDUCE && members->kind != GROUP_EMBEDDING) {
             struct collective_choice choice =
                 collective_choose(exchange->collective, cluster, &group, exchange->bytes, channels);

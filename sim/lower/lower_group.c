@@ -314,12 +314,12 @@ static int chunk_costs(const struct member *member, const struct stage *stage, i
 int exchange_costs(struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
-    int stages = lowering->plan->stages, rc = 0;
-    int most = 1, *gpus;
+    int stages = lowering->plan->stages, rc = 0, most = 1, *gpus;
     bool *marked = xcalloc((size_t)scenario->cluster.nodes, sizeof *marked);
 
     for (enum exchange i = 0; i < EXCHANGE_COUNT; i++)
         most = (int)fmax(most, group_members(&scenario->groups.of[exchange_groups[i]]));
+    lowering->exchanges = most > 1;
     gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
     for (int i = 0; most > 1 && i < lowering->program->ranks; i++) {
         struct member member = {lowering, i / stages, i % stages, gpus, marked};
@@ -342,12 +342,21 @@ static void communicate(struct new_op *op, enum peers with, double seconds)
     op->compute.with[with] += seconds;
 }
 
+void exchanges_count(const struct lowering *lowering, const struct place *here, const struct stage_work *cost)
+{
+    struct chunk_state *own = here->chunk_state;
+
+    for (int i = 0; lowering->exchanges && i < EXCHANGE_COUNT; i++)
+        own->exchanged[i] += cost->exchanges[i] * own->exchanges[i].bytes_sent;
+    own->gathered += cost->hidden_gathers * own->gather.bytes_sent;
+}
+
 /* Hidden gathers that no EXCHANGE_OVERLAPPED includes overlap with all kernels of the work. */
 void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
                      struct new_op *op)
 {
     struct contention *contention = &lowering->overlapped[here->prank];
-    const struct exchange_cost *exchanges = here->chunk_state->exchanges;
+    const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &here->chunk_state->gather;
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
@@ -356,18 +365,15 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
         communicate(op, exchange_peers[i],
                     cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here->hidden : 1));
         op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
-        here->chunk_state->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
         gathers -= cost->exchanges[EXCHANGE_OVERLAPPED + c];
     if (gathers > 0)
-        communicate(op, PEERS_TENSOR, contention_exposed(gathers * here->chunk_state->gather.seconds, cost->seconds,
-                                                         here->chunk_state->gather.share));
-    op->compute.sent += cost->hidden_gathers * here->chunk_state->gather.bytes_sent;
-    here->chunk_state->gathered += cost->hidden_gathers * here->chunk_state->gather.bytes_sent;
+        communicate(op, PEERS_TENSOR, contention_exposed(gathers * gather->seconds, cost->seconds, gather->share));
+    op->compute.sent += cost->hidden_gathers * gather->bytes_sent;
     /* half of the backward's bytes are keys and values, half are their gradients */
     op->compute.activations =
-        cost->hidden_gathers * here->chunk_state->gather.bytes_sent +
+        cost->hidden_gathers * gather->bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     if (contention->collective == 0)
         return;

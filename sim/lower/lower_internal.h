@@ -40,8 +40,16 @@ struct micro_batch_state {
 /* An all-gather of weights that runs beside forwards, and its contention with their kernels. */
 struct coming { struct event gathered; struct contention overlapped; };
 
+/* A work that was lowered as one operation, and what others like it have in common with it. */
+struct usual_work {
+    uint32_t id;
+    int gathers;                     /* boundary_gathers */
+    bool there, recomputes, split;   /* there: there is such a work; of its micro-batch */
+};
+
 /* A chunk of a rank, in one replica. */
 struct chunk_state {
+    struct usual_work usual[WORK_KIND_COUNT];        /* the last of the kind */
     struct exchange_cost exchanges[EXCHANGE_COUNT];
     struct exchange_cost gather;     /* all-gather of the bytes of an EXCHANGE_TENSOR */
     double exchanged[EXCHANGE_COUNT], gathered;      /* B that each GPU has sent in these so far */
@@ -130,6 +138,7 @@ struct lowering {
     struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
     enum recompute_rule rule;        /* the schedule's */
     bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
+    bool exchanges;                  /* works have exchanges within */
     bool zero;                       /* ZeRO 3: layers are gathered and scattered (lower_layers.c) */
     int steps;                       /* local steps: the number of batches in the rows */
     bool whole;                      /* LOWER_ITERATION */
@@ -184,6 +193,11 @@ bool lower_entry(struct lowering *lowering, int replica, int rank);
 /* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
  * both stages share a rank. */
 struct event lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after);
+/* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
+ * the stage's own output, if it kept a share only. */
+int boundary_gathers(const struct lowering *lowering, const struct place *here, struct work work);
+/* An operation that begins with so many of them. */
+struct new_op received(const struct place *here, int gathers);
 /* Copies a boundary that arrived from another rank to the entry's GPU, before the entry, or before its recomputation if
  * this waits for the boundary too. The entry waits for the copy. */
 void lower_arrival(struct lowering *lowering, const struct place *here, struct work work);
@@ -248,6 +262,12 @@ void buckets_build(struct lowering *lowering);
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 
 /* lower_sync.c */
+/* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
+ * with `in_time` also where the stage before begins to recompute. */
+uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
+                         struct new_op op);
+/* Cuts a backward where the stage before begins to recompute just in time. */
+uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op);
 /* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
 uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
 /* Lowers the sums of gradients that a rank's update number `updates` waits for, unless they are lowered. False if some
@@ -293,6 +313,8 @@ void replicated_memory(const struct lowering *lowering, struct place here, struc
 
 /* lower_group.c: measures the exchanges within each rank's works. */
 int exchange_costs(struct lowering *lowering);
+/* Counts the bytes of the exchanges within a work, and of the gathers before it. */
+void exchanges_count(const struct lowering *lowering, const struct place *here, const struct stage_work *cost);
 /* Adds the communication within a work to the work's operation. */
 void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
                      struct new_op *op);
@@ -314,6 +336,13 @@ bool sums_alone(const struct scenario *scenario);
  * durations give the same times of all ranks as messages. */
 bool sums_begin_together(const struct scenario *scenario);
 bool replicas_alike(const struct scenario *scenario);    /* one replica may stand for all */
+
+/* The same micro-batch on the next stage (1) or the one before (-1). */
+static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here,
+                                                     int step)
+{
+    return here->state + step * (ptrdiff_t)lowering->micro_batches;
+}
 
 /* The arrival of an entry's input: activations from the stage before, or gradients from the stage after. */
 static inline struct event *arrival_of(struct micro_batch_state *state, enum work_kind kind)

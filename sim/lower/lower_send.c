@@ -75,6 +75,28 @@ static struct new_op transfer_of(const struct lowering *lowering, const struct p
     };
 }
 
+int boundary_gathers(const struct lowering *lowering, const struct place *here, struct work work)
+{
+    const struct parallelism *spec = &lowering->scenario->parallelism;
+    int from = work.kind == FORWARD ? here->stage - 1 : here->stage + 1;
+
+    if (spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel ||
+        (work.kind != FORWARD && work.kind != BACKWARD && work.kind != BACKWARD_INPUT) ||
+        from < 0 || from >= plan_virtual_stages(lowering->plan) ||
+        plan_rank(lowering->plan, here->direction, from, work.mb, NULL) == here->rank)
+        return 0;
+    return spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
+}
+
+struct new_op received(const struct place *here, int gathers)
+{
+    const struct exchange_cost *gather = &here->chunk_state->gather;
+
+    return (struct new_op){.compute = {.communication = gathers * gather->seconds,
+                                       .with[PEERS_TENSOR] = gathers * gather->seconds,
+                                       .sent = gathers * gather->bytes_sent}};
+}
+
 struct event lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after)
 {
     int to = next ? from->stage + 1 : from->stage - 1, flows = lowering->program->flows;

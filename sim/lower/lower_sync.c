@@ -1,5 +1,5 @@
 /* Buckets of gradients, which are summed together and slow down the backward that they overlap with; and the sums of
- * gradients over the replicas, by the recipe. */
+ * gradients over the replicas, by the recipe. Backwards are cut where buckets become ready. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
@@ -127,6 +127,72 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
         .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .mb = -1, .stage = stage,
         .amount = seconds * scenario_slower(lowering->scenario, prank / stages, prank % stages),
     }, after);
+}
+
+/* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
+static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
+{
+    double until = here->costs->work[work.kind].seconds -
+                   lowering->stages[here->stage - 1].work[RECOMPUTE].seconds;
+
+    return until > 0 ? until : 0;
+}
+
+uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
+                         struct new_op op)
+{
+    const struct stage *costs = here->costs;
+    const struct buckets *buckets = &lowering->buckets[here->stage];
+    double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
+    struct stage_work piece = {0};
+    uint32_t id = NO_OP;
+    size_t bucket = 0;
+
+    op.frees = 0;
+    for (size_t i = 0; i < costs->nslices; i++) {
+        struct stage_work slice = costs->slices[i].work[work.kind];
+        bool last = i + 1 == costs->nslices;
+
+        if (in_time && until <= slice.seconds) {
+            piece.seconds += until;
+            id = lower_compute(lowering, here, work, &piece, &op);
+            op = (struct new_op){.continues = true};
+            on_neighbour(lowering, here, -1)->due = id;
+            piece = (struct stage_work){0};
+            slice.seconds -= until;
+            in_time = false;
+        }
+        until -= slice.seconds;
+        piece = stage_work_sum(piece, slice);
+        if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
+            continue;
+        op.frees = last ? frees : 0;
+        id = lower_compute(lowering, here, work, &piece, &op);
+        op = (struct new_op){.continues = true};
+        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
+            double seconds = buckets->items[bucket].sum.legs[0].seconds;
+
+            if (seconds > 0)
+                op.continues = false;
+            bucket_ready(lowering, *here, &buckets->items[bucket],
+                         seconds > 0 ? lower_pack(lowering, here->prank, here->stage, seconds, event_of(NO_OP)) : id);
+        }
+        piece = (struct stage_work){0};
+    }
+    return id;
+}
+
+uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
+{
+    struct stage_work before = here->costs->work[work.kind], after = {0};
+    struct new_op last = {.continues = true};
+
+    after.seconds = before.seconds - until_recompute(lowering, here, work);
+    before.seconds -= after.seconds;
+    last.frees = op.frees;
+    op.frees = 0;
+    on_neighbour(lowering, here, -1)->due = lower_compute(lowering, here, work, &before, &op);
+    return lower_compute(lowering, here, work, &after, &last);
 }
 
 /* Kernels on every member, after its last exchange; its next exchange waits for them. */

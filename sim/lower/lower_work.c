@@ -22,12 +22,6 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
     return place;
 }
 
-/* The same micro-batch on the next stage (1) or the one before (-1). */
-static struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here, int step)
-{
-    return here->state + step * (ptrdiff_t)lowering->micro_batches;
-}
-
 uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
                        const struct stage_work *cost, struct new_op *op)
 {
@@ -40,6 +34,7 @@ uint32_t lower_compute(struct lowering *lowering, const struct place *here, stru
     op->kind = OP_COMPUTE;
     op->what = (uint8_t)whats[work.kind];
     op->lane = lowering->compute_lane[here->prank];
+    exchanges_count(lowering, here, cost);
     exchange_within(lowering, here, cost, op);
     op->amount = cost->seconds + op->compute.communication;
     op->mb = work.mb;
@@ -53,95 +48,6 @@ uint32_t lower_compute(struct lowering *lowering, const struct place *here, stru
 uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after)
 {
     return program_add(lowering->program, op, event_ids(&after), after.count);
-}
-
-/* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
-static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
-{
-    double until = here->costs->work[work.kind].seconds -
-                   lowering->stages[here->stage - 1].work[RECOMPUTE].seconds;
-
-    return until > 0 ? until : 0;
-}
-
-/* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
- * with `in_time` also where the stage before begins to recompute. */
-static uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
-                                struct new_op op)
-{
-    const struct stage *costs = here->costs;
-    const struct buckets *buckets = &lowering->buckets[here->stage];
-    double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
-    struct stage_work piece = {0};
-    uint32_t id = NO_OP;
-    size_t bucket = 0;
-
-    op.frees = 0;
-    for (size_t i = 0; i < costs->nslices; i++) {
-        struct stage_work slice = costs->slices[i].work[work.kind];
-        bool last = i + 1 == costs->nslices;
-
-        if (in_time && until <= slice.seconds) {
-            piece.seconds += until;
-            id = lower_compute(lowering, here, work, &piece, &op);
-            op = (struct new_op){.continues = true};
-            on_neighbour(lowering, here, -1)->due = id;
-            piece = (struct stage_work){0};
-            slice.seconds -= until;
-            in_time = false;
-        }
-        until -= slice.seconds;
-        piece = stage_work_sum(piece, slice);
-        if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
-            continue;
-        op.frees = last ? frees : 0;
-        id = lower_compute(lowering, here, work, &piece, &op);
-        op = (struct new_op){.continues = true};
-        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
-            double seconds = buckets->items[bucket].sum.legs[0].seconds;
-
-            if (seconds > 0)
-                op.continues = false;
-            bucket_ready(lowering, *here, &buckets->items[bucket],
-                         seconds > 0 ? lower_pack(lowering, here->prank, here->stage, seconds, event_of(NO_OP)) : id);
-        }
-        piece = (struct stage_work){0};
-    }
-    return id;
-}
-
-/* Cuts a backward where the stage before begins to recompute just in time. */
-static uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
-{
-    struct stage_work before = here->costs->work[work.kind], after = {0};
-    struct new_op last = {.continues = true};
-
-    after.seconds = before.seconds - until_recompute(lowering, here, work);
-    before.seconds -= after.seconds;
-    last.frees = op.frees;
-    op.frees = 0;
-    on_neighbour(lowering, here, -1)->due = lower_compute(lowering, here, work, &before, &op);
-    return lower_compute(lowering, here, work, &after, &last);
-}
-
-/* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
- * the stage's own output, if it kept a share only. */
-static struct new_op receive(const struct lowering *lowering, const struct place *here, struct work work)
-{
-    const struct parallelism *spec = &lowering->scenario->parallelism;
-    int from = work.kind == FORWARD ? here->stage - 1 : here->stage + 1;
-
-    if (spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel ||
-        (work.kind != FORWARD && work.kind != BACKWARD && work.kind != BACKWARD_INPUT) ||
-        from < 0 || from >= plan_virtual_stages(lowering->plan) ||
-        plan_rank(lowering->plan, here->direction, from, work.mb, NULL) == here->rank)
-        return (struct new_op){0};
-    int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
-    here->chunk_state->gathered += gathers * here->chunk_state->gather.bytes_sent;
-
-    return (struct new_op){.compute = {.communication = gathers * here->chunk_state->gather.seconds,
-                                   .with[PEERS_TENSOR] = gathers * here->chunk_state->gather.seconds,
-                                   .sent = gathers * here->chunk_state->gather.bytes_sent}};
 }
 
 /* Replicas of a lockstep group begin each work together: an entry also waits for the other replicas' inputs. False if
@@ -216,25 +122,61 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
     return id;
 }
 
+/* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
+static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
+{
+    return !cut && !here->costs->plan && !lowering->zero && !lowering->replicates && !lowering->opportunistic &&
+           !(work.kind == FORWARD && here->chunk_state->coming) && lowering->places.count == 1 &&
+           lowering->overlapped[here->prank].collective == 0;
+}
+
+/* Such a work, like the one before. */
+static uint32_t repeat_work(struct lowering *lowering, const struct place *here, struct work work, uint32_t like)
+{
+    struct waits *waits = &lowering->waits;
+    uint32_t id = program_repeat(lowering->program, like, work.mb, waits->items, waits->count);
+
+    exchanges_count(lowering, here, &here->costs->work[work.kind]);
+    waits->count = 0;
+    return lowering->latest[here->prank] = id;
+}
+
+/* The memory of an entry. */
+static void set_memory(const struct place *here, struct work work, struct new_op *op)
+{
+    const struct stage *costs = here->costs;
+    bool again = here->state->recomputes, split = here->state->split;
+    double kept = again ? costs->checkpoint : costs->activation;
+    double working = !again ? 0 : split ? costs->working_split : costs->working;
+    const struct stage_workspace *workspace = !again ? &costs->plain : split ? &costs->ahead : &costs->recompute;
+
+    op->workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
+    if (work.kind == FORWARD)
+        op->takes = kept;
+    else if (work.kind == RECOMPUTE)
+        op->takes = working;
+    else if (work.kind != BACKWARD_INPUT)
+        op->frees = kept + working;
+}
+
 static uint32_t lower_work(struct lowering *lowering, const struct place *here, struct work work, bool completes)
 {
     const struct stage *costs = here->costs;
-    bool again = here->state->recomputes, sliced = completes && lowering->buckets[here->stage].count;
+    bool sliced = completes && lowering->buckets[here->stage].count;
     bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->opportunistic &&
                    lowering->rule == RECOMPUTE_JUST_IN_TIME;
-    double kept = again ? costs->checkpoint : costs->activation;
-    double working = !again ? 0 : here->state->split ? costs->working_split : costs->working;
-    const struct stage_workspace *workspace =
-        !again ? &costs->plain : here->state->split ? &costs->ahead : &costs->recompute;
-    struct new_op op = receive(lowering, here, work);
+    bool usual = is_usual(lowering, here, work, sliced || in_time);
+    struct usual_work *before = &here->chunk_state->usual[work.kind];
+    struct usual_work own = {.recomputes = here->state->recomputes, .split = here->state->split};
+    struct new_op op;
 
-    op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
-    if (work.kind == FORWARD)
-        op.takes = kept;
-    else if (work.kind == RECOMPUTE)
-        op.takes = working;
-    else if (work.kind != BACKWARD_INPUT)
-        op.frees = kept + working;
+    own.gathers = boundary_gathers(lowering, here, work);
+    here->chunk_state->gathered += own.gathers * here->chunk_state->gather.bytes_sent;
+    if (usual && before->there && before->recomputes == own.recomputes && before->split == own.split &&
+        before->gathers == own.gathers)
+        return repeat_work(lowering, here, work, before->id);
+    op = received(here, own.gathers);
+    set_memory(here, work, &op);
     if (work.kind == FORWARD && here->chunk_state->coming) {
         if (!costs->plan && !lowering->opportunistic)
             return first_forward(lowering, here, work, op);
@@ -243,10 +185,10 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
     if (costs->plan || lowering->zero)
         return layers_work(lowering, *here, work, completes, op);
     if (lowering->replicates) {
-        struct stage_work own = replicated_work(*here, work);
+        struct stage_work cost = replicated_work(*here, work);
 
         replicated_memory(lowering, *here, work, &op);
-        return lower_compute(lowering, here, work, &own, &op);
+        return lower_compute(lowering, here, work, &cost, &op);
     }
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op);
@@ -254,7 +196,10 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
         return timed_backward(lowering, here, work, op);
     if (lowering->opportunistic)
         return opportunistic_work(lowering, here, work, op);
-    return lower_compute(lowering, here, work, &costs->work[work.kind], &op);
+    own.id = lower_compute(lowering, here, work, &costs->work[work.kind], &op);
+    own.there = usual;
+    *before = own;
+    return own.id;
 }
 
 /* Notes the entry's result, which is there after operation `id`, and sends it to the next or previous stage. */
@@ -363,7 +308,8 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     for (bool more = true; more; more = work.with_next) {
         struct place *here = GROW(places);
 
-        work = row_entry(lowering, rank, first + places->count - 1);
+        if (places->count > 1)
+            work = row_entry(lowering, rank, first + places->count - 1);
         *here = lowering_place(lowering, replica, rank, work);
         if (!dependencies(lowering, here, work))
             return false;

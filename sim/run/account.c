@@ -53,6 +53,14 @@ static double ended(const struct timeline *timeline, const struct op *op)
     return op ? timeline->end[op - timeline->program->ops.items] : 0;
 }
 
+static bool uses_host(const struct program *program)
+{
+    for (size_t i = 0; i < program->lanes.count; i++)
+        if (on_host(&program->lanes.items[i]))
+            return true;
+    return false;
+}
+
 static bool waits_for_host(const struct timeline *timeline, const struct op *op)
 {
     const struct program *program = timeline->program;
@@ -89,7 +97,8 @@ static double communicating_since(const struct timeline *timeline, const struct 
            ended(timeline, beyond_copies(timeline, latest(timeline, awaited, false)));
 }
 
-static struct account_step step_of(const struct timeline *timeline, uint32_t id, int rank, double from)
+/* `hosts`: any operation may wait for a host. */
+static struct account_step step_of(const struct timeline *timeline, uint32_t id, int rank, double from, bool hosts)
 {
     const struct op *op = &timeline->program->ops.items[id];
     struct account_step step = {
@@ -99,7 +108,7 @@ static struct account_step step_of(const struct timeline *timeline, uint32_t id,
     const struct op *awaited;
 
     step.ready = step.start;
-    if (waits_for_host(timeline, op))
+    if (hosts && waits_for_host(timeline, op))
         step.ready = later(from, ended(timeline, latest(timeline, op, false)));
     step.ready = step.ready < step.start ? step.ready : step.start;
     step.since = step.ready;
@@ -118,6 +127,7 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
     const struct program *program = timeline->program;
     double *reached = xcalloc((size_t)program->ranks + 1, sizeof *reached);
     uint32_t *order = timeline_order(timeline);
+    bool hosts = uses_host(program);
 
     for (size_t k = 0; k < program->ops.count; k++) {
         uint32_t id = order_at(order, k);
@@ -128,7 +138,7 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
             break;
         if (lane->kind != LANE_COMPUTE)
             continue;
-        struct account_step step = step_of(timeline, id, lane->rank, reached[lane->rank]);
+        struct account_step step = step_of(timeline, id, lane->rank, reached[lane->rank], hosts);
         visit(context, &step);
         reached[lane->rank] = step.end;
     }
@@ -164,7 +174,7 @@ double account_add(const struct account_step *step, const struct window *window,
         return waited;
     communication = busy * step->compute->communication / op->amount;
     seconds[account_of((enum op_what)op->what)] += busy - communication;
-    for (int with = 0; with < PEERS_COUNT; with++)
+    for (int with = 0; with < PEERS_COUNT && communication > 0; with++)
         seconds[account_of_peers((enum peers)with)] += busy * step->compute->with[with] / op->amount;
     return waited + communication;
 }

@@ -6,8 +6,8 @@
 /* Whether it is a work, or a part of one: what computes on a compute lane. */
 static bool is_work(const struct program *program, const struct op *op)
 {
-    return program->lanes.items[op->lane].kind == LANE_COMPUTE && op->kind == OP_COMPUTE && op->what <= WHAT_UPDATE &&
-           op->stage >= 0;
+    return op->kind == OP_COMPUTE && op->what <= WHAT_UPDATE && op->stage >= 0 &&
+           program->lanes.items[op->lane].kind == LANE_COMPUTE;
 }
 
 /* Of a program's works: what one of a stage takes on average, by kind (0 s: the stage has none of that kind); how many
@@ -19,15 +19,6 @@ struct loads {
     double *forwards;                /* by rank */
     double mean[KINDS];              /* s; of updates and packs: for one of them */
 };
-
-static int stages_of(const struct program *program)
-{
-    int stages = 0;
-
-    for (size_t i = 0; i < program->ops.count; i++)
-        stages = program->ops.items[i].stage >= stages ? program->ops.items[i].stage + 1 : stages;
-    return stages;
-}
 
 /* Whether it begins a work: pieces of one follow one another, among pieces of other kinds. `last`: by rank and kind,
  * the operation before. */
@@ -47,10 +38,10 @@ static void walk_works(const struct program *program, struct loads *loads, doubl
 
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
-        int rank = program->lanes.items[op->lane].rank;
 
         if (!is_work(program, op))
             continue;
+        int rank = program->lanes.items[op->lane].rank;
         bool first = begins(op, &last[rank * KINDS + op->what]);
         if (counts) {
             loads->each[op->stage][op->what] += op->amount;
@@ -80,7 +71,7 @@ static double mean_of(const double *values, int count, int step)
 
 static struct loads loads_of(const struct program *program)
 {
-    int stages = stages_of(program);
+    int stages = program->stages;
     struct loads loads = {
         .stages = stages, .each = xcalloc((size_t)stages + 1, sizeof *loads.each),
         .forwards = xcalloc((size_t)program->ranks + 1, sizeof *loads.forwards),
@@ -129,13 +120,32 @@ bool program_uneven(const struct program *program)
     return uneven;
 }
 
+/* Most works of a rank and kind are like the one before, and so is what becomes of them. */
 static void balance(struct program *program)
 {
     struct loads loads = loads_of(program);
+    struct { double factor; uint32_t before, after; } *last = xcalloc((size_t)program->ranks * KINDS, sizeof *last);
 
-    for (uint32_t i = 0; i < program->ops.count; i++)
-        if (is_work(program, &program->ops.items[i]))
-            program_scale(program, i, factor_of(program, &loads, &program->ops.items[i]));
+    for (uint32_t i = 0; i < program->ops.count; i++) {
+        struct op *op = &program->ops.items[i];
+        uint32_t before = op->traits;
+
+        if (!is_work(program, op))
+            continue;
+        size_t like = (size_t)program->lanes.items[op->lane].rank * KINDS + op->what;
+        double factor = factor_of(program, &loads, op);
+
+        if (last[like].factor == factor && last[like].before == before) {
+            op->amount *= factor;
+            op->traits = last[like].after;
+            continue;
+        }
+        program_scale(program, i, factor);
+        last[like].factor = factor;
+        last[like].before = before;
+        last[like].after = op->traits;
+    }
+    free(last);
     loads_release(&loads);
 }
 

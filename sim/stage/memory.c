@@ -298,8 +298,9 @@ void memory_events_release(struct memory_events *events)
     free(events->first);
 }
 
-/* The bytes of activations that a rank holds, and the most that it has held, with one operation's workspace. */
-struct kept { double now, most; };
+/* The bytes of activations that a rank holds, and the most that it has held, with one operation's workspace; the lane
+ * of its operations, counted from 1. */
+struct kept { double now, most; uint32_t lane; };
 
 /* An operation of the rank begins. At the peak the sum of the activations and one operation's workspace is largest. */
 static void take(struct kept *kept, const struct traits *traits, struct memory_peak *peak)
@@ -331,36 +332,35 @@ static void pass_events(const struct timeline *timeline, struct kept *kept, stru
     memory_events_release(&events);
 }
 
-/* Whether one lane of each rank at most has operations that take or free memory, none of them a transfer, and these run
- * in the order of ids: then each of them frees what it does before the next one takes anything. */
-static bool one_after_another(const struct program *program)
+/* The same as pass_events() where one lane of each rank at most has operations that take or free memory, none of them a
+ * transfer, and these run in the order of ids: then each of them frees what it does before the next one takes anything.
+ * False if it finds that this is not so. */
+static bool pass_operations(const struct program *program, struct kept *kept, struct memory_peak *peaks)
 {
-    uint32_t *lanes = xcalloc((size_t)program->ranks, sizeof *lanes);    /* of each rank, counted from 1 */
-    bool one = !program->choices.count;
-
-    for (size_t i = 0; i < program->ops.count && one; i++) {
+    for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct traits *traits = op_traits(program, op);
-        uint32_t *lane = &lanes[program->lanes.items[op->lane].rank];
 
         if (traits->takes + traits->workspace + traits->frees == 0)
             continue;
-        one = op->kind == OP_COMPUTE && (!*lane || *lane == op->lane + 1);
-        *lane = op->lane + 1;
-    }
-    free(lanes);
-    return one;
-}
+        int rank = program->lanes.items[op->lane].rank;
 
-/* The same as pass_events(), where operations are one_after_another(). */
-static void pass_operations(const struct program *program, struct kept *kept, struct memory_peak *peaks)
-{
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct traits *traits = op_traits(program, &program->ops.items[i]);
-        int rank = program->lanes.items[program->ops.items[i].lane].rank;
-
+        if (op->kind != OP_COMPUTE || (kept[rank].lane && kept[rank].lane != op->lane + 1))
+            return false;
+        kept[rank].lane = op->lane + 1;
         take(&kept[rank], traits, &peaks[rank]);
         kept[rank].now -= traits->frees;
+    }
+    return true;
+}
+
+/* Before any operation. */
+static void begin_peaks(const struct scenario *scenario, const struct stage *stages, int ranks, struct kept *kept,
+                        struct memory_peak *peaks)
+{
+    for (int r = 0; r < ranks; r++) {
+        kept[r] = (struct kept){0};
+        peaks[r] = (struct memory_peak){.memory = memory_states(scenario, stages, r)};
     }
 }
 
@@ -371,12 +371,11 @@ struct memory_peak *memory_peaks(const struct scenario *scenario, const struct s
     struct memory_peak *peaks = xcalloc((size_t)program->ranks, sizeof *peaks);
     struct kept *kept = xcalloc((size_t)program->ranks, sizeof *kept);
 
-    for (int r = 0; r < program->ranks; r++)
-        peaks[r].memory = memory_states(scenario, stages, r);
-    if (one_after_another(program))
-        pass_operations(program, kept, peaks);
-    else
+    begin_peaks(scenario, stages, program->ranks, kept, peaks);
+    if (program->choices.count || !pass_operations(program, kept, peaks)) {
+        begin_peaks(scenario, stages, program->ranks, kept, peaks);
         pass_events(timeline, kept, peaks);
+    }
     for (int r = 0; r < program->ranks; r++)
         add_fragmentation(&peaks[r].memory, scenario);
     free(kept);

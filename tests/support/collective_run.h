@@ -35,6 +35,7 @@ static inline void run_init(struct run *run, const struct collective *collective
     int ranks[MAX_MEMBERS];
     struct group group = {.n = n, .ranks = ranks, .gpus = gpus};
     struct new_op like = {.what = WHAT_SYNC, .mb = -1, .stage = 3, .takes = 5, .frees = 7};
+    struct dags dags = {0};
 
     memset(run, 0, sizeof *run);
     run->task = (struct task){.n = n, .per_node = collective_per_node(cluster, &group), .bytes = bytes / channels};
@@ -51,7 +52,8 @@ static inline void run_init(struct run *run, const struct collective *collective
     }
     run->first = (uint32_t)run->program.ops.count;
     collective_lower(collective, cluster, &group, bytes, channels, lanes, delays ? run->ready : NULL, like,
-                     &run->program, run->done);
+                     &run->program, run->done, &dags);
+    dags_release(&dags);
     timeline_init(&run->timeline, &run->program);
     replay_ideal(&run->program, cluster, &run->timeline);
 }

@@ -105,6 +105,7 @@ static struct measured measure_whole(const struct question *question, enum engin
     struct program program = {.ranks = question->ngroups * n};
     struct measured measured = {0};
     struct timeline timeline;
+    struct dags dags = {0};
 
     for (int g = 0; g < question->ngroups; g++) {
         struct group group = {.n = n, .gpus = question->gpus + g * n};
@@ -112,8 +113,9 @@ static struct measured measure_whole(const struct question *question, enum engin
         for (int i = 0; i < n * channels; i++)
             lanes[i] = program_lane(&program, g * n + i / channels, LANE_COLLECTIVE, i % channels);
         collective_lower(question->collective, &question->cluster, &group, question->bytes, channels, lanes, NULL,
-                         (struct new_op){.what = WHAT_SYNC}, &program, done);
+                         (struct new_op){.what = WHAT_SYNC}, &program, done, &dags);
     }
+    dags_release(&dags);
     timeline_init(&timeline, &program);
     assert_int_equal(replay(engine, &program, &question->cluster, &timeline, &error), 0);
     measured.seconds = timeline.makespan;

@@ -66,10 +66,11 @@ static void assert_max_min(const struct given *given)
     }
 }
 
-static void start(struct flows *flows, uint32_t flow, int src, int dst, double units, double now)
+static void start(struct flows *flows, uint32_t flow, int src, int dst, double units, double now, bool planned)
 {
     struct flow_route route = flows_route(flows, src, dst);
 
+    route.unshared = planned && flows_unshared(flows, &route);
     flows_start(flows, flow, &route, units, now);
 }
 
@@ -79,6 +80,27 @@ static double end_of(const struct event_heap *ends, uint32_t flow)
     while (!ends->place[flow])
         flow = ends->rings[flow].next;
     return ends->entries[ends->place[flow] - 1].time;
+}
+
+/* Where a flow goes. */
+static void draw_route(struct given *given, int f)
+{
+    int gpus = cluster_gpus(given->cluster);
+
+    given->src[f] = draw(gpus);
+    given->dst[f] = (given->src[f] + 1 + draw(gpus - 1)) % gpus;
+}
+
+/* Always the same way: few flows, so that some share no link. */
+static void plan(struct given *given, struct flows *flows)
+{
+    for (int f = 0; f < FLOWS / 10; f++) {
+        struct flow_route route;
+
+        draw_route(given, f);
+        route = flows_route(flows, given->src[f], given->dst[f]);
+        flows_plan(flows, &route);
+    }
 }
 
 /* Flows come and go at random; after each few of them the rates are max-min fair. All happens at time 0, so that a
@@ -92,6 +114,7 @@ static void test_max_min(void **state)
         struct given given = {.cluster = &cluster};
         struct event_heap ends;
         struct flows flows;
+        bool planned = i % 2;
 
         seed = i;
         cluster.nodes = 2 + draw(6);
@@ -103,17 +126,19 @@ static void test_max_min(void **state)
         };
         event_heap_init(&ends, FLOWS);
         flows_init(&flows, &cluster, FLOWS, 1, &ends);
+        if (planned)
+            plan(&given, &flows);
         for (int step = 0; step < 20; step++) {
             for (int k = draw(12); k >= 0; k--) {
-                int f = draw(FLOWS), gpus = cluster_gpus(&cluster);
+                int f = draw(planned ? FLOWS / 10 : FLOWS);
 
                 assert_int_equal(flows_has(&flows, (uint32_t)f), given.there[f]);
                 if (given.there[f]) {
                     flows_stop(&flows, (uint32_t)f);
                 } else {
-                    given.src[f] = draw(gpus);
-                    given.dst[f] = (given.src[f] + 1 + draw(gpus - 1)) % gpus;
-                    start(&flows, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0);
+                    if (!planned)
+                        draw_route(&given, f);
+                    start(&flows, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0, planned);
                 }
                 given.there[f] = !given.there[f];
             }
@@ -134,16 +159,18 @@ static void test_progress(void **state)
     static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 3, .inside = {.bandwidth = 1, .efficiency = 1}};
     struct event_heap ends;
     struct flows flows;
+    uint32_t ids[2];
 
     (void)state;
     event_heap_init(&ends, 2);
     flows_init(&flows, &cluster, 2, 1, &ends);
-    start(&flows, 0, 0, 1, 10, 0);
+    start(&flows, 0, 0, 1, 10, 0, false);
     flows_share(&flows, 0);
     assert_true(ends.entries[0].time == 10);
-    start(&flows, 1, 0, 2, 3, 4);
+    start(&flows, 1, 0, 2, 3, 4, false);
     flows_share(&flows, 4);
-    assert_int_equal(event_heap_pop(&ends), 1);
+    assert_int_equal(event_heap_pop(&ends, ids), 1);
+    assert_int_equal(ids[0], 1);
     assert_true(ends.entries[0].time == 16);
     flows_stop(&flows, 1);
     flows_share(&flows, 10);
