@@ -293,8 +293,7 @@ static int chunk_costs(const struct member *member, const struct stage *stage, i
     const struct process_group *experts = &lowering->scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
 
     if (tensor_cost(member, stage, chunk_state) ||
-        (group_members(experts) > 1 && member->replica % experts->size == 0 &&
-         dispatch_cost(member, stage, chunk_state)) ||
+        (member->replica % experts->size == 0 && dispatch_cost(member, stage, chunk_state)) ||
         (member->replica % spec->context == 0 && attention_cost(member, stage, chunk_state)))
         return -1;
     if (spec->overlap_tensor && spec->tensor > 1)
@@ -383,13 +382,11 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
 
 void exchanges_carry(struct lowering *lowering)
 {
-    int tensor = lowering->scenario->parallelism.tensor;
-
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
         const struct chunk_state *chunk_state = &lowering->chunk_states[h];
 
         measure_carry(lowering->measure, chunk_state->gather.index, chunk_state->gather.first, GROUP_TENSOR,
-                      chunk_state->gathered * tensor);
+                      chunk_state->gathered * lowering->scenario->parallelism.tensor);
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
             enum group_kind kind = exchange_groups[i];
             const struct process_group *group = &lowering->scenario->groups.of[kind];
