@@ -8,7 +8,7 @@
 #include "model/model.h"
 #include "engine/replay.h"
 #include "evidence/evidence.h"
-#include "scenario/costs.h"
+#include "kernels/costs.h"
 #include "scenario/memory_policy.h"
 #include "scenario/parallelism.h"
 #include "scenario/process_group.h"
