@@ -244,7 +244,7 @@ static const double *seconds_of(struct arena *arena, const struct scenario *scen
     struct layer_costs costs = {.scenario = scenario};
     double *seconds = ARENA_ARRAY(arena, double, count);
 
-    if (scenario->parallelism.balance == BALANCE_LAYERS)
+    if (scenario->parallelism.balance != BALANCE_TIMES)
         return NULL;
     for (size_t i = 0; i < count; i++) {
         const struct layer_cost *cost = layer_cost(&costs, &layers[i]);
