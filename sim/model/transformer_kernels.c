@@ -224,30 +224,6 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
-/* The two products of an adapter, and the kernel that adds their result. */
-static void adapter(struct kernels *list, const struct cut *cut, enum lora_target target)
-{
-    struct adapted width;
-
-    if (!lora_adapts(cut, target, &width))
-        return;
-    weight_product(list, cut, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
-    weight_product(list, cut, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
-    memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
-    memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
-}
-
-/* A product of the block, with its adapter. */
-static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target,
-                            enum product_id product)
-{
-    struct adapted width;
-
-    lora_adapts(cut, target, &width);
-    block_product(list, cut, product, 0, cut->tokens, width.out, width.in);
-    adapter(list, cut, target);
-}
-
 /* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
  * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
  * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
@@ -301,7 +277,7 @@ static void mlp_up(struct kernels *list, const struct cut *cut)
     }
     for (int product = 0; product < (gated ? 2 : 1); product++)
         block_product(list, cut, PRODUCT_MLP_UP, 0, cut->tokens, cut->ffn, cut->hidden);
-    adapter(list, cut, LORA_MLP_UP);
+    adapter_kernels(list, cut, LORA_MLP_UP);
     if (apart)
         memory_kernel(list, cut, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER,
                       3 * cut->tokens * cut->hidden * cut->value);
@@ -366,7 +342,7 @@ static void qkv(struct kernels *list, const struct cut *cut)
         block_product(list, cut, PRODUCT_Q, 0, cut->tokens, cut->query, cut->hidden);
         block_product(list, cut, PRODUCT_K, 0, cut->tokens, cut->key, cut->hidden);
         block_product(list, cut, PRODUCT_V, 0, cut->tokens, cut->values, cut->hidden);
-        adapter(list, cut, LORA_QKV);
+        adapter_kernels(list, cut, LORA_QKV);
         plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
                       6 * cut->tokens * cut->hidden * cut->value);
     }

@@ -96,7 +96,7 @@ static void split_by_seconds(struct arena *arena, const struct plan *plan, const
 }
 
 /* As nanotron does (src/nanotron/models/base.py, build_model): stage s, counted from 1, ends with the block with which
- * the first s stages have more than s / nstages of all weights, the embedding's not counted. Returns false where a stage
+ * the first s stages have more than s / nstages of all weights, without the embedding's. Returns false where a stage
  * would be left with nothing, which nanotron would not run. */
 static bool split_by_weights(const struct layer *layers, size_t count, size_t nstages, size_t *begins)
 {

@@ -291,6 +291,27 @@ static void encoder(void **state)
     }
 }
 
+/* What Megatron's cross-entropy broadcasts over the logits: their maxima, their sums, the loss's gradient; compiled, the
+ * sums. */
+static void broadcasts(void **state)
+{
+    (void)state;
+    static const struct { int form; double forward, backward; } cases[] = {
+        {CROSS_ENTROPY_FP32, 2, 1}, {CROSS_ENTROPY_COMPILED, 1, 0}, {CROSS_ENTROPY_PLAIN, 0, 0},
+        {CROSS_ENTROPY_FUSED, 0, 0},
+    };
+    struct model model = llama("");
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = cases[i].form,
+                                                          .dtype = DTYPE_BF16});
+
+        assert_close(scattered(&layers.items[2], "cross-entropy", PHASE_FORWARD), cases[i].forward * TOKENS * 64);
+        assert_close(scattered(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
+                     cases[i].backward * TOKENS * 64);
+    }
+}
+
 /* What PyTorch's own cross-entropy passes over: logits of two bytes, read three times and written; a gradient cleared,
  * read twice beside the output, and written. */
 static void loss(void **state)
@@ -342,7 +363,7 @@ static void gpt_oss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(widened),
-                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss), TEST(gpt_oss)};
+                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss), TEST(broadcasts), TEST(gpt_oss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
