@@ -182,7 +182,8 @@ static const struct field parallelism_fields[] = {
               "layers do not divide evenly, the last stage and then the first stages get one layer less; or as "
               "software balances them"},
     {KEY(parallelism, balance), .kind = FIELD_CHOICE, .fallback = "layers", .choices = CHOICES(BALANCES),
-     .choice_briefs = NAMES("as many layers to each stage", "so that the stage that takes longest takes the least"),
+     .choice_briefs = NAMES("as many layers to each stage", "so that the stage that takes longest takes the least",
+                            "as times, but a stage also takes the time in which its ranks exchange gradients"),
      .brief = "how stages share the layers where split is left out"},
 };
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)
