@@ -262,6 +262,9 @@ struct layer {
 int model_layers(struct arena *arena, const struct model *model, const struct shard *shard, struct loc tensor_loc,
                  const struct layer **layers, size_t *count, struct error *err);
 
+/* Whether a recomputation leaves the layer's end out: kernels whose results the backward does not need. */
+bool layer_has_tail(const struct layer *layer);
+
 /* Model FLOPs of one sample (whole): the matrix products of forward and backward that training needs (Narayanan et al.
  * 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for a GPT), without recomputation and, with LoRA, without gradients of
  * frozen weights. NaN if times are given. `lora` and `forward` may be NULL; *forward receives the forward's part. */

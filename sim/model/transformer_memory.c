@@ -130,9 +130,18 @@ double block_activation(const struct cut *cut)
     return bytes + core_activation(cut);
 }
 
-/* torchtitan's policy for operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list). It
- * also keeps the results of reduce-scatters, which a tensor group of one does not have. */
-void kept_mark(struct kernels *list)
+/* Whether the sums of a product's results over the tensor group are scattered. */
+static bool scatters(const struct kernel *kernel, const struct cut *cut)
+{
+    return cut->own_tokens < cut->tokens &&
+           (kernel->product == PRODUCT_PROJECTION || kernel->product == PRODUCT_MLP_DOWN);
+}
+
+/* torchtitan's policy for operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list and
+ * _get_custom_policy). Of scattered sums nothing runs again, because they are kept; torch.compile leaves out the
+ * product before them too. A product in 8 bits is a product of tensors in 8 bits to the policy, and counts as the others
+ * do (pytorch/ao, torchao/float8). */
+void kept_mark(struct kernels *list, const struct cut *cut)
 {
     int products = 0;
 
@@ -145,7 +154,7 @@ void kept_mark(struct kernels *list)
             kernel->kept = ++products % 2;
         else
             kernel->kept = kernel->kind == KERNEL_ATTENTION;
-        kernel->again = !kernel->kept && !kernel->tail;
+        kernel->again = !kernel->kept && !kernel->tail && !scatters(kernel, cut);
     }
 }
 
@@ -156,11 +165,14 @@ double kept_results(const struct kernels *list, const struct cut *cut, bool need
     for (size_t i = 0; i < list->count; i++) {
         const struct kernel *kernel = &list->items[i];
 
-        if (!kernel->kept || (needed && kernel->tail))
+        if (kernel->phase != PHASE_FORWARD || (needed && kernel->tail))
             continue;
-        bytes += kernel->kind == KERNEL_ATTENTION
-                     ? cut->tokens * cut->attended * cut->value + 4 * cut->scores / cut->sequence
-                     : kernel->batch * kernel->m * kernel->n * cut->value;
+        if (scatters(kernel, cut))
+            bytes += cut->own_tokens * cut->hidden * cut->value;
+        if (kernel->kept)
+            bytes += kernel->kind == KERNEL_ATTENTION
+                         ? cut->tokens * cut->attended * cut->value + 4 * cut->scores / cut->sequence
+                         : kernel->batch * kernel->m * kernel->n * cut->value;
     }
     return bytes;
 }
