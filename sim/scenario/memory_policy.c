@@ -246,12 +246,13 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
 {
     struct loc loc = node_loc(scenario->memory.node, "precision");
     const struct gpu *gpu = &scenario->cluster.gpu;
-    enum dtype needed = precision_products(&scenario->memory.precision);
+    enum dtype products = precision_products(&scenario->memory.precision);
+    enum dtype needed = products == DTYPE_MXFP8 ? DTYPE_NVFP4 : products;
     static const char *const names[] = ENUM_NAMES(PRECISIONS);
     const char *name = names[scenario->memory.precision.format];
+    const char *lacks = products == DTYPE_MXFP8 ? "mxfp8, as it has none in nvfp4" :
+                        products == DTYPE_NVFP4 ? "nvfp4" : "fp8";
 
-    if (needed == DTYPE_MXFP8)
-        needed = DTYPE_NVFP4;
     if (!scenario->model.transformer)
         return error_add(err, EXIT_INPUT, loc,
                          "memory: precision: %s needs a transformer; this model says nothing of "
@@ -259,7 +260,7 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
                          name);
     if (scenario->cluster.gpu_name && gpu_rate(gpu, needed) == 0)
         return error_add(err, EXIT_INPUT, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
-                         needed == DTYPE_NVFP4 ? "nvfp4" : "fp8", gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
+                         lacks, gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
     if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)
         return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
                          "software: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
