@@ -199,14 +199,16 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const struct order *order = scenario->parallelism.schedule.order;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
     bool offloads = !scenario_offloads(scenario, OFFLOAD_NONE);
+    bool returns = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) || scenario_offloads(scenario, OFFLOAD_WEIGHTS);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->parallelism.context * scenario->parallelism.expert > 1 && offloads)
+    if (scenario->parallelism.context * scenario->parallelism.expert > 1 && returns)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
-                       "memory: offload: does not go with context or expert degrees, whose GPUs meet in every layer "
-                       "and would wait for one another's copies; expected both 1");
+                       "memory: offload: activations and weights do not go with context or expert degrees, whose GPUs "
+                       "meet in every layer and would wait for one another's copies; expected both 1, or the optimizer "
+                       "alone");
     if (scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
