@@ -98,6 +98,11 @@ void memory_kernel(struct kernels *list, const struct cut *cut, const char *name
 /* Appends `operations` kernels of plain PyTorch, of about the same size; `bytes` are of all of them together. */
 void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, int operations, double bytes);
+/* Appends kernels of plain PyTorch, each of about the same size, whose tensors are broadcast, converted or not
+ * contiguous: PyTorch's element-wise kernels then have no vector loads and compute an address for each value of each
+ * operand (ATen/native/cuda/CUDALoops.cuh). `values` are computed and `bytes` read and written by all together. */
+void scattered_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                       enum memory_class class, int operations, double values, double bytes);
 /* Marks kernels of a block's forward, from the list's `first` on, that belong to any of these modules (bits) and run
  * again under recompute: modules. */
 void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first);
@@ -118,6 +123,10 @@ void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
 struct adapted { double in, out; };
 /* Whether LoRA adapts the product. *adapted receives its widths in any case. */
 bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted);
+/* Append the two products of an adapter, if LoRA has one there, and the kernel that adds their result; and a product of
+ * the block with its adapter. */
+void adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target);
+void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product);
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
 

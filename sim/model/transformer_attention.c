@@ -4,8 +4,9 @@
 
 #include <math.h>
 
-/* What turns queries and keys to their positions reads and writes of each value, v bytes in the format of activations,
- * and how many kernels do it (of queries and keys together), forward and backward.
+/* What turns queries and keys to their positions: for each value, what scattered kernels compute, read and write, v
+ * bytes in the format of activations, and what contiguous ones read and write; and how many kernels do it (of queries
+ * and keys together), forward and backward.
  *
  * fused: one kernel reads and writes them.
  * complex: they are converted to fp32, multiplied as complex numbers, and converted back (Meta's Llama, model.py:
@@ -15,42 +16,45 @@
  *     rotate_half). Forward: a product with the cosines; a half negated, and both halves put together; a product with
  *     the sines; the sum. Backward, by autograd: the two products; the negation of a half; of each half a gradient of
  *     the whole, which is cleared and of which half is copied (slice_backward); and two sums of the three gradients.
+ *     Heads and tokens are transposed, so that only what clears and the sum of these two gradients are contiguous.
  * matrices: converted to fp32, multiplied by matrices of 2 x 2, which writes each value twice, summed, and converted
  *     back (IBM's foundation-model-stack, fms/modules/positions.py: adjusted_qk); the gradients take as much. */
-static void rotary_traffic(const struct cut *cut, enum phase phase, double *bytes, int *launches)
+struct rotation { double values, scattered, contiguous; int launches, contiguous_launches; };
+
+static struct rotation rotation(const struct cut *cut, enum phase phase)
 {
-    bool back = phase != PHASE_FORWARD;
     double v = cut->value, conversions = v < 4 ? 2 * (v + 4) : 0;
     int converted = v < 4 ? 2 : 0;
 
     switch ((enum rotary)cut->shape->rotary) {
-    case ROTARY_FUSED:
-        *bytes = 2 * v, *launches = 1;
-        break;
     case ROTARY_COMPLEX:
-        *bytes = conversions + 2 * 4, *launches = 2 * (converted + 1);
-        break;
+        return (struct rotation){converted + 0.5, conversions + 2 * 4, 0, 2 * (converted + 1), 0};
     case ROTARY_HALVES:
-        *bytes = back ? 2 * 2 * v + v + 2 * (v + v) + 2 * 3 * v : 2 * v + v + 2 * v + 2 * v + 3 * v;
-        *launches = 2 * (back ? 2 + 1 + 2 * 2 + 2 : 5);
-        break;
+        if (phase == PHASE_FORWARD)
+            return (struct rotation){4.5, 2 * v + v + 2 * v + 2 * v + 3 * v, 0, 2 * 5, 0};
+        return (struct rotation){4.5, 2 * 2 * v + v + 2 * v + 3 * v, 2 * v + 3 * v, 2 * (2 + 1 + 2 + 1), 2 * (2 + 1)};
     case ROTARY_MATRICES:
-        *bytes = conversions + 2 * (4 + 2 * 4), *launches = 2 * (converted + 2);
-        break;
+        return (struct rotation){converted + 2 + 2, conversions + 2 * (4 + 2 * 4), 0, 2 * (converted + 2), 0};
+    default:
+        return (struct rotation){0, 0, 2 * v, 0, 1};
     }
 }
 
 static void rotary(struct kernels *list, const struct cut *cut)
 {
     double width = cut->shape->kv_rank > 0 ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key;
+    double turned = cut->tokens * width;
     size_t first = list->count;
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        double bytes = 0;
-        int launches = 1;
+        struct rotation each = rotation(cut, (enum phase)phase);
 
-        rotary_traffic(cut, (enum phase)phase, &bytes, &launches);
-        plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, launches, cut->tokens * width * bytes);
+        if (each.launches > 0)
+            scattered_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, each.launches, turned * each.values,
+                              turned * each.scattered);
+        if (each.contiguous_launches > 0)
+            plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, each.contiguous_launches,
+                          turned * each.contiguous);
     }
     if (cut->shape->kv_rank > 0)
         mark_again(list, cut, 1u << MODULE_LATENT, first);
@@ -64,7 +68,7 @@ static void repeat_groups(struct kernels *list, const struct cut *cut)
 
     if (!cut->shape->repeated_groups || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
         return;
-    plain_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, bytes);
+    scattered_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, 2 * cut->tokens * cut->query, bytes);
     plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
 }
 
@@ -92,15 +96,17 @@ static void head_product(struct kernels *list, const struct cut *cut, enum produ
  * that moves what is hidden far below zero, which has no backward. */
 static void unfused_scores(struct kernels *list, const struct cut *cut)
 {
-    double inputs = cut->tokens * (cut->query + cut->key + cut->values) * cut->value;
-    static const char *const names[] = {"scale", "mask"};
+    double inputs = cut->tokens * (cut->query + cut->key + cut->values), values = 2 * cut->scores * cut->value;
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        plain_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, 2 * inputs);
-        for (int i = 0; i < (cut->shape->causal || phase == PHASE_FORWARD ? 2 : 1); i++)
-            memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * cut->scores * cut->value);
-        if (cut->shape->causal && cut->shape->multiplied_mask && phase == PHASE_FORWARD)
-            memory_kernel(list, cut, names[1], PHASE_FORWARD, CLASS_OTHER, 2 * cut->scores * cut->value);
+        int masks = phase == PHASE_FORWARD ? 1 + (cut->shape->causal && cut->shape->multiplied_mask) :
+                                             cut->shape->causal;
+
+        scattered_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, inputs, 2 * inputs * cut->value);
+        memory_kernel(list, cut, "scale", (enum phase)phase, CLASS_OTHER, values);
+        if (masks > 0)
+            scattered_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, masks, masks * cut->scores,
+                              masks * values);
     }
 }
 
@@ -118,13 +124,12 @@ bool softmax_fuses(const struct cut *cut)
 static void wide_scores(struct kernels *list, const struct cut *cut)
 {
     double half = cut->scores * cut->value, wide = cut->scores * 4;
-    static const char *const names[] = {"scale", "mask"};
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        for (int i = 0; i < 2; i++)
-            memory_kernel(list, cut, "convert", (enum phase)phase, CLASS_COPY, half + wide);
-        for (int i = 0; i < (cut->shape->causal ? 2 : 1); i++)
-            memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * wide);
+        scattered_kernels(list, cut, "convert", (enum phase)phase, CLASS_COPY, 2, 2 * cut->scores, 2 * (half + wide));
+        memory_kernel(list, cut, "scale", (enum phase)phase, CLASS_OTHER, 2 * wide);
+        if (cut->shape->causal)
+            scattered_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, 1, cut->scores, 2 * wide);
     }
 }
 
@@ -139,7 +144,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     bool fuses = softmax_fuses(cut), plain = !cut->shape->fused_kernels;
     double values = cut->scores * cut->value, written = fuses || plain ? values : cut->scores * 4;
     double read = cut->shape->causal && fuses ? written / 2 : written;
-    double output = 2 * cut->tokens * cut->attended * cut->value;
+    double output = cut->tokens * cut->attended;
 
     head_product(list, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
     if (plain)
@@ -160,9 +165,10 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     /* The projection needs the result in the order of tokens, not of heads: it is copied (Megatron-LM:
      * context_layer.permute.contiguous). Its gradient is copied back if the sample is the first dimension, as in BERT;
      * in Megatron-LM the token is, and a view suffices. */
-    memory_kernel(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, output);
+    scattered_kernels(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, 1, output, 2 * output * cut->value);
     if (plain)
-        memory_kernel(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, output);
+        scattered_kernels(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, 1, output,
+                          2 * output * cut->value);
 }
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip.

@@ -85,6 +85,13 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
     list->items[list->count - 1].launches = operations;
 }
 
+void scattered_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                       enum memory_class class, int operations, double values, double bytes)
+{
+    plain_kernels(list, cut, name, phase, class, operations, bytes);
+    list->items[list->count - 1].scattered = values / operations;
+}
+
 void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first)
 {
     for (size_t i = first; cut->again & modules && i < list->count; i++)
@@ -152,7 +159,7 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
 {
     if (!fuses && !cut->shape->fused_bias && !cut->fp8)
-        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 * rows * width * cut->value);
+        scattered_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 1, rows * width, 2 * rows * width * cut->value);
     if (!cut->lora && !cut->fp8)
         memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
 }
@@ -164,16 +171,19 @@ void bias_kernels(struct kernels *list, const struct cut *cut, const char *name,
  * root, and its gradient (a product and its sum); the mean's gradient, expanded; the square's gradient (pow_backward in
  * PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the sum of both gradients of x; and three
  * kernels over one value per row.
- * Between the conversions all values have 4 bytes. */
+ * Between the conversions all values have 4 bytes. What converts or broadcasts is scattered: forward the conversions,
+ * the product with the inverse root and that with the weights; backward the same and the mean's gradient. */
 static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;
     int converted = conversions > 0 ? 2 : 0;
 
-    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 6 + converted,
-                  elements * (conversions + 5 * 4 + 2 * cut->value));
-    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 14 + converted,
-                  elements * (conversions + 17 * 4 + 6 * cut->value));
+    scattered_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 + converted, elements * (2 + converted),
+                      elements * (conversions + 2 * 4 + 2 * cut->value));
+    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 4, elements * 3 * 4);
+    scattered_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 + converted, elements * (3 + converted),
+                      elements * (conversions + 3 * 4 + 2 * cut->value));
+    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 11, elements * (14 * 4 + 4 * cut->value));
 }
 
 /* A norm. Forward: reads x, writes y. Backward: reads dy and x, writes dx. If x is converted to fp32 first, x and dx
@@ -192,7 +202,8 @@ void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD,
                   elements * (cut->value + 2 * x));
     for (int phase = PHASE_FORWARD; widened && phase <= PHASE_BACKWARD_INPUT; phase++)
-        memory_kernel(list, cut, "norm-convert", (enum phase)phase, CLASS_COPY, elements * (cut->value + 4));
+        scattered_kernels(list, cut, "norm-convert", (enum phase)phase, CLASS_COPY, 1, elements,
+                          elements * (cut->value + 4));
 }
 
 /* The residual sum. Forward: bias, dropout and sum are one kernel, which reads the branch and the residual and writes
@@ -211,30 +222,6 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
         memory_kernel(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                2 * elements * cut->value + mask);
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
-}
-
-/* The two products of an adapter, and the kernel that adds their result. */
-static void adapter(struct kernels *list, const struct cut *cut, enum lora_target target)
-{
-    struct adapted width;
-
-    if (!lora_adapts(cut, target, &width))
-        return;
-    weight_product(list, cut, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
-    weight_product(list, cut, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
-    memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
-    memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
-}
-
-/* A product of the block, with its adapter. */
-static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target,
-                            enum product_id product)
-{
-    struct adapted width;
-
-    lora_adapts(cut, target, &width);
-    block_product(list, cut, product, 0, cut->tokens, width.out, width.in);
-    adapter(list, cut, target);
 }
 
 /* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
@@ -290,7 +277,7 @@ static void mlp_up(struct kernels *list, const struct cut *cut)
     }
     for (int product = 0; product < (gated ? 2 : 1); product++)
         block_product(list, cut, PRODUCT_MLP_UP, 0, cut->tokens, cut->ffn, cut->hidden);
-    adapter(list, cut, LORA_MLP_UP);
+    adapter_kernels(list, cut, LORA_MLP_UP);
     if (apart)
         memory_kernel(list, cut, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER,
                       3 * cut->tokens * cut->hidden * cut->value);
@@ -355,7 +342,7 @@ static void qkv(struct kernels *list, const struct cut *cut)
         block_product(list, cut, PRODUCT_Q, 0, cut->tokens, cut->query, cut->hidden);
         block_product(list, cut, PRODUCT_K, 0, cut->tokens, cut->key, cut->hidden);
         block_product(list, cut, PRODUCT_V, 0, cut->tokens, cut->values, cut->hidden);
-        adapter(list, cut, LORA_QKV);
+        adapter_kernels(list, cut, LORA_QKV);
         plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
                       6 * cut->tokens * cut->hidden * cut->value);
     }

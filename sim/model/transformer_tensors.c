@@ -191,3 +191,24 @@ double tensors_sum(const struct tensors *list, bool frozen)
         total += list->items[i].frozen == frozen ? list->items[i].elements : 0;
     return total;
 }
+
+void adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target)
+{
+    struct adapted width;
+
+    if (!lora_adapts(cut, target, &width))
+        return;
+    weight_product(list, cut, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
+    weight_product(list, cut, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
+    memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
+    memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+}
+
+void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product)
+{
+    struct adapted width;
+
+    lora_adapts(cut, target, &width);
+    block_product(list, cut, product, 0, cut->tokens, width.out, width.in);
+    adapter_kernels(list, cut, target);
+}

@@ -88,7 +88,7 @@ static void balance_stages(struct arena *arena, const struct blocks_to_share *sh
 }
 
 static void split_by_costs(struct arena *arena, const struct plan *plan, const struct layer *layers,
-                             const struct split_cost *costs, size_t count, size_t nstages, size_t *begins)
+                           const struct split_cost *costs, size_t count, size_t nstages, size_t *begins)
 {
     bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
     size_t blocks = count - first - last;
@@ -107,8 +107,32 @@ static void split_by_costs(struct arena *arena, const struct plan *plan, const s
     balance_stages(arena, &(struct blocks_to_share){before, blocks, nstages, plan}, begins);
 }
 
+/* As nanotron does (src/nanotron/models/base.py, build_model): stage s, counted from 1, ends with the block with which
+ * the first s stages have more than s / nstages of all weights, without the embedding's. Returns false where a stage
+ * would be left with nothing, which nanotron would not run. */
+static bool split_by_weights(const struct layer *layers, size_t count, size_t nstages, size_t *begins)
+{
+    double all = 0, so_far = 0;
+    size_t stage = 0, block = 0;
+
+    for (size_t i = 0; i < count; i++)
+        all += layers[i].role == LAYER_FIRST ? 0 : layers[i].parameters + layers[i].tied;
+    begins[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (layers[i].role != LAYER_BLOCK)
+            continue;
+        block++;
+        so_far += layers[i].parameters;
+        if (stage + 1 < nstages && so_far > all * (double)(stage + 1) / (double)nstages)
+            begins[++stage] = block;
+    }
+    begins[nstages] = block;
+    return stage + 1 == nstages && (begins[stage] < block || layers[count - 1].role == LAYER_LAST);
+}
+
 int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
-                 const struct layer *layers, const struct split_cost *costs, size_t count, size_t **begins, struct error *err)
+                 const struct layer *layers, const struct split_cost *costs, size_t count, size_t **begins,
+                 struct error *err)
 {
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = 0, others;
     char product[64];
@@ -129,6 +153,8 @@ int split_blocks(struct arena *arena, const struct parallelism *spec, const stru
         split_by_costs(arena, plan, layers, costs, count, nstages, *begins);
         return 0;
     }
+    if (spec->balance == BALANCE_WEIGHTS && !spec->split.count && split_by_weights(layers, count, nstages, *begins))
+        return 0;
     for (size_t s = 0; s < nstages; s++)
         (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
                            (*begins)[s] + even_share(blocks, nstages, s);

@@ -37,6 +37,7 @@ static double loss_seconds(const struct costs_spec *costs, const struct layer *l
         if (kernel.phase != phase || !kernel.loss)
             continue;
         kernel.bytes *= replicas;
+        kernel.scattered *= replicas;
         seconds += costs_kernel(costs, &kernel).seconds;
     }
     return seconds;
@@ -254,7 +255,7 @@ static const struct split_cost *split_costs(struct arena *arena, const struct sc
     int balance = scenario->parallelism.balance;
     double sending = precision_bytes(&scenario->memory.precision, false).sent * seconds_a_byte(&scenario->cluster);
 
-    if (balance == BALANCE_LAYERS)
+    if (balance != BALANCE_TIMES && balance != BALANCE_EXCHANGES)
         return NULL;
     for (size_t i = 0; i < count; i++) {
         const struct layer_cost *cost = layer_cost(&costs, &layers[i]);

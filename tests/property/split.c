@@ -147,6 +147,32 @@ static void test_even(void **state)
     }
 }
 
+/* Stages with equal shares of the weights, as nanotron cuts them: 24 blocks and an output layer of 2.45 blocks' weights
+ * (huggingface/bench_cluster, which ran these layouts). */
+static void test_weights(void **state)
+{
+    static const struct { int stages; const char *split; } cases[] = {
+        {2, "[14, 10]"}, {4, "[7, 7, 6, 4]"}, {8, "[4, 3, 3, 4, 3, 3, 4, 0]"},
+    };
+    struct simulated balanced, written;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char head[400];
+
+        snprintf(head, sizeof head, "model: {transformer: {layers: 24, hidden: 2048, heads: 32, ffn: 4096, sequence: 64,"
+                 " vocabulary: 50257, positions: 0, norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false}}\n"
+                 "cluster: dgx-a100\nbatch: {global: 8}\nsoftware: {balance: weights}\n"
+                 "strategy: {schedule: 1f1b, pipeline: %d, data: 1", cases[i].stages);
+        run_text(&balanced, "%s}\n", head);
+        run_text(&written, "%s, split: %s}\n", head, cases[i].split);
+        for (int s = 0; s < cases[i].stages; s++)
+            assert_int_equal(balanced.workload.stages[s].layers, written.workload.stages[s].layers);
+        simulated_release(&balanced);
+        simulated_release(&written);
+    }
+}
+
 /* Every schedule takes an uneven split, and stages with the embedding or the output layer alone. */
 static void test_schedules(void **state)
 {
@@ -271,7 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_balance), cmocka_unit_test(test_bottleneck),
         cmocka_unit_test(test_conserved),
-        cmocka_unit_test(test_even),
+        cmocka_unit_test(test_even), cmocka_unit_test(test_weights),
         cmocka_unit_test(test_schedules),
     };
 

@@ -42,6 +42,17 @@ static int launches(const struct layer *layer, const char *name, enum phase phas
     return sum;
 }
 
+/* Values of all kernels of that name that are broadcast, converted or not contiguous. */
+static double scattered(const struct layer *layer, const char *name, enum phase phase)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
+            sum += layer->kernels[i].launches * layer->kernels[i].scattered;
+    return sum;
+}
+
 static double flop(const struct layer *layer)
 {
     double sum = 0;
@@ -63,6 +74,8 @@ static void expect_norm(const struct layer *layer, const char *name, double h)
 
     assert_close(bytes(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * forward);
     assert_close(bytes(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * backward);
+    assert_close(scattered(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * (2. * converts + 2));
+    assert_close(scattered(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * (2. * converts + 3));
     /* and those of one value a row: + epsilon, rsqrt; the third power of its result, times the gradient, times -1/2 */
     assert_int_equal(launches(layer, name, PHASE_FORWARD), 2 * converts + 4 + 2);
     assert_int_equal(launches(layer, name, PHASE_BACKWARD_INPUT), 2 * converts + 3 + 3 + 1 + 3 + 1 + 3);
@@ -113,16 +126,20 @@ static void rotations(void **state)
                      values * ((h + h) + (h + h) / 2 + (h + h) + (h + h) + (h + h + h)));
         assert_close(bytes(&layer, "rotary", PHASE_BACKWARD_INPUT),
                      values * ((h + h) + (h + h) + (h + h) / 2 + 2 * (h + (h + h) / 2) + 2 * (h + h + h)));
+        assert_close(scattered(&layer, "rotary", PHASE_FORWARD), values * (1 + 0.5 + 1 + 1 + 1));
+        assert_close(scattered(&layer, "rotary", PHASE_BACKWARD_INPUT), values * (2 + 0.5 + 2 * 0.5 + 1));
         assert_int_equal(launches(&layer, "rotary", PHASE_FORWARD), 2 * 5);
         assert_int_equal(launches(&layer, "rotary", PHASE_BACKWARD_INPUT), 2 * (2 + 1 + 2 * 2 + 2));
         layer = block(&matrices, dtypes[i]);
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
             assert_close(bytes(&layer, "rotary", (enum phase)phase),
                          values * (converts * 2 * (h + 4) + (4 + 2 * 4) + (2 * 4 + 4)));
+            assert_close(scattered(&layer, "rotary", (enum phase)phase), values * (2 * converts + 2 + 2));
             assert_int_equal(launches(&layer, "rotary", (enum phase)phase), 2 * (2 * (int)converts + 2));
         }
         layer = block(&complex, dtypes[i]);
         assert_close(bytes(&layer, "rotary", PHASE_FORWARD), values * (converts * 2 * (h + 4) + 4 + 4));
+        assert_close(scattered(&layer, "rotary", PHASE_FORWARD), values * (2 * converts + 0.5));
     }
 }
 
@@ -168,6 +185,10 @@ static void apart(void **state)
     assert_close(bytes(&layer, "mask", PHASE_FORWARD), 2 * bytes(&whole, "mask", PHASE_FORWARD));
     assert_close(bytes(&layer, "mask", PHASE_BACKWARD_INPUT), 2 * 2 * scores);
     assert_close(bytes(&whole, "mask", PHASE_FORWARD), 2 * 2 * scores);
+    assert_close(scattered(&layer, "mask", PHASE_FORWARD), 2 * scores);
+    assert_close(scattered(&layer, "scale", PHASE_FORWARD), 0);
+    assert_close(scattered(&layer, "heads", PHASE_FORWARD), 3 * TOKENS * HIDDEN);
+    assert_close(scattered(&layer, "transpose", PHASE_BACKWARD_INPUT), TOKENS * HIDDEN);
 }
 
 /* GELU as 0.5 x (1 + tanh(c x (1 + d x x))), a kernel for each operation, h bytes a value: what each reads and writes,
@@ -270,6 +291,27 @@ static void encoder(void **state)
     }
 }
 
+/* What Megatron's cross-entropy broadcasts over the logits: their maxima, their sums, the loss's gradient; compiled, the
+ * sums. */
+static void broadcasts(void **state)
+{
+    (void)state;
+    static const struct { int form; double forward, backward; } cases[] = {
+        {CROSS_ENTROPY_FP32, 2, 1}, {CROSS_ENTROPY_COMPILED, 1, 0}, {CROSS_ENTROPY_PLAIN, 0, 0},
+        {CROSS_ENTROPY_FUSED, 0, 0},
+    };
+    struct model model = llama("");
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = cases[i].form,
+                                                          .dtype = DTYPE_BF16});
+
+        assert_close(scattered(&layers.items[2], "cross-entropy", PHASE_FORWARD), cases[i].forward * TOKENS * 64);
+        assert_close(scattered(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
+                     cases[i].backward * TOKENS * 64);
+    }
+}
+
 /* What PyTorch's own cross-entropy passes over: logits of two bytes, read three times and written; a gradient cleared,
  * read twice beside the output, and written. */
 static void loss(void **state)
@@ -321,7 +363,7 @@ static void gpt_oss(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(widened),
-                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss), TEST(gpt_oss)};
+                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss), TEST(broadcasts), TEST(gpt_oss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

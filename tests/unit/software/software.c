@@ -34,6 +34,33 @@ static void refused(const char *rest, const char *says)
     free(text);
 }
 
+/* Megatron Bridge sends tokens once, but those of GPT OSS in bf16; dense models send none. */
+static void test_dispatch(void **state)
+{
+    static const struct { const char *more, *precision; int dispatch; } cases[] = {
+        {"experts: 8, experts_per_token: 2", "mixed-bf16", DISPATCH_ONCE},
+        {"experts: 8, experts_per_token: 2, window: 16", "mixed-bf16", DISPATCH_COPIES},
+        {"experts: 8, experts_per_token: 2, window: 16", "mixed-mxfp8", DISPATCH_ONCE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct scenario scenario;
+        struct error err = {0};
+        char *text;
+
+        assert_true(asprintf(&text, "model: {transformer: {layers: 8, hidden: 64, heads: 4, sequence: 32, vocabulary: "
+                             "128, dropout: 0, %s}}\ncluster: {platform: dgx-b200, nodes: 4}\nbatch: {global: 64}\n"
+                             "software: megatron-bridge\nstrategy: {expert: 8}\nmemory: {precision: %s}\n",
+                             cases[i].more, cases[i].precision) > 0);
+        if (load_text(text, &scenario, &err))
+            fail_at(text, &err);
+        assert_int_equal(scenario.parallelism.dispatch, cases[i].dispatch);
+        scenario_release(&scenario);
+        free(text);
+    }
+}
+
 static void test_precedence(void **state)
 {
     struct scenario scenario;
@@ -294,7 +321,7 @@ static void test_every_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
+        cmocka_unit_test(test_precedence), cmocka_unit_test(test_dispatch), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
         cmocka_unit_test(test_none),       cmocka_unit_test(test_idle),       cmocka_unit_test(test_errors),
         cmocka_unit_test(test_places),     cmocka_unit_test(test_every_file),
         cmocka_unit_test(test_every_model),
