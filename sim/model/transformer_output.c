@@ -31,8 +31,8 @@ static void scattered_loss(struct kernels *list, const struct cut *cut, enum pha
  *
  * What broadcasts a value of each row is scattered, in fp32 and in place: the difference and the quotients of fp32, and
  * its backward's product; the quotients of compiled. Megatron Core's own functions take 15.8 and 5.4 ms for 8192 rows of
- * 131072 logits in bf16 on an H100 (here 15.3 and 6.0; 12.6 and 4.6 if nothing were scattered), compiled 11.8 and 6.1
- * (11.3 and 6.0): linkedin/Liger-Kernel, benchmark/data/all_benchmark_data_megatron.csv at 7097ab9c.
+ * 131072 logits in bf16 on an H100 (here 14.9 and 5.8; 12.6 and 4.6 if nothing were scattered), compiled 11.8 and 6.1
+ * (11.1 and 6.0): linkedin/Liger-Kernel, benchmark/data/all_benchmark_data_megatron.csv at 7097ab9c.
  *
  * The all-reduces (maximum, sum and the target's logit: 12 bytes per token) are not modelled.
  * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each
