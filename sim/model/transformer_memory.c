@@ -139,7 +139,7 @@ static bool scatters(const struct kernel *kernel, const struct cut *cut)
 
 /* torchtitan's policy for operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list and
  * _get_custom_policy). Of scattered sums nothing runs again, because they are kept; torch.compile leaves out the
- * product before them too. A product in 8 bits is a product of tensors in 8 bits to the policy, and counts as the others
+ * product before them too. To the policy a product in 8 bits is a product of tensors in 8 bits, and counts as the others
  * do (pytorch/ao, torchao/float8). */
 void kept_mark(struct kernels *list, const struct cut *cut)
 {
@@ -193,7 +193,7 @@ double loss_activation(const struct cut *cut)
     if (cut->formula == ACTIVATIONS_RAJBHANDARI || cut->shape->head == HEAD_NONE)
         return 0;
     return cut->tokens * cut->vocabulary *
-           (cut->cross_entropy == CROSS_ENTROPY_FP32 || cut->cross_entropy == CROSS_ENTROPY_COMPILED ? 4 : cut->value);
+           (cut->cross_entropy == CROSS_ENTROPY_FUSED || cut->cross_entropy == CROSS_ENTROPY_PLAIN ? cut->value : 4);
 }
 
 /* Korthikanti et al. 2022, section 4.3: 2 s b h bytes for the norm's input, 2 s b h for the output layer's input,
@@ -265,8 +265,9 @@ struct workspace block_workspace(const struct cut *cut)
  *
  * fp32 in Megatron-LM: the half-precision logits. Their conversion becomes the softmax in place, the softmax the
  *     gradient in place, and the gradient is converted back.
- * fp32 in plain PyTorch, where nothing is in place: forward the logits and their conversion, backward the gradients of
- *     the softmax's logarithm and of its input. Over a tensor group one tensor more in each
+ * converted, and fp32 in code without fused kernels, where nothing is in place: forward the logits and their
+ *     conversion, backward the gradients of the softmax's logarithm and of its input. Over a tensor group one tensor more
+ *     in each
  *     (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's gradient and
  *     the exponentials).
  * plain: forward the logits, backward two gradients.
@@ -283,7 +284,7 @@ static struct workspace loss_workspace(const struct cut *cut)
         return (struct workspace){.forward = cut->value, .backward = 2 * cut->value};
     if (cut->cross_entropy == CROSS_ENTROPY_COMPILED)
         return (struct workspace){.forward = cut->value + 4, .backward = cut->value + 4};
-    if (cut->shape->fused_kernels)
+    if (cut->cross_entropy == CROSS_ENTROPY_FP32 && cut->shape->fused_kernels)
         return (struct workspace){.forward = cut->value, .backward = cut->value};
     return (struct workspace){.forward = cut->value + (1 + more) * 4, .backward = (2 + more) * 4};
 }

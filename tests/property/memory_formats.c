@@ -96,6 +96,8 @@ static void test_loss(void **state)
         {"fused_kernels: true", "cross_entropy: compiled", 1, 4, 6},
         {"fused_kernels: true", "cross_entropy: fused", 1, 2, 2},
         {"fused_kernels: true", "cross_entropy: plain", 1, 2, 4},
+        {"fused_kernels: true", "cross_entropy: converted", 1, 4, 8},
+        {"fused_kernels: false", "cross_entropy: converted", 2, 4, 12},
         {"fused_kernels: false", "cross_entropy: fp32", 1, 4, 8},
         {"fused_kernels: false", "cross_entropy: fp32", 2, 4, 12},
         {"fused_kernels: false", "cross_entropy: fused", 2, 2, 2},
