@@ -139,8 +139,8 @@ static bool scatters(const struct kernel *kernel, const struct cut *cut)
 
 /* torchtitan's policy for operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list and
  * _get_custom_policy). Of scattered sums nothing runs again, because they are kept; torch.compile leaves out the
- * product before them too. To the policy a product in 8 bits is a product of tensors in 8 bits, and counts as the others
- * do (pytorch/ao, torchao/float8). */
+ * product before them too. To the policy a product in 8 bits is a product of tensors in 8 bits, and counts as others do
+ * (pytorch/ao, torchao/float8). */
 void kept_mark(struct kernels *list, const struct cut *cut)
 {
     int products = 0;
@@ -266,10 +266,9 @@ struct workspace block_workspace(const struct cut *cut)
  * fp32 in Megatron-LM: the half-precision logits. Their conversion becomes the softmax in place, the softmax the
  *     gradient in place, and the gradient is converted back.
  * converted, and fp32 in code without fused kernels, where nothing is in place: forward the logits and their
- *     conversion, backward the gradients of the softmax's logarithm and of its input. Over a tensor group one tensor more
- *     in each
- *     (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's gradient and
- *     the exponentials).
+ *     conversion, backward the gradients of the softmax's logarithm and of its input. Over a tensor group one tensor
+ *     more in each (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's
+ *     gradient and the exponentials).
  * plain: forward the logits, backward two gradients.
  * compiled: torch.compile needs a separate buffer for a tensor that it also reduces or scatters into (Megatron-LM,
  *     fusions/fused_cross_entropy.py, at 0cb4a9c8).

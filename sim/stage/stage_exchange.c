@@ -32,12 +32,13 @@ void exchanges_add(struct stage_work *work, const struct parallelism *spec, cons
         work->seconds += work->exchanges[i] * costs->host_launch;
 }
 
-/* Under sequence parallelism the inputs of both halves of a block are gathered again and their sums are kept: two halves
- * of an all-reduce. Else the sums themselves run again, but not the last one where the block's end does not. */
+/* Under sequence parallelism the inputs of both halves of a block are gathered again, and their sums are kept: two
+ * halves of an all-reduce. Else the sums themselves run again, but not the last one where the block's end does not. */
 void exchanges_add_again(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
                          const struct layer *layer)
 {
-    int sums = layer->all_reduces[PHASE_FORWARD], again = spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
+    int sums = layer->all_reduces[PHASE_FORWARD];
+    int again = spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
 
     if (sums == 0)
         return;

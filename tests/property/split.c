@@ -229,7 +229,8 @@ enum { MAX_STAGES = 5, MAX_LAYERS = 16 };
 static const double LINK = 1e9;      /* B/s */
 struct balanced_case { struct layer_load layers[MAX_LAYERS]; int count, stages, replicas[MAX_STAGES]; };
 
-static void draw_case(struct balanced_case *draw, uint64_t *seed, bool shared, bool exchanges, struct simulated *simulated)
+static void draw_case(struct balanced_case *draw, uint64_t *seed, bool shared, bool exchanges,
+                      struct simulated *simulated)
 {
     static const char *const balances[] = {"times", "exchanges"};
     char *text = NULL, sharers[64] = "";
