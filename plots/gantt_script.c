@@ -177,7 +177,7 @@ static int write_image(const struct chart *chart, const struct image *image)
         for (int c = 0; c < image->columns; c++)
             fprintf(out, "%.5g\t%.5g\t%d\n", (c + 0.5) / image->columns, (row + 0.5) / image->rows,
                     image->cells[row * image->columns + c]);
-    return chart_written(out, arena_printf(chart->arena, "%s/gantt-all.tsv", chart->folder), chart->err);
+    return chart_written(out, arena_printf(chart->arena, "%s/%s-all.tsv", chart->folder, chart->name), chart->err);
 }
 
 /* "rank 3 (S4)"; without the stage when all are the same. */
@@ -299,7 +299,7 @@ static void write_axes(const struct chart *chart, const struct gantt *gantt, con
             gantt->to, unit->per_second);
     if (gantt->image.ranks)
         fprintf(out, "image_top = rows + %d/row_height\nimage_rows = %d/row_height\n"
-                     "all = folder.\"gantt-all.tsv\"\n", IMAGE_GAP, IMAGE_PIXELS);
+                     "all = folder.\"%s-all.tsv\"\n", IMAGE_GAP, IMAGE_PIXELS, text_escape(chart->arena, chart->name));
     else
         fputs("image_top = rows\nimage_rows = 0\n", out);
     fprintf(out, "label_size = %.1f\nrow_font = at_size(%.1f)\n", scale->label, fmin(9.5, fmax(7, 0.6 * scale->row)));

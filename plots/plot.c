@@ -194,6 +194,22 @@ static const char *name_of(const struct plot_request *request)
     return request->name ? request->name : request->kind;
 }
 
+bool plot_name(struct arena *arena, const char *path, struct plot_request *request)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    const char *format = NULL;
+
+    for (size_t i = 0; dot && dot > name && plot_format_at(i); i++)
+        if (!strcmp(dot + 1, plot_format_at(i)))
+            format = plot_format_at(i);
+    if (!format || strpbrk(name, "\n\r\t"))
+        return false;
+    request->format = format;
+    request->name = arena_strndup(arena, name, (size_t)(dot - name));
+    request->folder = slash == path ? "/" : slash ? arena_strndup(arena, path, (size_t)(slash - path)) : ".";
+    return true;
+}
+
 int plot(const struct plot_request *request, struct error *err)
 {
     struct arena arena = {0};

@@ -57,6 +57,10 @@ struct plot_request {
     struct plot_rows rows;   /* of PLOT_SWEEP; of other kinds the rows to draw instead of the inputs', or none */
 };
 
+/* Sets folder, name and format of the chart's files from the path of its picture, NAME.png, NAME.svg or NAME.pdf. False
+ * where the path does not end so; then the request stays as it is. */
+bool plot_name(struct arena *arena, const char *path, struct plot_request *request);
+
 /* Draws one chart. An unknown kind or format is EXIT_USAGE, as are too many inputs; a bad result file EXIT_INPUT at its
  * line; without gnuplot EXIT_NO_TOOL, and the .tsv and the .gp are there all the same. */
 int plot(const struct plot_request *request, struct error *err);

@@ -91,20 +91,11 @@ static int parse_collectives(const struct command *command, const struct argumen
     return code;
 }
 
-/* The ending of the file name chooses the format of the chart. Script and data get the same name with other endings. */
 static int parse_plot(const struct command *command, const char *path, struct request *request)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-
-    for (size_t i = 0; dot && dot > name && plot_format_at(i); i++)
-        if (!strcmp(dot + 1, plot_format_at(i)))
-            request->plot.format = plot_format_at(i);
-    if (!request->plot.format || strpbrk(name, "\n\r\t"))
+    if (!plot_name(&request->arena, path, &request->plot))
         return usage_error(command, "--plot: expected a file that ends in .png, .svg or .pdf, found '%s'", path);
     request->plot.kind = "collective";
-    request->plot.name = arena_strndup(&request->arena, name, (size_t)(dot - name));
-    request->plot.folder = slash == path ? "/" : slash ? arena_strndup(&request->arena, path, (size_t)(slash - path))
-                                                       : ".";
     request->plot.inputs = &request->cluster_name;
     request->plot.ninputs = 1;
     return ARGS_DONE;

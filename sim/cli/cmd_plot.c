@@ -63,20 +63,38 @@ static bool is_word_of(const char *list, const char *word)
     return found && found > list && found[-1] == ' ' && found[strlen(word)] == ' ';
 }
 
-static int parse_request(const struct command *command, const struct arguments *arguments, struct plot_request *request)
+/* -o: a picture, whose ending is its format, or a folder. */
+static int parse_out(const struct command *command, const char *const *values, struct arena *arena,
+                     struct plot_request *request)
+{
+    const char *format = values[OPT_FORMAT], *out = values[OPT_OUT];
+
+    request->format = format;
+    if (!out)
+        return ARGS_DONE;
+    if (!plot_name(arena, out, request))
+        request->folder = out;
+    else if (format && strcmp(format, request->format))
+        return usage_error(command, "--format: %s: the picture of -o is '%s'", format, out);
+    return ARGS_DONE;
+}
+
+static int parse_request(const struct command *command, const struct arguments *arguments, struct arena *arena,
+                         struct plot_request *request)
 {
     const char *const *values = arguments->values;
+    int code;
 
     *request = (struct plot_request){
         .kind = arguments->positional[0], .inputs = arguments->positional + 1, .ninputs = arguments->npositional - 1,
-        .format = values[OPT_FORMAT], .folder = values[OPT_OUT],
     };
     for (size_t i = 0; i < COUNT(special); i++)
         for (int option = special[i].first; option <= special[i].last; option++)
             if (values[option] && !is_word_of(special[i].kinds, request->kind))
                 return usage_error(command, "%.*s: of %s only", (int)strcspn(options[option], "="), options[option],
                                    special[i].are);
-    return parse_view(command, values, &request->view);
+    code = parse_out(command, values, arena, request);
+    return code == ARGS_DONE ? parse_view(command, values, &request->view) : code;
 }
 
 /* Refuses folders that hold files of several runs, or a sweep. What is no folder, or is empty, the chart itself
@@ -185,7 +203,7 @@ static int plot_main(const struct command *command, int argc, char **argv)
         return code;
     if (arguments.nsets)
         return usage_error(command, "--set: a chart is drawn from the files of a run");
-    code = parse_request(command, &arguments, &request);
+    code = parse_request(command, &arguments, &arena, &request);
     if (code != ARGS_DONE)
         return code;
     kind = plot_kind_find(request.kind, &err);
@@ -215,12 +233,12 @@ static const char **words(struct arena *arena)
 #define CHART(name, inputs, brief) "  " #name ": " brief "\n"
 const struct command cmd_plot = {
     .name = "plot",
-    .usage = "CHART DIR... [--format png|svg|pdf] [-o FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]\n"
+    .usage = "CHART DIR... [--format png|svg|pdf] [-o FILE|FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]\n"
              "       [--x KEY] [--y KEY] [--by KEY] [--where EXPRESSION]",
     .brief = "Draws a chart of result files through gnuplot; its script and data stay beside it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
-                "  dtsim plot utilization out --format svg\n"
+                "  dtsim plot utilization out -o utilization.svg\n"
                 "  dtsim plot memory out\n"
                 "  dtsim plot breakdown gpipe 1f1b interleaved\n"
                 "  dtsim collective dgx-h100 --ranks 16 --bytes '1 MB' --json >sizes.json\n"
@@ -229,8 +247,9 @@ const struct command cmd_plot = {
                 "  dtsim plot heat llama.sweep --x strategy.tensor --y strategy.pipeline --by mfu\n"
                 "  dtsim plot pareto llama.sweep --x peak_memory_bytes --y tokens_per_s\n",
     .options = "  --format FORMAT     png (when left out), svg or pdf\n"
-               "  -o FOLDER           where picture, script and data go; left out: plots/ in the run's folder; for\n"
-               "                      charts of several runs plots/ here\n"
+               "  -o FILE|FOLDER      the picture, NAME.png, NAME.svg or NAME.pdf, with its script and data; or a\n"
+               "                      folder for them; left out: plots/ in the run's folder, for charts of several\n"
+               "                      runs plots/ here\n"
                "  --ranks LIST        gantt: these rows (0,4-7); left out: one replica where all do the same, else\n"
                "                      all; of more than 64 the first, middle and last, above an image of all\n"
                "  --replica R         gantt: the ranks of this replica, counted from 0\n"

@@ -39,16 +39,17 @@ static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct p
     int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->stages[index];
     const struct buckets *buckets = &lowering->buckets[index];
-    int share = lowering->scenario->recipe.divided[HELD_STATES][PARAMETERS_COMMON];
+    const struct recipe *recipe = &lowering->scenario->recipe;
     size_t before = chunk_state->sums.count - buckets->count;
 
     for (size_t b = 0; b < buckets->count; b++)
-        copy_unit(lowering, prank, index, buckets->items[b].values / share, chunk_state->sums.items[before + b],
-                  chunk_state->tied, units);
+        copy_unit(lowering, prank, index,
+                  buckets->items[b].values / recipe->divided[HELD_STATES][buckets->items[b].class],
+                  chunk_state->sums.items[before + b], chunk_state->tied, units);
     for (size_t i = 0; buckets->count == 0 && i < stage->nslices; i++)
         if (stage->slices[i].parameters > 0)
-            copy_unit(lowering, prank, index, stage->slices[i].parameters / share, chunk_state->layers[i],
-                      chunk_state->tied, units);
+            copy_unit(lowering, prank, index, recipe_share(recipe, HELD_STATES, stage->slices[i].trained),
+                      chunk_state->layers[i], chunk_state->tied, units);
 }
 
 /* Lowers the host's update of a unit after `after`, and the copy of its weights back; returns the last of them. */

@@ -243,6 +243,15 @@ int model_layers(struct arena *arena, const struct model *model, const struct sh
     return given_layers(arena, &model->layers, shard, tensor_loc, layers, count, err);
 }
 
+bool layer_has_tail(const struct layer *layer)
+{
+    size_t i = 0;
+
+    while (i < layer->nkernels && !layer->kernels[i].tail)
+        i++;
+    return i < layer->nkernels;
+}
+
 /* Each product of the attention core has two products of the same size in the backward, so 3 x its forward counts.
  * FlashAttention's fifth product of the backward, which recomputes the scores, does not count. */
 static double kernel_flop(const struct kernel *kernel)

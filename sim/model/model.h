@@ -154,11 +154,12 @@ enum activation_formula { ACTIVATION_FORMULAS(ENUM_VALUE) };
  * fp32: logits are converted to fp32 and the softmax is kept in fp32 (Megatron-LM; Korthikanti et al. 2022, section
  *     4.3);
  * plain: PyTorch's cross_entropy on the logits in their own format; keeps their log-probabilities in this format;
+ * converted: PyTorch's cross_entropy on the logits in fp32, as logits.float() makes them; keeps their log-probabilities;
  * fused: one kernel reads half-precision logits; keeps nothing else (flash-attn's, Transformer Engine's);
  * compiled: as fp32, by torch.compile in fewer kernels (Megatron-LM, fusions/fused_cross_entropy.py). */
 #define CROSS_ENTROPIES(X) \
     X(CROSS_ENTROPY_FP32, "fp32") X(CROSS_ENTROPY_PLAIN, "plain") X(CROSS_ENTROPY_FUSED, "fused") \
-    X(CROSS_ENTROPY_COMPILED, "compiled")
+    X(CROSS_ENTROPY_COMPILED, "compiled") X(CROSS_ENTROPY_CONVERTED, "converted")
 enum cross_entropy { CROSS_ENTROPIES(ENUM_VALUE) };
 
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen. An adapter X A B is added to each targeted
@@ -261,6 +262,9 @@ struct layer {
  * `tensor_loc`. Not for models given as `stages`. */
 int model_layers(struct arena *arena, const struct model *model, const struct shard *shard, struct loc tensor_loc,
                  const struct layer **layers, size_t *count, struct error *err);
+
+/* Whether a recomputation leaves the layer's end out: kernels whose results the backward does not need. */
+bool layer_has_tail(const struct layer *layer);
 
 /* Model FLOPs of one sample (whole): the matrix products of forward and backward that training needs (Narayanan et al.
  * 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for a GPT), without recomputation and, with LoRA, without gradients of

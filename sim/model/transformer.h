@@ -136,9 +136,9 @@ double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
 double block_input(const struct cut *cut);               /* the part of block_activation that is the block's input */
 /* Under recompute: operators. Marks the forward's kernels of a block whose results are kept: fused attention, and of
- * the products of weights the first, the third, and so on. Then the bytes of these results; `needed`: of those that the
- * backward needs. */
-void kept_mark(struct kernels *list);
+ * the products of weights the first, the third, and so on. Then the bytes of these results and of the sums that a tensor
+ * group scatters; `needed`: of those that the backward needs. */
+void kept_mark(struct kernels *list, const struct cut *cut);
 double kept_results(const struct kernels *list, const struct cut *cut, bool needed);
 double output_activation(const struct cut *cut);
 double loss_activation(const struct cut *cut);           /* the part of output_activation that belongs to the loss */

@@ -383,5 +383,5 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     residual(list, cut, "mlp-residual");
     mark_tail(list, cut, first);
     if (cut->recompute == RECOMPUTE_OPERATORS)
-        kept_mark(list);
+        kept_mark(list, cut);
 }

@@ -130,9 +130,18 @@ double block_activation(const struct cut *cut)
     return bytes + core_activation(cut);
 }
 
-/* torchtitan's policy for operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list). It
- * also keeps the results of reduce-scatters, which a tensor group of one does not have. */
-void kept_mark(struct kernels *list)
+/* Whether the sums of a product's results over the tensor group are scattered. */
+static bool scatters(const struct kernel *kernel, const struct cut *cut)
+{
+    return cut->own_tokens < cut->tokens &&
+           (kernel->product == PRODUCT_PROJECTION || kernel->product == PRODUCT_MLP_DOWN);
+}
+
+/* torchtitan's policy for operators (pytorch/torchtitan, parallelisms/parallelize_llama.py of 2024, _save_list and
+ * _get_custom_policy). Of scattered sums nothing runs again, because they are kept; torch.compile leaves out the
+ * product before them too. To the policy a product in 8 bits is a product of tensors in 8 bits, and counts as others do
+ * (pytorch/ao, torchao/float8). */
+void kept_mark(struct kernels *list, const struct cut *cut)
 {
     int products = 0;
 
@@ -145,7 +154,7 @@ void kept_mark(struct kernels *list)
             kernel->kept = ++products % 2;
         else
             kernel->kept = kernel->kind == KERNEL_ATTENTION;
-        kernel->again = !kernel->kept && !kernel->tail;
+        kernel->again = !kernel->kept && !kernel->tail && !scatters(kernel, cut);
     }
 }
 
@@ -156,11 +165,14 @@ double kept_results(const struct kernels *list, const struct cut *cut, bool need
     for (size_t i = 0; i < list->count; i++) {
         const struct kernel *kernel = &list->items[i];
 
-        if (!kernel->kept || (needed && kernel->tail))
+        if (kernel->phase != PHASE_FORWARD || (needed && kernel->tail))
             continue;
-        bytes += kernel->kind == KERNEL_ATTENTION
-                     ? cut->tokens * cut->attended * cut->value + 4 * cut->scores / cut->sequence
-                     : kernel->batch * kernel->m * kernel->n * cut->value;
+        if (scatters(kernel, cut))
+            bytes += cut->own_tokens * cut->hidden * cut->value;
+        if (kernel->kept)
+            bytes += kernel->kind == KERNEL_ATTENTION
+                         ? cut->tokens * cut->attended * cut->value + 4 * cut->scores / cut->sequence
+                         : kernel->batch * kernel->m * kernel->n * cut->value;
     }
     return bytes;
 }
@@ -181,7 +193,7 @@ double loss_activation(const struct cut *cut)
     if (cut->formula == ACTIVATIONS_RAJBHANDARI || cut->shape->head == HEAD_NONE)
         return 0;
     return cut->tokens * cut->vocabulary *
-           (cut->cross_entropy == CROSS_ENTROPY_FP32 || cut->cross_entropy == CROSS_ENTROPY_COMPILED ? 4 : cut->value);
+           (cut->cross_entropy == CROSS_ENTROPY_FUSED || cut->cross_entropy == CROSS_ENTROPY_PLAIN ? cut->value : 4);
 }
 
 /* Korthikanti et al. 2022, section 4.3: 2 s b h bytes for the norm's input, 2 s b h for the output layer's input,
@@ -253,10 +265,10 @@ struct workspace block_workspace(const struct cut *cut)
  *
  * fp32 in Megatron-LM: the half-precision logits. Their conversion becomes the softmax in place, the softmax the
  *     gradient in place, and the gradient is converted back.
- * fp32 in plain PyTorch, where nothing is in place: forward the logits and their conversion, backward the gradients of
- *     the softmax's logarithm and of its input. Over a tensor group one tensor more in each
- *     (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's gradient and
- *     the exponentials).
+ * converted, and fp32 in code without fused kernels, where nothing is in place: forward the logits and their
+ *     conversion, backward the gradients of the softmax's logarithm and of its input. Over a tensor group one tensor
+ *     more in each (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's
+ *     gradient and the exponentials).
  * plain: forward the logits, backward two gradients.
  * compiled: torch.compile needs a separate buffer for a tensor that it also reduces or scatters into (Megatron-LM,
  *     fusions/fused_cross_entropy.py, at 0cb4a9c8).
@@ -271,7 +283,7 @@ static struct workspace loss_workspace(const struct cut *cut)
         return (struct workspace){.forward = cut->value, .backward = 2 * cut->value};
     if (cut->cross_entropy == CROSS_ENTROPY_COMPILED)
         return (struct workspace){.forward = cut->value + 4, .backward = cut->value + 4};
-    if (cut->shape->fused_kernels)
+    if (cut->cross_entropy == CROSS_ENTROPY_FP32 && cut->shape->fused_kernels)
         return (struct workspace){.forward = cut->value, .backward = cut->value};
     return (struct workspace){.forward = cut->value + (1 + more) * 4, .backward = (2 + more) * 4};
 }

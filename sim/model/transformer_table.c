@@ -179,7 +179,7 @@ static void check_companions(const struct transformer *shape, struct error *err)
     if (shape->window > 0 && !shape->causal)
         error_add(err, EXIT_INPUT, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
                   "see earlier keys; expected 'causal: true', or no window");
-    if (shape->kv_rank && !shape->fused_qkv)
+    if (shape->kv_rank && !shape->fused_qkv && !field_laid(&transformer_table, shape, "fused_qkv"))
         error_add(err, EXIT_INPUT, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
                   "attention has products of its own for queries, keys and values; leave it out");
 }

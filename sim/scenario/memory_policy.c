@@ -199,14 +199,16 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const struct order *order = scenario->parallelism.schedule.order;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
     bool offloads = !scenario_offloads(scenario, OFFLOAD_NONE);
+    bool returns = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) || scenario_offloads(scenario, OFFLOAD_WEIGHTS);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->parallelism.context * scenario->parallelism.expert > 1 && offloads)
+    if (scenario->parallelism.context * scenario->parallelism.expert > 1 && returns)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
-                       "memory: offload: does not go with context or expert degrees, whose GPUs meet in every layer "
-                       "and would wait for one another's copies; expected both 1");
+                       "memory: offload: activations and weights do not go with context or expert degrees, whose GPUs "
+                       "meet in every layer and would wait for one another's copies; expected both 1, or the optimizer "
+                       "alone");
     if (scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
@@ -246,12 +248,13 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
 {
     struct loc loc = node_loc(scenario->memory.node, "precision");
     const struct gpu *gpu = &scenario->cluster.gpu;
-    enum dtype needed = precision_products(&scenario->memory.precision);
+    enum dtype products = precision_products(&scenario->memory.precision);
+    enum dtype needed = products == DTYPE_MXFP8 ? DTYPE_NVFP4 : products;
     static const char *const names[] = ENUM_NAMES(PRECISIONS);
     const char *name = names[scenario->memory.precision.format];
+    const char *lacks = products == DTYPE_MXFP8 ? "mxfp8, as it has none in nvfp4" :
+                        products == DTYPE_NVFP4 ? "nvfp4" : "fp8";
 
-    if (needed == DTYPE_MXFP8)
-        needed = DTYPE_NVFP4;
     if (!scenario->model.transformer)
         return error_add(err, EXIT_INPUT, loc,
                          "memory: precision: %s needs a transformer; this model says nothing of "
@@ -259,7 +262,7 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
                          name);
     if (scenario->cluster.gpu_name && gpu_rate(gpu, needed) == 0)
         return error_add(err, EXIT_INPUT, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
-                         needed == DTYPE_NVFP4 ? "nvfp4" : "fp8", gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
+                         lacks, gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
     if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)
         return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
                          "software: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "

@@ -8,7 +8,9 @@
     X(DATA_PARALLEL_DDP, "ddp") X(DATA_PARALLEL_SYNCHRONOUS, "synchronous") \
     X(DATA_PARALLEL_SERVER, "parameter-server") X(DATA_PARALLEL_REPLICATED, "dataparallel")
 enum data_parallel { DATA_PARALLELS(ENUM_VALUE) };
-#define BALANCES(X) X(BALANCE_LAYERS, "layers") X(BALANCE_TIMES, "times") X(BALANCE_WEIGHTS, "weights")
+#define BALANCES(X) \
+    X(BALANCE_LAYERS, "layers") X(BALANCE_TIMES, "times") X(BALANCE_EXCHANGES, "exchanges") \
+    X(BALANCE_WEIGHTS, "weights")
 enum balance { BALANCES(ENUM_VALUE) };
 extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
 #define COMPRESSIONS(X) \

@@ -124,8 +124,7 @@ static bool tells_operators(const struct scenario *scenario)
     const struct transformer *shape = scenario->model.transformer;
     const struct parallelism *spec = &scenario->parallelism;
 
-    return shape && shape->experts == 0 && shape->kv_rank == 0 && !scenario->memory.lora && spec->tensor == 1 &&
-           spec->context == 1 && scenario->memory.precision.format <= PRECISION_MIXED_BF16 &&
+    return shape && shape->experts == 0 && shape->kv_rank == 0 && !scenario->memory.lora && spec->context == 1 &&
            scenario->memory.activations == ACTIVATIONS_KORTHIKANTI;
 }
 
@@ -146,7 +145,7 @@ static int check_memory(struct scenario *scenario, struct error *err)
          "'recompute: full'"},
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_OPERATORS, tells_operators(scenario),
          "operators tells the products of dense blocks apart; expected a transformer without experts, latent attention "
-         "and LoRA, tensor and context 1, and no 8-bit format"},
+         "and LoRA, context 1, and 'activations: korthikanti'"},
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_MODULES,
          shape && memory->activations == ACTIVATIONS_KORTHIKANTI,
          "modules are parts of a transformer's blocks; expected a transformer, and 'activations: korthikanti'"},

@@ -183,6 +183,7 @@ static const struct field parallelism_fields[] = {
               "software balances them"},
     {KEY(parallelism, balance), .kind = FIELD_CHOICE, .fallback = "layers", .choices = CHOICES(BALANCES),
      .choice_briefs = NAMES("as many layers to each stage", "so that the stage that takes longest takes the least",
+                            "as times, but a stage also takes the time in which its ranks exchange gradients",
                             "a stage ends with the block with which it has its share of the weights of blocks and "
                             "output layer"),
      .brief = "how stages share the layers where split is left out"},

@@ -26,6 +26,9 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         (scenario->memory.recompute.mode == RECOMPUTE_OPERATORS ||
          scenario->memory.recompute.mode == RECOMPUTE_MODULES))
         stage_add_again(&work, &scenario->costs, layer);
+    if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT &&
+        scenario->memory.recompute.mode == RECOMPUTE_OPERATORS)
+        exchanges_add_again(&work, &scenario->parallelism, &scenario->costs, layer);
     return work;
 }
 
@@ -34,12 +37,10 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
 static struct stage_work stopped(const struct parallelism *spec, const struct costs_spec *costs,
                                  const struct layer *layer, struct stage_work forward)
 {
-    bool tail = false, sums = spec->tensor > 1 && !spec->sequence_parallel;
+    bool sums = spec->tensor > 1 && !spec->sequence_parallel;
     struct stage_work needed = {0};
 
-    for (size_t i = 0; i < layer->nkernels; i++)
-        tail |= layer->kernels[i].tail;
-    if (!tail)
+    if (!layer_has_tail(layer))
         return forward;
     stage_add_needed(&needed, costs, layer);
     exchanges_add(&needed, spec, costs, layer, PHASE_FORWARD);

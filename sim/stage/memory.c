@@ -1,4 +1,5 @@
 #include "stage/memory.h"
+#include "stage/stage_memory.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ struct holding {
     double states, compression;  /* B that it holds: optimizer states, state of compression */
     double scattered;            /* elements of gradients that are whole at once under ZeRO 3 */
     double fetched;              /* elements of weights that are fetched from the host at once */
-    double blocks;               /* elements of the blocks' weights */
+    struct narrow_copies copies; /* of weights */
     double arrives;              /* B that arrive from both neighbours */
     struct whole_units gathered; /* B of weights */
 };
@@ -88,6 +89,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         int at = plan_virtual_stage(plan, rank, chunk);
         const struct stage *stage = &stages[at];
         const struct recipe *recipe = &scenario->recipe;
+        const struct narrow_copies copies = stage_narrow_copies(stage, scenario);
         double arrives = 0;
 
         sum.trained += stage->parameters;
@@ -99,8 +101,8 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.compression += stage->compression;
         sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
         sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
-        for (size_t i = 0; i < stage->nslices; i++)
-            sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
+        sum.copies.lasting += copies.lasting;
+        sum.copies.passing = fmax(sum.copies.passing, copies.passing);
         sum.scattered = fmax(sum.scattered, stage->scattered.outside + stage->scattered.blocks);
         sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
         if (at > 0)
@@ -186,10 +188,9 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     if (precision_is_narrow(&scenario->memory.precision)) {
         const struct precision_spec *precision = &scenario->memory.precision;
         double copies = 2 * dtype_scaled_bytes(precision_products(precision));
+        double instead = precision->fp8_weights == FP8_WEIGHTS_PRIMARY ? each.weights : 0;
 
-        memory.bytes[MEMORY_PARAMETERS] += (precision->fp8_weights == FP8_WEIGHTS_PRIMARY ? copies - each.weights :
-                                                                                            copies) *
-                                           holding.blocks;
+        memory.bytes[MEMORY_PARAMETERS] += (copies - instead) * (holding.copies.lasting + holding.copies.passing);
     }
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;

@@ -37,13 +37,20 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
-/* What is to be divided: seconds[b] are those of the blocks before block b, and of what is beside the first and the last
- * with them. Ranks that share a stage have as many micro-batches at once, so each takes its share of the seconds. */
-struct blocks_to_share { const double *seconds; size_t blocks, nstages; const struct plan *plan; };
+/* What is to be divided: costs[b] are those of the blocks before block b, with the embedding's and the output layer's
+ * among those of the first and the last block. */
+struct blocks_to_share { const struct split_cost *costs; size_t blocks, nstages; const struct plan *plan; };
 
-static double rank_seconds(const struct blocks_to_share *shares, size_t stage, size_t begin, size_t end)
+/* What a stage takes for each micro-batch. The m ranks that share it have as many micro-batches at once, so each takes
+ * its share of the seconds. After each of its micro-batches a rank sends and receives 2 (m - 1) / m of the gradients;
+ * PipeDream's optimizer counts both directions and hides nothing (msr-fiddle/pipedream 11c40c01,
+ * optimizer/optimizer_graph_hierarchical.py, compute_partitioning). */
+static double stage_seconds(const struct blocks_to_share *shares, size_t stage, size_t begin, size_t end)
 {
-    return (shares->seconds[end] - shares->seconds[begin]) / plan_sharers(shares->plan, (int)stage);
+    const struct split_cost *from = &shares->costs[begin], *to = &shares->costs[end];
+    double m = plan_sharers(shares->plan, (int)stage);
+
+    return (to->seconds - from->seconds + 4 * (m - 1) / m * (to->sending - from->sending)) / m;
 }
 
 /* rest[s * (blocks + 1) + b]: the least that the longest of the stages from s on can take of the blocks from b on, each
@@ -60,8 +67,8 @@ static double *least_rests(struct arena *arena, const struct blocks_to_share *sh
             double *least = &rests[s * width + b];
 
             *least = INFINITY;
-            for (size_t end = b + 1; end < width && rank_seconds(shares, s, b, end) < *least; end++)
-                *least = fmin(*least, fmax(rank_seconds(shares, s, b, end), rests[(s + 1) * width + end]));
+            for (size_t end = b + 1; end < width && stage_seconds(shares, s, b, end) < *least; end++)
+                *least = fmin(*least, fmax(stage_seconds(shares, s, b, end), rests[(s + 1) * width + end]));
         }
     return rests;
 }
@@ -75,23 +82,28 @@ static void balance_stages(struct arena *arena, const struct blocks_to_share *sh
 
     begins[0] = 0;
     for (size_t s = 0; s < shares->nstages; s++)
-        for (size_t end = begins[s] + 1; end < width && rank_seconds(shares, s, begins[s], end) <= limit; end++)
+        for (size_t end = begins[s] + 1; end < width && stage_seconds(shares, s, begins[s], end) <= limit; end++)
             if (rests[(s + 1) * width + end] <= limit)
                 begins[s + 1] = end;
 }
 
-static void split_by_seconds(struct arena *arena, const struct plan *plan, const struct layer *layers,
-                             const double *seconds, size_t count, size_t nstages, size_t *begins)
+static void split_by_costs(struct arena *arena, const struct plan *plan, const struct layer *layers,
+                           const struct split_cost *costs, size_t count, size_t nstages, size_t *begins)
 {
     bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
     size_t blocks = count - first - last;
-    double *before = ARENA_ARRAY(arena, double, blocks + 1);
+    struct split_cost *before = ARENA_ARRAY(arena, struct split_cost, blocks + 1);
 
-    before[0] = 0;
-    for (size_t b = 0; b < blocks; b++)
-        before[b + 1] = before[b] + seconds[first + b];
-    for (size_t b = 1; b <= blocks; b++)
-        before[b] += (first ? seconds[0] : 0) + (last && b == blocks ? seconds[count - 1] : 0);
+    for (size_t i = 0; i < count; i++) {
+        size_t b = i < first ? 0 : i - first < blocks ? i - first : blocks - 1;
+
+        before[b + 1].seconds += costs[i].seconds;
+        before[b + 1].sending += costs[i].sending;
+    }
+    for (size_t b = 0; b < blocks; b++) {
+        before[b + 1].seconds += before[b].seconds;
+        before[b + 1].sending += before[b].sending;
+    }
     balance_stages(arena, &(struct blocks_to_share){before, blocks, nstages, plan}, begins);
 }
 
@@ -119,7 +131,8 @@ static bool split_by_weights(const struct layer *layers, size_t count, size_t ns
 }
 
 int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
-                 const struct layer *layers, const double *seconds, size_t count, size_t **begins, struct error *err)
+                 const struct layer *layers, const struct split_cost *costs, size_t count, size_t **begins,
+                 struct error *err)
 {
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = 0, others;
     char product[64];
@@ -136,8 +149,8 @@ int split_blocks(struct arena *arena, const struct parallelism *spec, const stru
                          nstages, nstages > (size_t)plan->stages ? product : "", blocks,
                          others ? ", and two beside them" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
-    if (seconds && !spec->split.count && blocks >= nstages) {
-        split_by_seconds(arena, plan, layers, seconds, count, nstages, *begins);
+    if (costs && !spec->split.count && blocks >= nstages) {
+        split_by_costs(arena, plan, layers, costs, count, nstages, *begins);
         return 0;
     }
     if (spec->balance == BALANCE_WEIGHTS && !spec->split.count && split_by_weights(layers, count, nstages, *begins))

@@ -36,7 +36,8 @@ static double loss_seconds(const struct costs_spec *costs, const struct layer *l
 
         if (kernel.phase != phase || !kernel.loss)
             continue;
-        kernel.bytes *= replicas, kernel.scattered *= replicas;
+        kernel.bytes *= replicas;
+        kernel.scattered *= replicas;
         seconds += costs_kernel(costs, &kernel).seconds;
     }
     return seconds;
@@ -237,21 +238,32 @@ static void fill_stages(struct arena *arena, const struct scenario *scenario, co
     }
 }
 
-/* What each layer takes, forward and backward, where they are to balance stages; else NULL. */
-static const double *seconds_of(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
-                                size_t count)
+/* Seconds in which a rank sends a byte to one that shares its stage: over the slowest links of the job. */
+static double seconds_a_byte(const struct cluster *cluster)
+{
+    if (cluster->ideal)
+        return 0;
+    return 1 / (cluster->nodes > 1 ? cluster->network.bandwidth : cluster->inside.bandwidth);
+}
+
+/* What each layer adds to its stage, where costs balance the stages; else NULL. */
+static const struct split_cost *split_costs(struct arena *arena, const struct scenario *scenario,
+                                            const struct layer *layers, size_t count)
 {
     struct layer_costs costs = {.scenario = scenario};
-    double *seconds = ARENA_ARRAY(arena, double, count);
+    struct split_cost *splits = ARENA_ARRAY(arena, struct split_cost, count);
+    int balance = scenario->parallelism.balance;
+    double sending = precision_bytes(&scenario->memory.precision, false).sent * seconds_a_byte(&scenario->cluster);
 
-    if (scenario->parallelism.balance != BALANCE_TIMES)
+    if (balance != BALANCE_TIMES && balance != BALANCE_EXCHANGES)
         return NULL;
     for (size_t i = 0; i < count; i++) {
         const struct layer_cost *cost = layer_cost(&costs, &layers[i]);
 
-        seconds[i] = cost->forward.seconds + cost->backward.seconds;
+        splits[i].seconds = cost->forward.seconds + cost->backward.seconds;
+        splits[i].sending = balance == BALANCE_EXCHANGES ? layers[i].parameters * sending : 0;
     }
-    return seconds;
+    return splits;
 }
 
 static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages, struct error *err)
@@ -286,7 +298,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
 
     if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
-        split_blocks(arena, spec, &scenario->plan, layers, seconds_of(arena, scenario, layers, count), count, &begins,
+        split_blocks(arena, spec, &scenario->plan, layers, split_costs(arena, scenario, layers, count), count, &begins,
                      err))
         return -1;
     fill_stages(arena, scenario, layers, count, begins, stages);

@@ -32,6 +32,21 @@ void exchanges_add(struct stage_work *work, const struct parallelism *spec, cons
         work->seconds += work->exchanges[i] * costs->host_launch;
 }
 
+/* Under sequence parallelism the inputs of both halves of a block are gathered again, and their sums are kept: two
+ * halves of an all-reduce. Else the sums themselves run again, but not the last one where the block's end does not. */
+void exchanges_add_again(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
+                         const struct layer *layer)
+{
+    int sums = layer->all_reduces[PHASE_FORWARD];
+    int again = spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
+
+    if (sums == 0)
+        return;
+    work->exchanges[EXCHANGE_TENSOR] += again;
+    if (costs->launch_blocking)
+        work->seconds += again * costs->host_launch;
+}
+
 /* Seconds of a layer's product in a phase. */
 static double product_seconds(const struct costs_spec *costs, const struct layer *layer, enum product_id product,
                               enum phase phase)

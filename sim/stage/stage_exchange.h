@@ -8,6 +8,10 @@
 bool divides_attention(const struct parallelism *spec, const struct layer *layer);
 void exchanges_add(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
                    const struct layer *layer, enum phase phase);
+/* Adds, to a backward under recompute: operators, the exchanges of the tensor group that its recomputation runs: all but
+ * those whose results are kept or that nobody needs. */
+void exchanges_add_again(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
+                         const struct layer *layer);
 /* Counts a forward's gathers and scatters that overlap with pieces of products, and sets the pieces' times. */
 void exchanges_cut(struct stage_work *forward, struct stage_columns *columns, const struct parallelism *spec,
                    const struct costs_spec *costs, const struct layer *layer);

@@ -56,6 +56,26 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     peaks->ahead = fmax(peaks->ahead, workspace.backward);
 }
 
+struct narrow_copies stage_narrow_copies(const struct stage *stage, const struct scenario *scenario)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    bool full = memory->recompute.mode == RECOMPUTE_FULL, some = memory->recompute.mode == RECOMPUTE_OPERATORS;
+    bool passes = memory->precision.fp8_weights == FP8_WEIGHTS_CAST &&
+                  scenario_schedule(scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
+    struct narrow_copies copies = {0};
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+        double weights = slice->block ? slice->parameters + slice->frozen : 0;
+
+        if (passes && (some || (full && slice->recompute)))
+            copies.passing = fmax(copies.passing, weights);
+        else
+            copies.lasting += weights;
+    }
+    return copies;
+}
+
 void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario)
 {
     bool ahead = scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;

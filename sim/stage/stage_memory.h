@@ -22,6 +22,12 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
 /* Sets `gathered` and `scattered`: the layers that ZeRO 3 holds whole at once. */
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario);
 
+/* Elements of the weights of which a GPU holds copies in 8 or 4 bits: all the time; and of one block at a time, the
+ * largest. Copies that each forward makes are the backward's too, but if the block's forward runs again right before its
+ * backward, it makes them again. */
+struct narrow_copies { double lasting, passing; };
+struct narrow_copies stage_narrow_copies(const struct stage *stage, const struct scenario *scenario);
+
 /* ZeRO 3 that gathers tensor by tensor (DeepSpeed, runtime/zero/partitioned_param_coordinator.py): a work of a stage as
  * steps, each of which computes with one piece of a layer (slice_piece), in the order in which they run. A piece is
  * gathered for its step, unless it is whole already. Then the next pieces that are not are gathered ahead: `prefetch`

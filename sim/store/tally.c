@@ -13,17 +13,17 @@ static void put_text(char **text, const char *value)
     *text = strcpy(xrealloc(NULL, strlen(value) + 1, 1), value);
 }
 
-static struct tally_rule *rule_find(struct tally *tally, const char *name)
+static struct tally_cause *cause_find(struct tally_causes *causes, const char *name)
 {
-    struct tally_rule *rule;
+    struct tally_cause *cause;
 
-    for (size_t i = 0; i < tally->rules.count; i++)
-        if (!strcmp(tally->rules.items[i].rule, name))
-            return &tally->rules.items[i];
-    rule = GROW(&tally->rules);
-    *rule = (struct tally_rule){.margin = -INFINITY};
-    put_text(&rule->rule, name);
-    return rule;
+    for (size_t i = 0; i < causes->count; i++)
+        if (!strcmp(causes->items[i].name, name))
+            return &causes->items[i];
+    cause = GROW(causes);
+    *cause = (struct tally_cause){.margin = -INFINITY};
+    put_text(&cause->name, name);
+    return cause;
 }
 
 static const char *row_text(const json_t *row, const char *key, const char *otherwise)
@@ -33,18 +33,18 @@ static const char *row_text(const json_t *row, const char *key, const char *othe
     return text ? text : otherwise;
 }
 
-static void rule_add(struct tally_rule *rule, const json_t *row, const char *point)
+static void cause_add(struct tally_cause *cause, const json_t *row, const char *point)
 {
     const json_t *found = json_object_get(json_object_get(row, "metrics"), "memory_margin_bytes");
     double margin = json_is_number(found) ? json_number_value(found) : -INFINITY;
 
-    if (!rule->count++ || strverscmp(point, rule->first) < 0)
-        put_text(&rule->first, point);
-    if (rule->reason && (margin < rule->margin || (margin == rule->margin && strverscmp(point, rule->point) > 0)))
+    if (!cause->count++ || strverscmp(point, cause->first) < 0)
+        put_text(&cause->first, point);
+    if (cause->reason && (margin < cause->margin || (margin == cause->margin && strverscmp(point, cause->point) > 0)))
         return;
-    rule->margin = margin;
-    put_text(&rule->point, point);
-    put_text(&rule->reason, row_text(row, "reason", ""));
+    cause->margin = margin;
+    put_text(&cause->point, point);
+    put_text(&cause->reason, row_text(row, "reason", ""));
 }
 
 void tally_add(struct tally *tally, const json_t *row, const char *point)
@@ -54,27 +54,39 @@ void tally_add(struct tally *tally, const json_t *row, const char *point)
     tally->rows++;
     tally->ended[outcome]++;
     if (outcome == OUTCOME_INFEASIBLE)
-        rule_add(rule_find(tally, row_text(row, "rule", "other")), row, point);
+        cause_add(cause_find(&tally->rules, row_text(row, "rule", "other")), row, point);
+    else if (outcome != OUTCOME_OK && outcome < OUTCOME_COUNT)
+        cause_add(cause_find(&tally->failures, outcome_names[outcome]), row, point);
 }
 
-static void rule_print(const struct tally_rule *rule, FILE *out)
+static void cause_print(const struct tally_cause *cause, FILE *out)
 {
     char text[48];
 
-    fprintf(out, "  %-10s %zu", rule->rule, rule->count);
-    if (isfinite(rule->margin))
-        fprintf(out, ", the nearest lacks %s", unit_format_short(UNIT_BYTES, -rule->margin, text, sizeof text));
-    fputs(*rule->reason ? ", such as: " : "", out);
-    text_write(TEXT_LINE, rule->reason, out);
+    fprintf(out, "  %-10s %zu", cause->name, cause->count);
+    if (isfinite(cause->margin))
+        fprintf(out, ", the nearest lacks %s", unit_format_short(UNIT_BYTES, -cause->margin, text, sizeof text));
+    fputs(*cause->reason ? ", such as: " : "", out);
+    text_write(TEXT_LINE, cause->reason, out);
     fputc('\n', out);
 }
 
-static int compare_rules(const void *a, const void *b)
+static int compare_causes(const void *a, const void *b)
 {
-    const struct tally_rule *x = a, *y = b;
+    const struct tally_cause *x = a, *y = b;
     int order = strverscmp(x->first, y->first);
 
-    return order ? order : strcmp(x->rule, y->rule);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+static void causes_print(struct tally_causes *causes, const char *title, FILE *out)
+{
+    if (!causes->count)
+        return;
+    fprintf(out, "%s\n", title);
+    qsort(causes->items, causes->count, sizeof *causes->items, compare_causes);
+    for (size_t i = 0; i < causes->count; i++)
+        cause_print(&causes->items[i], out);
 }
 
 void tally_print(struct tally *tally, FILE *out)
@@ -84,22 +96,24 @@ void tally_print(struct tally *tally, FILE *out)
         if (tally->ended[status])
             fprintf(out, "%s %zu %s", said++ ? "," : "", tally->ended[status], outcome_names[status]);
     fputc('\n', out);
-    if (!tally->rules.count)
-        return;
-    fputs("infeasible by rule\n", out);
-    qsort(tally->rules.items, tally->rules.count, sizeof *tally->rules.items, compare_rules);
-    for (size_t i = 0; i < tally->rules.count; i++)
-        rule_print(&tally->rules.items[i], out);
+    causes_print(&tally->rules, "infeasible by rule", out);
+    causes_print(&tally->failures, "not simulated", out);
+}
+
+static void causes_release(struct tally_causes *causes)
+{
+    for (size_t i = 0; i < causes->count; i++) {
+        free(causes->items[i].name);
+        free(causes->items[i].first);
+        free(causes->items[i].point);
+        free(causes->items[i].reason);
+    }
+    free(causes->items);
 }
 
 void tally_release(struct tally *tally)
 {
-    for (size_t i = 0; i < tally->rules.count; i++) {
-        free(tally->rules.items[i].rule);
-        free(tally->rules.items[i].first);
-        free(tally->rules.items[i].point);
-        free(tally->rules.items[i].reason);
-    }
-    free(tally->rules.items);
+    causes_release(&tally->rules);
+    causes_release(&tally->failures);
     *tally = (struct tally){0};
 }

@@ -4,24 +4,27 @@
 
 #include "report/outcome.h"
 
-/* The rows that one rule made infeasible. */
-struct tally_rule {
-    char *rule;
+/* The rows that have no numbers for one cause: the rule that made them infeasible, or what became of them. */
+struct tally_cause {
+    char *name;
     size_t count;
     char *first;                 /* the first of their points */
     double margin;               /* B: the least that is missing, negative; -INFINITY: no row says so */
     char *point, *reason;        /* of the row with that margin, else of the first */
 };
 
+struct tally_causes { struct tally_cause *items; size_t count, capacity; };
+
 /* Zero-initialise. */
 struct tally {
     size_t rows, ended[OUTCOME_COUNT + 1];
-    struct { struct tally_rule *items; size_t count, capacity; } rules;
+    struct tally_causes rules;       /* of infeasible rows */
+    struct tally_causes failures;    /* of all others without numbers: "error", "crash", ... */
 };
 
 /* `point`: the row's point as text; points are ordered as strverscmp does. */
 void tally_add(struct tally *tally, const json_t *row, const char *point);
-/* How many rows ended how; of those that are infeasible by which rule, and by how much at least. */
+/* How many rows ended how; of those that are infeasible by which rule, and by how much at least; an example of each. */
 void tally_print(struct tally *tally, FILE *out);
 void tally_release(struct tally *tally);
 

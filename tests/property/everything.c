@@ -49,11 +49,12 @@ static char *draw(uint64_t *seed)
         sometimes(seed, 8, PICK(seed, ", compression: top-k", ", compression: powersgd", ", local_steps: 2")),
         sometimes(seed, 3, PICK(seed, ", placement: [data, tensor, pipeline]",
                                 ", placement: [pipeline, data, tensor]")),
-        PICK(seed, "mixed-fp16", "mixed-bf16", "fp32"),
-        PICK(seed, "none", "none", "selective", "modules", "full", "optimal"),
+        PICK(seed, "mixed-fp16", "mixed-bf16", "mixed-bf16", "fp32", "mixed-fp8"),
+        PICK(seed, "none", "none", "selective", "operators", "modules", "full", "optimal"),
         sometimes(seed, 6, PICK(seed, ", offload: activations", ", offload: weights", ", offload: optimizer")),
         sometimes(seed, 8, ", lora: {rank: 16}"),
-        PICK(seed, "none", "megatron-core", "pytorch-fsdp", "deepspeed", "jax-maxtext", "megatron-bridge", "nemo"),
+        PICK(seed, "none", "megatron-core", "pytorch-fsdp", "deepspeed", "torchtitan", "jax-maxtext", "megatron-bridge",
+             "nemo"),
         sometimes(seed, 8, ", jitter: 0.05")) >= 0);
     return text;
 }

@@ -53,12 +53,19 @@ static void test_states(void **state)
     assert_true(seconds[1] < seconds[0] && seconds[3] < seconds[1] && seconds[4] < seconds[0]);
 }
 
-/* In narrow formats the blocks' weights stand twice, with their scales, beside those in bf16 or alone. */
+/* In narrow formats the blocks' weights stand twice, with their scales, beside those in bf16 or alone. Where a block's
+ * forward runs again and casts them again, those of one such block stand at a time. */
 static void test_fp8_weights(void **state)
 {
     static const struct { const char *memory; double beside;
     } cases[] = {
         {"precision: mixed-fp8, fp8_weights: cast", 2},
+        {"precision: mixed-fp8, fp8_weights: cast, recompute: selective", 2},
+        {"precision: mixed-fp8, fp8_weights: cast, recompute: full", 2. / LAYERS},
+        {"precision: mixed-fp8, fp8_weights: cast, recompute: {mode: full, blocks: 5}", 2 * 8. / LAYERS},
+        {"precision: mixed-fp8, fp8_weights: cast, recompute: operators", 2. / LAYERS},
+        {"precision: mixed-fp8, fp8_weights: kept, recompute: full", 2},
+        {"precision: mixed-fp8, fp8_weights: primary, recompute: full", 0},
         {"precision: mixed-fp8, fp8_weights: kept", 2},
         {"precision: mixed-fp8, fp8_weights: primary", 0},
         {"precision: mixed-fp8-block, fp8_weights: kept", 2 * (1 + 4. / 128)},
@@ -89,6 +96,8 @@ static void test_loss(void **state)
         {"fused_kernels: true", "cross_entropy: compiled", 1, 4, 6},
         {"fused_kernels: true", "cross_entropy: fused", 1, 2, 2},
         {"fused_kernels: true", "cross_entropy: plain", 1, 2, 4},
+        {"fused_kernels: true", "cross_entropy: converted", 1, 4, 8},
+        {"fused_kernels: false", "cross_entropy: converted", 2, 4, 12},
         {"fused_kernels: false", "cross_entropy: fp32", 1, 4, 8},
         {"fused_kernels: false", "cross_entropy: fp32", 2, 4, 12},
         {"fused_kernels: false", "cross_entropy: fused", 2, 2, 2},

@@ -255,26 +255,39 @@ static void test_offloaded(void **state)
     }
 }
 
+/* A block under recompute: operators. */
+struct operators {
+    const char *shape, *strategy, *precision;
+    double again;                    /* multiplications for each token that run again, on all GPUs together */
+    double kept, heads;              /* values of 2 bytes for each token on a GPU, and values of 4 bytes */
+    int exchanges;                   /* all-reduces of the tensor group that run again */
+};
+
 /* recompute: operators keeps the results of fused attention and of the first, third, ... product of a block, and its
  * input; it computes the other products again, but for the last one where no mask follows it. Products of a block:
- * Q K V, projection, up, down with a fused QKV; else Q, K, V, projection, gate, up, down. */
-static void check_operators(const char *shape, double again, double kept)
+ * Q K V, projection, up, down with a fused QKV; else Q, K, V, projection, gate, up, down. Sums that a tensor group
+ * scatters are kept, and the products before them do not run again. */
+static void check_operators(struct operators expected)
 {
-    const double tokens = 2 * 32;
+    const double tokens = 2 * 32, all_reduce = 2 * 64 * tokens;      /* bytes that one of two GPUs sends */
     struct simulated none, operators;
     const struct slice *block;
 
     for (int k = 0; k < 2; k++)
         run_text(k ? &operators : &none,
                  "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
-                 "flash_attention: true, %s}}\ncluster: dgx-a100\nbatch: {micro: 2, micro_batches: 4}\n"
-                 "strategy: {data: 1}\nmemory: {precision: mixed-bf16, recompute: %s}\n"
-                 "simulation: {engine: ideal}\n", shape, k ? "operators" : "none");
+                 "flash_attention: true, %s}}\ncluster: {platform: dgx-a100, gpu: h100-80gb}\n"
+                 "batch: {micro: 2, micro_batches: 4}\nstrategy: {data: 1, %s}\n"
+                 "memory: {precision: %s, recompute: %s}\nsimulation: {engine: ideal}\n",
+                 expected.shape, expected.strategy, expected.precision, k ? "operators" : "none");
     block = &simulated_workload(&operators)->stages->slices[1];
     expect_near("flop", operators.run.metrics.hardware_flop - none.run.metrics.hardware_flop,
-                4 * BLOCKS * 2 * tokens * again, operators.text);
+                4 * BLOCKS * 2 * tokens * expected.again, operators.text);
     expect_near("model flop", operators.run.metrics.model_flop, none.run.metrics.model_flop, operators.text);
-    expect_near("kept", block->activation, tokens * (2 * kept + 4 * 8), operators.text);
+    expect_near("kept", block->activation, tokens * (2 * expected.kept + 4 * expected.heads), operators.text);
+    expect_near("sent", operators.run.metrics.communication_bytes_per_gpu,
+                none.run.metrics.communication_bytes_per_gpu + 4 * BLOCKS * expected.exchanges * all_reduce,
+                operators.text);
     assert_true(operators.run.metrics.iteration_time > none.run.metrics.iteration_time);
     simulated_release(&none);
     simulated_release(&operators);
@@ -282,13 +295,22 @@ static void check_operators(const char *shape, double again, double kept)
 
 static void test_operators(void **state)
 {
-    const double h = 64, kv = 16, ffn = 96;
+    static const char gpt[] = "ffn: 256, fused_qkv: true, dropout: 0";
+    static const char drops[] = "ffn: 256, fused_qkv: true, dropout: 0.1";
+    static const char llama[] = "kv_heads: 2, ffn: 96, mlp: swiglu, fused_qkv: false, dropout: 0";
+    static const char whole[] = "tensor: 2, sequence_parallel: false", shared[] = "tensor: 2, sequence_parallel: true";
+    const double h = 64, kv = 16, ffn = 96, again = h * kv + h * ffn, columns = h + kv + h + ffn;
 
     (void)state;
-    check_operators("ffn: 256, fused_qkv: true, dropout: 0", h * h, h + 3 * h + h + 4 * h);
-    check_operators("ffn: 256, fused_qkv: true, dropout: 0.1", h * h + 4 * h * h, h + 3 * h + h + 4 * h);
-    check_operators("kv_heads: 2, ffn: 96, mlp: swiglu, fused_qkv: false, dropout: 0", h * kv + h * h + h * ffn,
-                    h + h + kv + h + ffn + h);
+    check_operators((struct operators){gpt, "", "mixed-bf16", h * h, h + 3 * h + h + 4 * h, 8, 0});
+    check_operators((struct operators){drops, "", "mixed-bf16", h * h + 4 * h * h, h + 3 * h + h + 4 * h, 8, 0});
+    for (int narrow = 0; narrow < 2; narrow++) {
+        const char *precision = narrow ? "mixed-fp8" : "mixed-bf16";
+        check_operators((struct operators){llama, "", precision, again + h * h, h + columns + h, 8, 0});
+        check_operators((struct operators){llama, shared, precision, again, h / 2 + columns / 2 + h + h, 4, 1});
+    }
+    check_operators((struct operators){llama, whole, "mixed-bf16", again + h * h, h + columns / 2 + h, 4, 1});
+    check_operators((struct operators){drops, whole, "mixed-bf16", 5 * h * h, h + 3 * h / 2 + h / 2 + 4 * h / 2, 4, 2});
 }
 
 /* recompute: modules keeps so much less of a token in a block, runs products with so many multiplications again, and its

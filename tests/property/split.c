@@ -199,68 +199,96 @@ static void test_schedules(void **state)
     }
 }
 
-/* The least that the longest of `stages` stages can take, of the layers from the first on: every place of the first cut
- * tried. A stage's seconds are divided among its replicas. */
-static double least_longest(const double *seconds, int count, const int *replicas, int stages)
-{
-    double least = INFINITY, held = 0;
+/* A layer's seconds, and those in which a rank sends its gradients once. */
+struct layer_load { double seconds, sending; };
 
-    for (int k = 0; stages == 1 && k < count; k++)
-        held += seconds[k];
-    if (stages == 1)
-        return held / replicas[0];
-    for (int cut = 1; cut <= count - (stages - 1); cut++) {
-        held += seconds[cut - 1];
-        least = fmin(least, fmax(held / replicas[0],
-                                 least_longest(seconds + cut, count - cut, replicas + 1, stages - 1)));
-    }
-    return least;
+/* Seconds a micro-batch of a stage that m ranks share: msr-fiddle/pipedream 11c40c01, compute_partitioning. */
+static double shared_seconds(struct layer_load held, int m)
+{
+    return (held.seconds + 4.0 * (m - 1) * held.sending / m) / m;
 }
 
-/* Stages that are balanced by their times: none takes longer than in the best of all splits, and all layers are there.
- * Half of the models have stages with replicas, which share its micro-batches. */
+/* The least that the longest of `stages` stages can take, of the layers from the first on: every place of the first cut
+ * tried. */
+static double least_longest(const struct layer_load *layers, int count, const int *replicas, int stages)
+{
+    double least = INFINITY;
+    struct layer_load held = {0};
+
+    for (int cut = 1; cut <= count - (stages - 1); cut++) {
+        held.seconds += layers[cut - 1].seconds;
+        held.sending += layers[cut - 1].sending;
+        if (stages > 1)
+            least = fmin(least, fmax(shared_seconds(held, replicas[0]),
+                                     least_longest(layers + cut, count - cut, replicas + 1, stages - 1)));
+    }
+    return stages > 1 ? least : shared_seconds(held, replicas[0]);
+}
+
+enum { MAX_STAGES = 5, MAX_LAYERS = 16 };
+static const double LINK = 1e9;      /* B/s */
+struct balanced_case { struct layer_load layers[MAX_LAYERS]; int count, stages, replicas[MAX_STAGES]; };
+
+static void draw_case(struct balanced_case *draw, uint64_t *seed, bool shared, bool exchanges,
+                      struct simulated *simulated)
+{
+    static const char *const balances[] = {"times", "exchanges"};
+    char *text = NULL, sharers[64] = "";
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    *draw = (struct balanced_case){.stages = 1 + random_below(seed, MAX_STAGES)};
+    draw->count = draw->stages + random_below(seed, 9);
+    for (int s = 0; s < draw->stages; s++) {
+        draw->replicas[s] = shared ? 1 + random_below(seed, 4) : 1;
+        snprintf(sharers + strlen(sharers), sizeof sharers - strlen(sharers), "%s%d", s ? ", " : "", draw->replicas[s]);
+    }
+    for (int k = 0; k < draw->count; k++) {
+        double forward = 1e-3 * (1 + random_below(seed, 9)), backward = 1e-3 * (1 + random_below(seed, 20));
+        int parameters = 250000 * random_below(seed, 40);
+
+        draw->layers[k] = (struct layer_load){forward + backward, exchanges ? 4 * parameters / LINK : 0};
+        fprintf(out, "%s{forward: %.17g s, backward: %.17g s, parameters: %d}", k ? ", " : "", forward, backward,
+                parameters);
+    }
+    fclose(out);
+    if (!shared)
+        snprintf(sharers, sizeof sharers, "pipeline: %d", draw->stages);
+    simulated_load(simulated, "model: {layers: [%s]}\nbatch: {micro_batches: 12}\nmemory: {precision: fp32}\n"
+                   "cluster: {nodes: 32, gpus_per_node: 1, network: {bandwidth: %.17g B/s, latency: 1 us}}\n"
+                   "strategy: {%s%s%s, data: 1, balance: %s}\n", text, LINK,
+                   shared ? "schedule: pipedream, stage_replicas: [" : "", sharers, shared ? "]" : "",
+                   balances[exchanges]);
+    free(text);
+}
+
+/* Stages that are balanced, by their times and by what ranks of one stage exchange too: none takes longer than in the
+ * best of all splits, and all layers are there. Half of the models have stages with replicas, which share their
+ * micro-batches; without replicas both ways are the same. */
 static void test_balance(void **state)
 {
     (void)state;
     for (uint64_t i = 1; i <= MODELS; i++) {
         uint64_t seed = i * 0x9E3779B97F4A7C15u;
-        int stages = 1 + random_below(&seed, 5), count = stages + random_below(&seed, 9), layers = 0;
-        double seconds[16], longest = 0;
-        int replicas[5] = {1, 1, 1, 1, 1};
-        bool shared = i % 2 && stages > 1;
-        char *text = NULL, sharers[64] = "";
-        size_t size;
-        FILE *out = open_memstream(&text, &size);
+        bool exchanges = i / 2 % 2;
+        struct balanced_case draw;
         struct simulated simulated;
+        double longest = 0;
+        int layers = 0;
 
-        for (int s = 0; s < stages && shared; s++) {
-            replicas[s] = 1 + random_below(&seed, 4);
-            snprintf(sharers + strlen(sharers), sizeof sharers - strlen(sharers), "%s%d", s ? ", " : "", replicas[s]);
-        }
-
-        for (int k = 0; k < count; k++) {
-            double forward = 1e-3 * (1 + random_below(&seed, 9)), backward = 1e-3 * (1 + random_below(&seed, 20));
-
-            seconds[k] = forward + backward;
-            fprintf(out, "%s{forward: %.17g s, backward: %.17g s}", k ? ", " : "", forward, backward);
-        }
-        fclose(out);
-        if (shared)
-            simulated_load(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: 12}\n"
-                           "strategy: {schedule: pipedream, stage_replicas: [%s], balance: times}\n", text, sharers);
-        else
-            simulated_load(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: 2}\n"
-                           "strategy: {pipeline: %d, balance: times}\n", text, stages);
-        for (int s = 0; s < stages; s++) {
+        draw_case(&draw, &seed, i % 2, exchanges, &simulated);
+        for (int s = 0; s < draw.stages; s++) {
             const struct stage *stage = &simulated_workload(&simulated)->stages[s];
+            struct layer_load held = {stage->work[FORWARD].seconds + stage->work[BACKWARD].seconds,
+                                exchanges ? 4 * stage->parameters / LINK : 0};
 
-            longest = fmax(longest, (stage->work[FORWARD].seconds + stage->work[BACKWARD].seconds) / replicas[s]);
+            longest = fmax(longest, shared_seconds(held, draw.replicas[s]));
             layers += stage->layers;
             assert_true(stage->layers > 0);
         }
-        expect_near("longest stage", longest, least_longest(seconds, count, replicas, stages), simulated.text);
-        assert_int_equal(layers, count);
-        free(text);
+        expect_near("longest stage", longest, least_longest(draw.layers, draw.count, draw.replicas, draw.stages),
+                    simulated.text);
+        assert_int_equal(layers, draw.count);
         simulated_release(&simulated);
     }
 }

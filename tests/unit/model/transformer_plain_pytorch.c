@@ -313,7 +313,7 @@ static void broadcasts(void **state)
 }
 
 /* What PyTorch's own cross-entropy passes over: logits of two bytes, read three times and written; a gradient cleared,
- * read twice beside the output, and written. */
+ * read twice beside the output, and written. Converted, the same in four bytes, and the conversions. */
 static void loss(void **state)
 {
     (void)state;
@@ -327,6 +327,11 @@ static void loss(void **state)
 
         assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_FORWARD), (3 + 1) * value * values);
         assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT), (1 + 2 + 1 + 1) * value * values);
+        layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = CROSS_ENTROPY_CONVERTED,
+                                            .dtype = half ? DTYPE_BF16 : DTYPE_FP32});
+        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_FORWARD), ((half ? 6 : 0) + (3 + 1) * 4) * values);
+        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
+                     ((half ? 6 : 0) + (1 + 2 + 1 + 1) * 4) * values);
     }
 }
 

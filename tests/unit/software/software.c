@@ -290,12 +290,41 @@ static void test_every_file(void **state)
     arena_release(&arena);
 }
 
+/* Every file goes with every model that computes from samples: what it says of products that this model does not have
+ * means nothing. */
+static void test_every_model(void **state)
+{
+    struct arena arena = {0};
+    const char **files = data_names(&arena, "platforms/software"), **models = data_names(&arena, "scenarios/models");
+    int loads = 0;
+
+    (void)state;
+    for (size_t i = 0; files[i]; i++)
+        for (size_t m = 0; models[m]; m++) {
+            bool given = strstr(models[m], "pipedream-") != NULL;    /* times of a minibatch: no samples */
+            const char *text = arena_printf(
+                &arena, "model: {preset: %s}\ncluster: {platform: dgx-h100, nodes: 4}\nbatch: {%s}\n"
+                "memory: {precision: mixed-bf16, enforce: false}\nsoftware: %s\n", models[m],
+                given ? "micro_batches: 4" : "global: 64", files[i]);
+            struct scenario scenario;
+            struct error err = {0};
+
+            if (load_text(text, &scenario, &err))
+                fail_at(text, &err);
+            scenario_release(&scenario);
+            loads++;
+        }
+    assert_true(loads > 300);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_precedence), cmocka_unit_test(test_dispatch), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
         cmocka_unit_test(test_none),       cmocka_unit_test(test_idle),       cmocka_unit_test(test_errors),
         cmocka_unit_test(test_places),     cmocka_unit_test(test_every_file),
+        cmocka_unit_test(test_every_model),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
