@@ -29,6 +29,16 @@ struct family {
     {"max_position_embeddings", "sequence", false}, {"tie_word_embeddings", "tied", false}, \
     {"attention_dropout", "attention_dropout", false}
 
+/* Experts as DeepSeek's configurations have them. */
+#define ROUTED_RULES \
+    {"n_routed_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}, \
+    {"moe_intermediate_size", "expert_ffn", true}, {"n_shared_experts", "shared_experts", false}, \
+    {"first_k_dense_replace", "dense_layers", true}, {"moe_layer_freq", "moe_every", false}
+#define LATENT_RULES \
+    {"qk_nope_head_dim", "head_size", true}, {"qk_rope_head_dim", "rope_head_size", true}, \
+    {"v_head_dim", "value_head_size", true}, {"q_lora_rank", "q_rank", false}, {"kv_lora_rank", "kv_rank", true}, \
+    ROUTED_RULES
+
 static const struct family families[] = {
     {"llama",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
@@ -44,18 +54,56 @@ static const struct family families[] = {
      " bias: false, sequence: 131072, kv_heads: 8}",
      {DECODER_RULES, {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
      {NULL}, {NULL}},
-    /* its multi-token-prediction modules (num_nextn_predict_layers) are left out */
+    /* multi-token-prediction modules (num_nextn_predict_layers) of these four are left out */
+    {"deepseek_v2",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 2048}",
+     {DECODER_RULES, LATENT_RULES}, {"attention_bias", "mlp_bias"}, {NULL}},
     {"deepseek_v3",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 4096}",
-     {DECODER_RULES, {"qk_nope_head_dim", "head_size", true}, {"qk_rope_head_dim", "rope_head_size", true},
-      {"v_head_dim", "value_head_size", true}, {"q_lora_rank", "q_rank", false}, {"kv_lora_rank", "kv_rank", true},
-      {"n_routed_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true},
-      {"moe_intermediate_size", "expert_ffn", true}, {"n_shared_experts", "shared_experts", false},
-      {"first_k_dense_replace", "dense_layers", true}, {"moe_layer_freq", "moe_every", false}},
-     {"attention_bias", "mlp_bias"}, {NULL}},     /* it has no mlp_bias */
-    /* norms of queries and keys (qwen3) and after each half of a block (gemma2) and sinks of attention (gpt_oss) are
-     * hundredths of a percent of the parameters, and are left out */
+     {DECODER_RULES, LATENT_RULES}, {"attention_bias", "mlp_bias"}, {NULL}},     /* it has no mlp_bias */
+    {"kimi_k2",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 131072}",
+     {DECODER_RULES, LATENT_RULES}, {"attention_bias", "mlp_bias"}, {NULL}},
+    {"glm4_moe",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 131072, kv_heads: 8}",
+     {DECODER_RULES, {"attention_bias", "qkv_bias", false}, ROUTED_RULES}, {NULL}, {NULL}},
+    {"minimax_m2",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 196608, kv_heads: 8, head_size: 128}",
+     {DECODER_RULES, {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
+     {"attention_bias", NULL}, {NULL}},
+    /* norms of queries and keys (qwen3, glm4_moe, minimax_m2, olmo2, gemma3_text), norms after each half of a block
+     * (gemma2, gemma3_text, olmo2) and sinks of attention (gpt_oss) are hundredths of a percent of the parameters, and
+     * are left out */
+    {"olmo2",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 2048}",
+     {DECODER_RULES}, {"attention_bias", NULL}, {NULL}},
+    {"granite",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 2048}",
+     {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"mlp_bias", "bias", false}},
+     {"attention_bias", "mlp_bias"}, {NULL}},
+    {"smollm3",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: true, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 32768, kv_heads: 4}",
+     {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"mlp_bias", "bias", false}},
+     {"attention_bias", "mlp_bias"}, {"use_sliding_window"}},
+    /* its squared ReLU costs what GELU costs */
+    {"nemotron",
+     "{norm: layernorm, mlp: gelu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 4096}",
+     {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"mlp_bias", "bias", false}},
+     {"attention_bias", "mlp_bias"}, {NULL}},
+    {"starcoder2",
+     "{norm: layernorm, mlp: gelu, positions: 0, tied: true, dropout: 0, attention_dropout: 0, qkv_bias: true,"
+     " bias: true, sequence: 4096, kv_heads: 2}",
+     {DECODER_RULES, {"use_bias", "qkv_bias", false}, {"use_bias", "bias", false},
+      {"residual_dropout", "dropout", false}, {"sliding_window", "window", false}}, {NULL}, {NULL}},
     {"qwen2",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: true,"
      " bias: false, sequence: 32768, kv_heads: 32}",
@@ -74,6 +122,11 @@ static const struct family families[] = {
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: true, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 8192, head_size: 256, window: 0, full_every: 2}",
      {DECODER_RULES, {"sliding_window", "window", false}}, {"attention_bias", NULL}, {"attn_logit_softcapping"}},
+    {"gemma3_text",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: true, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 131072, head_size: 256, kv_heads: 4, window: 4096, full_every: 6}",
+     {DECODER_RULES, {"sliding_window", "window", false}, {"sliding_window_pattern", "full_every", false}},
+     {"attention_bias", NULL}, {"attn_logit_softcapping"}},
     {"phi3",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 4096}",
@@ -123,16 +176,32 @@ static struct node *value_of(const struct node *config, const char *key)
     return null ? NULL : value;
 }
 
+static const struct family *family_named(const struct node *type)
+{
+    for (size_t i = 0; type && type->kind == NODE_SCALAR && i < COUNT(families); i++)
+        if (strcmp(type->text, families[i].name) == 0)
+            return &families[i];
+    return NULL;
+}
+
+/* The part of a model for text and images that computes text, where the whole is of no known family. */
+static const struct node *text_part(const struct node *config)
+{
+    const struct node *text = value_of(config, "text_config");
+
+    return text && text->kind == NODE_MAPPING && !family_named(value_of(config, "model_type")) ? text : config;
+}
+
 static const struct family *family_of(const struct node *config, struct error *err)
 {
     const struct node *type = value_of(config, "model_type");
-    char names[256] = "";
+    const struct family *family = family_named(type);
+    char names[512] = "";
 
-    for (size_t i = 0; i < COUNT(families); i++) {
-        if (type && type->kind == NODE_SCALAR && strcmp(type->text, families[i].name) == 0)
-            return &families[i];
+    if (family)
+        return family;
+    for (size_t i = 0; i < COUNT(families); i++)
         strcat(strcat(names, i == 0 ? "" : i + 1 < COUNT(families) ? ", " : " and "), families[i].name);
-    }
     if (!type)
         error_add(err, EXIT_INPUT, config->loc, "hf_config: missing key 'model_type'; supported are %s", names);
     else
@@ -195,20 +264,24 @@ static const char *uncounted(struct arena *arena, const struct family *family, c
 int hf_config_load(struct arena *arena, const char *path, struct transformer **shape, const char **note,
                    struct error *err)
 {
-    const struct node *config;
+    const struct node *whole, *config;
     const struct family *family;
     struct node *mapping;
 
-    if (conf_shared(arena, path, &config, err) < 0)
+    if (conf_shared(arena, path, &whole, err) < 0)
         return -1;
-    if (config->kind != NODE_MAPPING)
-        return error_add(err, EXIT_INPUT, config->loc, "hf_config: expected a mapping, as in a config.json");
+    if (whole->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, whole->loc, "hf_config: expected a mapping, as in a config.json");
+    config = text_part(whole);
     family = family_of(config, err);
     mapping = family ? translate(arena, family, config, err) : NULL;
     if (!mapping)
         return -1;
     *shape = ARENA_ARRAY(arena, struct transformer, 1);
     *note = uncounted(arena, family, config);
+    if (config != whole)
+        *note = arena_printf(arena, "of config.json's model the part in text_config alone is modelled%s%s",
+                             *note ? "; " : "", *note ? *note : "");
     if (field_parse(arena, &transformer_table, mapping, *shape, err) < 0)
         return -1;
     return transformer_finish(*shape, err);

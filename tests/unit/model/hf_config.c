@@ -76,8 +76,9 @@ static void hf_refused(const char *text, const char *expected)
 static void hf_messages(void **state)
 {
     (void)state;
-#define SUPPORTED "supported are llama, mistral, mixtral, deepseek_v3, qwen2, qwen3, qwen3_moe, gemma2, phi3, opt, " \
-                  "gpt_oss, gpt2, gpt_neox and bert"
+#define SUPPORTED "supported are llama, mistral, mixtral, deepseek_v2, deepseek_v3, kimi_k2, glm4_moe, minimax_m2, " \
+                  "olmo2, granite, smollm3, nemotron, starcoder2, qwen2, qwen3, qwen3_moe, gemma2, gemma3_text, phi3, " \
+                  "opt, gpt_oss, gpt2, gpt_neox and bert"
     hf_refused("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
     hf_refused("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
     hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
@@ -111,6 +112,16 @@ static void hf_defaults(void **state)
     assert_int_equal(model.transformer->positions, 1024);
     assert_int_equal(model.transformer->ffn, 256);
     assert_true(model.transformer->tied && model.transformer->dropout == 0.1);
+    /* zai-org/GLM-4.5-Air with fewer layers: the bias is of queries, keys and values alone */
+    write_config("{model_type: glm4_moe, hidden_size: 4096, num_attention_heads: 96, num_key_value_heads: 8, head_dim: "
+                 "128, intermediate_size: 10944, moe_intermediate_size: 1408, num_hidden_layers: 4, n_routed_experts: "
+                 "128, n_shared_experts: 1, num_experts_per_tok: 8, first_k_dense_replace: 1, attention_bias: true, "
+                 "vocab_size: 151552}");
+    model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
+    assert_true(model.transformer->qkv_bias && !model.transformer->bias && !model.transformer->tied);
+    assert_int_equal(model.transformer->experts, 128);
+    assert_int_equal(model.transformer->expert_ffn, 1408);
+    assert_int_equal(model.transformer->dense_layers, 1);
 }
 
 /* Configurations as published (huggingface.co, config.json of each model; keys that say nothing of the shape left out),
@@ -142,6 +153,40 @@ static void hf_published(void **state)
          "intermediate_size: 2880, num_hidden_layers: 24, num_local_experts: 32, num_experts_per_tok: 4, "
          "vocab_size: 201088, attention_bias: true, sliding_window: 128}", 20914757184, NULL},
                                                             /* openai/gpt-oss-20b */
+        {"{model_type: deepseek_v2, hidden_size: 2048, num_attention_heads: 16, num_key_value_heads: 16, "
+         "intermediate_size: 10944, moe_intermediate_size: 1408, num_hidden_layers: 27, n_routed_experts: 64, "
+         "n_shared_experts: 2, num_experts_per_tok: 6, first_k_dense_replace: 1, moe_layer_freq: 1, q_lora_rank: null, "
+         "kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128, vocab_size: 102400}",
+         15.7e9, NULL},                                     /* deepseek-ai/DeepSeek-V2-Lite */
+        {"{model_type: deepseek_v2, hidden_size: 5120, num_attention_heads: 128, num_key_value_heads: 128, "
+         "intermediate_size: 12288, moe_intermediate_size: 1536, num_hidden_layers: 60, n_routed_experts: 160, "
+         "n_shared_experts: 2, num_experts_per_tok: 6, first_k_dense_replace: 1, moe_layer_freq: 1, q_lora_rank: 1536, "
+         "kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128, vocab_size: 102400}",
+         236e9, NULL},                                      /* deepseek-ai/DeepSeek-V2 */
+        {"{model_type: minimax_m2, hidden_size: 3072, num_attention_heads: 48, num_key_value_heads: 8, head_dim: 128, "
+         "intermediate_size: 1536, num_hidden_layers: 62, num_local_experts: 256, num_experts_per_tok: 8, "
+         "vocab_size: 200064, tie_word_embeddings: false}", 229e9, NULL},     /* MiniMaxAI/MiniMax-M2 */
+        {"{model_type: gemma3_text, hidden_size: 1152, num_attention_heads: 4, num_key_value_heads: 1, head_dim: 256, "
+         "intermediate_size: 6912, num_hidden_layers: 26, sliding_window: 512, sliding_window_pattern: 6, "
+         "vocab_size: 262144}", 999885952, NULL},           /* google/gemma-3-1b-pt */
+        {"{model_type: gemma3, vision_config: {hidden_size: 1152}, text_config: {model_type: gemma3_text, hidden_size: "
+         "5376, num_attention_heads: 32, num_key_value_heads: 16, head_dim: 128, intermediate_size: 21504, "
+         "num_hidden_layers: 62, sliding_window: 1024, vocab_size: 262208}}", 27.01e9,
+         "the part in text_config alone"},                  /* google/gemma-3-27b-pt, without its images */
+        {"{model_type: olmo2, hidden_size: 4096, num_attention_heads: 32, num_key_value_heads: 32, intermediate_size: "
+         "11008, num_hidden_layers: 32, attention_bias: false, tie_word_embeddings: false, vocab_size: 100352}",
+         7.3e9, NULL},                                      /* allenai/OLMo-2-1124-7B */
+        {"{model_type: granite, hidden_size: 4096, num_attention_heads: 32, num_key_value_heads: 8, intermediate_size: "
+         "12800, num_hidden_layers: 40, attention_bias: false, mlp_bias: false, tie_word_embeddings: true, "
+         "vocab_size: 49155}", 8.17e9, NULL},               /* ibm-granite/granite-3.0-8b-base */
+        {"{model_type: smollm3, hidden_size: 2048, num_attention_heads: 16, num_key_value_heads: 4, intermediate_size: "
+         "11008, num_hidden_layers: 36, vocab_size: 128256}", 3.08e9, NULL},  /* HuggingFaceTB/SmolLM3-3B */
+        {"{model_type: nemotron, hidden_size: 3072, num_attention_heads: 24, num_key_value_heads: 8, head_dim: 128, "
+         "intermediate_size: 9216, num_hidden_layers: 32, tie_word_embeddings: false, vocab_size: 256000}", 4.19e9,
+         NULL},                                             /* nvidia/Minitron-4B-Base */
+        {"{model_type: starcoder2, hidden_size: 4608, num_attention_heads: 36, num_key_value_heads: 4, "
+         "intermediate_size: 18432, num_hidden_layers: 32, sliding_window: 4096, use_bias: true, vocab_size: 49152}",
+         7.17e9, NULL},                                     /* bigcode/starcoder2-7b */
     };
 
     (void)state;
@@ -158,6 +203,28 @@ static void hf_published(void **state)
         if (!published[i].note != !model.note || (model.note && !strstr(model.note, published[i].note)))
             fail_msg("%s: the note is '%s'", published[i].config, model.note ? model.note : "");
     }
+}
+
+/* moonshotai/Kimi-K2-Base with fewer layers: DeepSeek-V3's layers under another name. */
+static void hf_alike(void **state)
+{
+    static const char *const types[] = {"deepseek_v3", "kimi_k2"};
+    double parameters[2];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(types); i++) {
+        struct model model;
+
+        write_config(arena_printf(
+            &arena, "{model_type: %s, hidden_size: 7168, num_attention_heads: 64, num_key_value_heads: 64, "
+            "intermediate_size: 18432, moe_intermediate_size: 2048, num_hidden_layers: 4, n_routed_experts: 384, "
+            "n_shared_experts: 1, num_experts_per_tok: 8, first_k_dense_replace: 1, moe_layer_freq: 1, q_lora_rank: "
+            "1536, kv_lora_rank: 512, qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128, vocab_size: 163840}",
+            types[i]));
+        model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
+        parameters[i] = model_parameters(&model);
+    }
+    assert_true(parameters[0] == parameters[1] && parameters[1] > 50e9);
 }
 
 static void preset_messages(void **state)
@@ -245,7 +312,8 @@ static int drop_config(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(hf_configs), TEST(hf_published), TEST(hf_messages), TEST(hf_defaults), TEST(with_changes),
+    const struct CMUnitTest tests[] = {TEST(hf_configs), TEST(hf_published), TEST(hf_alike),
+                                       TEST(hf_messages), TEST(hf_defaults), TEST(with_changes),
                                        TEST(with_messages), TEST(preset_messages)};
 
     return cmocka_run_group_tests(tests, make_config, drop_config);
