@@ -33,9 +33,9 @@ static void scattered_loss(struct kernels *list, const struct cut *cut, enum pha
  * fused: forward reads the logits; backward reads them again and writes their gradient.
  *
  * What broadcasts a value of each row is scattered, in fp32 and in place: the difference and the quotients of fp32, and
- * its backward's product; the quotients of compiled. Megatron Core's own functions take 15.8 and 5.4 ms for 8192 rows of
- * 131072 logits in bf16 on an H100 (here 14.9 and 5.8; 12.6 and 4.6 if nothing were scattered), compiled 11.8 and 6.1
- * (11.1 and 6.0): linkedin/Liger-Kernel, benchmark/data/all_benchmark_data_megatron.csv at 7097ab9c.
+ * its backward's product; the quotients of compiled. Megatron Core's own functions take 15.8 and 5.4 ms for 8192 rows
+ * of 131072 logits in bf16 on an H100 (here 14.9 and 5.8; 12.6 and 4.6 if nothing were scattered), compiled 11.8 and
+ * 6.1 (11.1 and 6.0): linkedin/Liger-Kernel, benchmark/data/all_benchmark_data_megatron.csv at 7097ab9c.
  *
  * The all-reduces (maximum, sum and the target's logit: 12 bytes per token) are not modelled.
  * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each
@@ -49,7 +49,8 @@ static void loss_kernels(struct kernels *list, const struct cut *cut)
     double backward[] = {[CROSS_ENTROPY_FP32] = 3 * 4 + value, [CROSS_ENTROPY_PLAIN] = 5 * value,
                          [CROSS_ENTROPY_FUSED] = 2 * value, [CROSS_ENTROPY_COMPILED] = value + 4 * 4,
                          [CROSS_ENTROPY_CONVERTED] = conversion + 5 * 4};
-    int form = cut->cross_entropy, broadcasts = form == CROSS_ENTROPY_FP32 ? 2 : form == CROSS_ENTROPY_COMPILED;
+    int form = (int)cut->cross_entropy;
+    int broadcasts = form == CROSS_ENTROPY_FP32 ? 2 : form == CROSS_ENTROPY_COMPILED;
 
     for (int i = 0; i < broadcasts; i++)
         scattered_loss(list, cut, PHASE_FORWARD, logits);

@@ -160,8 +160,9 @@ static void test_weights(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char head[400];
 
-        snprintf(head, sizeof head, "model: {transformer: {layers: 24, hidden: 2048, heads: 32, ffn: 4096, sequence: 64,"
-                 " vocabulary: 50257, positions: 0, norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false}}\n"
+        snprintf(head, sizeof head, "model: {transformer: {layers: 24, hidden: 2048, heads: 32, ffn: 4096, "
+                 "sequence: 64, vocabulary: 50257, positions: 0, norm: rmsnorm, mlp: swiglu, qkv_bias: false, "
+                 "bias: false}}\n"
                  "cluster: dgx-a100\nbatch: {global: 8}\nsoftware: {balance: weights}\n"
                  "strategy: {schedule: 1f1b, pipeline: %d, data: 1", cases[i].stages);
         run_text(&balanced, "%s}\n", head);

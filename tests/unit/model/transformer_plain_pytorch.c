@@ -296,7 +296,7 @@ static void encoder(void **state)
 static void broadcasts(void **state)
 {
     (void)state;
-    static const struct { int form; double forward, backward; } cases[] = {
+    static const struct { enum cross_entropy form; double forward, backward; } cases[] = {
         {CROSS_ENTROPY_FP32, 2, 1}, {CROSS_ENTROPY_COMPILED, 1, 0}, {CROSS_ENTROPY_PLAIN, 0, 0},
         {CROSS_ENTROPY_FUSED, 0, 0},
     };
