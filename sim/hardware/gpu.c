@@ -78,7 +78,7 @@ static const struct field gpu_fields[] = {
     {KEY(gpu, multiprocessors), .kind = FIELD_INT, .min = 0, .max = 100000, .fallback = "0",
      .brief = "number of streaming multiprocessors, from the data sheet; 0: not known, and collectives then do not "
               "slow kernels down"},
-    {KEY(gpu, scattered_rate), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .fallback = "0",
+    {KEY(gpu, unvectorized_rate), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .fallback = "0",
      .brief = "values a second of PyTorch's element-wise kernels on tensors that are broadcast, converted or not "
               "contiguous, for which a thread computes an address a value; 0: not known, and memory alone limits them"},
 };
@@ -139,7 +139,7 @@ void gpu_change(struct arena *arena, const struct gpu_spec *spec, struct gpu *gp
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         changed->peak[dtype] = gpu_peak(gpu, (enum dtype)dtype) / gpu_peak(&sheet, (enum dtype)dtype);
     changed->multiprocessors = sheet.multiprocessors ? (double)gpu->multiprocessors / sheet.multiprocessors : 1;
-    gpu->scattered_rate *= changed->multiprocessors;
+    gpu->unvectorized_rate *= changed->multiprocessors;
     gpu->changed = changed;
 }
 

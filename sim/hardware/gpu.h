@@ -37,7 +37,7 @@ struct gpu {
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */
     int multiprocessors;             /* 0: not known */
-    double scattered_rate;           /* values/s of element-wise kernels that compute an address for each value; 0: not
+    double unvectorized_rate;        /* values/s of element-wise kernels that compute an address for each value; 0: not
                                       * known, and memory alone limits them */
     const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file */
 };

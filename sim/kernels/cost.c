@@ -99,9 +99,9 @@ static double cuda_cores(const struct cost_model *model, const struct kernel *ke
     return kernel->flop / (share * model->gpu->peak.fp32);
 }
 
-static double scattered(const struct gpu *gpu, const struct kernel *kernel)
+static double unvectorized(const struct gpu *gpu, const struct kernel *kernel)
 {
-    return gpu->scattered_rate > 0 ? kernel->scattered / gpu->scattered_rate : 0;
+    return gpu->unvectorized_rate > 0 ? kernel->unvectorized / gpu->unvectorized_rate : 0;
 }
 
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel)
@@ -115,7 +115,7 @@ struct cost cost_kernel(const struct cost_model *model, const struct kernel *ker
     else
         one.seconds = roofline(model->gpu, kernel);
     one.seconds = fmax(one.seconds, cuda_cores(model, kernel));
-    one.seconds = fmax(one.seconds, scattered(model->gpu, kernel));
+    one.seconds = fmax(one.seconds, unvectorized(model->gpu, kernel));
     cost.seconds = kernel->launches * one.seconds;
     cost.basis = one.basis;
     cost.extrapolated = model->source == COST_CALIBRATED && one.basis != BASIS_MEASURED ? cost.seconds : 0;

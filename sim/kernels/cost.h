@@ -69,7 +69,7 @@ struct kernel {
     double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k; GROUPED: 2 m n k; MEMORY: 0 */
     double efficiency;           /* MATMUL with m 0: its rate / the rate of the GPU's large products; 0 means 1 */
     double bytes;                /* read and written in device memory */
-    double scattered;            /* MEMORY: values for each of which a thread computes an address; 0: none */
+    double unvectorized;         /* MEMORY: values for each of which a thread computes an address; 0: none */
     int launches;                /* number of equal kernels, one after another */
     struct skew skew;            /* GROUPED: of the rows among the experts */
     int parts;                   /* GROUPED: the host launches so many kernels, which run beside each other; 0: one */
@@ -138,7 +138,7 @@ void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more);
  *           peak (for an efficiency above 1 the executed FLOPs, flop / efficiency), bytes / memory_bandwidth and
  *           launch_overhead. Kernels without a record, or outside the sizes to which it is fitted, count as
  *           extrapolated.
- * Scattered values take at least values / scattered_rate.
+ * Unvectorized values take at least values / unvectorized_rate.
  * Unaligned batches on the CUDA cores take at least flop / (12.2 / 19.5 * fp32's peak): cuBLAS of CUDA 11.6 on A100,
  * bf16, 384 products of 1024 x 1024 by 1024 x 140, 12.2 TFLOP/s (85.6 with CUDA 11.7; pytorch/pytorch issue 83272). */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);

@@ -101,8 +101,8 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
 /* Appends kernels of plain PyTorch, each of about the same size, whose tensors are broadcast, converted or not
  * contiguous: PyTorch's element-wise kernels then have no vector loads and compute an address for each value of each
  * operand (ATen/native/cuda/CUDALoops.cuh). `values` are computed and `bytes` read and written by all together. */
-void scattered_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
-                       enum memory_class class, int operations, double values, double bytes);
+void unvectorized_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                          enum memory_class class, int operations, double values, double bytes);
 /* Marks kernels of a block's forward, from the list's `first` on, that belong to any of these modules (bits) and run
  * again under recompute: modules. */
 void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first);

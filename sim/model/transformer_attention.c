@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* What turns queries and keys to their positions: for each value, what scattered kernels compute, read and write, v
+/* What turns queries and keys to their positions: for each value, what unvectorized kernels compute, read and write, v
  * bytes in the format of activations, and what contiguous ones read and write; and how many kernels do it (of queries
  * and keys together), forward and backward.
  *
@@ -19,7 +19,7 @@
  *     Heads and tokens are transposed, so that only what clears and the sum of these two gradients are contiguous.
  * matrices: converted to fp32, multiplied by matrices of 2 x 2, which writes each value twice, summed, and converted
  *     back (IBM's foundation-model-stack, fms/modules/positions.py: adjusted_qk); the gradients take as much. */
-struct rotation { double values, scattered, contiguous; int launches, contiguous_launches; };
+struct rotation { double values, unvectorized, contiguous; int launches, contiguous_launches; };
 
 static struct rotation rotation(const struct cut *cut, enum phase phase)
 {
@@ -50,8 +50,8 @@ static void rotary(struct kernels *list, const struct cut *cut)
         struct rotation each = rotation(cut, (enum phase)phase);
 
         if (each.launches > 0)
-            scattered_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, each.launches, turned * each.values,
-                              turned * each.scattered);
+            unvectorized_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, each.launches,
+                                 turned * each.values, turned * each.unvectorized);
         if (each.contiguous_launches > 0)
             plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, each.contiguous_launches,
                           turned * each.contiguous);
@@ -68,7 +68,7 @@ static void repeat_groups(struct kernels *list, const struct cut *cut)
 
     if (!cut->shape->repeated_groups || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
         return;
-    scattered_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, 2 * cut->tokens * cut->query, bytes);
+    unvectorized_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, 2 * cut->tokens * cut->query, bytes);
     plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
 }
 
@@ -102,11 +102,11 @@ static void unfused_scores(struct kernels *list, const struct cut *cut)
         int masks = phase == PHASE_FORWARD ? 1 + (cut->shape->causal && cut->shape->multiplied_mask) :
                                              cut->shape->causal;
 
-        scattered_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, inputs, 2 * inputs * cut->value);
+        unvectorized_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, inputs, 2 * inputs * cut->value);
         memory_kernel(list, cut, "scale", (enum phase)phase, CLASS_OTHER, values);
         if (masks > 0)
-            scattered_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, masks, masks * cut->scores,
-                              masks * values);
+            unvectorized_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, masks, masks * cut->scores,
+                                 masks * values);
     }
 }
 
@@ -126,10 +126,11 @@ static void wide_scores(struct kernels *list, const struct cut *cut)
     double half = cut->scores * cut->value, wide = cut->scores * 4;
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        scattered_kernels(list, cut, "convert", (enum phase)phase, CLASS_COPY, 2, 2 * cut->scores, 2 * (half + wide));
+        unvectorized_kernels(list, cut, "convert", (enum phase)phase, CLASS_COPY, 2, 2 * cut->scores,
+                             2 * (half + wide));
         memory_kernel(list, cut, "scale", (enum phase)phase, CLASS_OTHER, 2 * wide);
         if (cut->shape->causal)
-            scattered_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, 1, cut->scores, 2 * wide);
+            unvectorized_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, 1, cut->scores, 2 * wide);
     }
 }
 
@@ -165,10 +166,10 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     /* The projection needs the result in the order of tokens, not of heads: it is copied (Megatron-LM:
      * context_layer.permute.contiguous). Its gradient is copied back if the sample is the first dimension, as in BERT;
      * in Megatron-LM the token is, and a view suffices. */
-    scattered_kernels(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, 1, output, 2 * output * cut->value);
+    unvectorized_kernels(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, 1, output, 2 * output * cut->value);
     if (plain)
-        scattered_kernels(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, 1, output,
-                          2 * output * cut->value);
+        unvectorized_kernels(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, 1, output,
+                             2 * output * cut->value);
 }
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip.

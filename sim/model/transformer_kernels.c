@@ -85,11 +85,11 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
     list->items[list->count - 1].launches = operations;
 }
 
-void scattered_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
-                       enum memory_class class, int operations, double values, double bytes)
+void unvectorized_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                          enum memory_class class, int operations, double values, double bytes)
 {
     plain_kernels(list, cut, name, phase, class, operations, bytes);
-    list->items[list->count - 1].scattered = values / operations;
+    list->items[list->count - 1].unvectorized = values / operations;
 }
 
 void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first)
@@ -159,7 +159,8 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
 {
     if (!fuses && !cut->shape->fused_bias && !cut->fp8)
-        scattered_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 1, rows * width, 2 * rows * width * cut->value);
+        unvectorized_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 1, rows * width,
+                             2 * rows * width * cut->value);
     if (!cut->lora && !cut->fp8)
         memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
 }
@@ -171,18 +172,19 @@ void bias_kernels(struct kernels *list, const struct cut *cut, const char *name,
  * root, and its gradient (a product and its sum); the mean's gradient, expanded; the square's gradient (pow_backward in
  * PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the sum of both gradients of x; and three
  * kernels over one value per row.
- * Between the conversions all values have 4 bytes. What converts or broadcasts is scattered: forward the conversions,
- * the product with the inverse root and that with the weights; backward the same and the mean's gradient. */
+ * Between the conversions all values have 4 bytes. What converts or broadcasts is unvectorized: forward the
+ * conversions, the product with the inverse root and that with the weights; backward the same and the mean's gradient.
+ */
 static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;
     int converted = conversions > 0 ? 2 : 0;
 
-    scattered_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 + converted, elements * (2 + converted),
-                      elements * (conversions + 2 * 4 + 2 * cut->value));
+    unvectorized_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 + converted, elements * (2 + converted),
+                         elements * (conversions + 2 * 4 + 2 * cut->value));
     plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 4, elements * 3 * 4);
-    scattered_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 + converted, elements * (3 + converted),
-                      elements * (conversions + 3 * 4 + 2 * cut->value));
+    unvectorized_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 + converted, elements * (3 + converted),
+                         elements * (conversions + 3 * 4 + 2 * cut->value));
     plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 11, elements * (14 * 4 + 4 * cut->value));
 }
 
@@ -202,8 +204,8 @@ void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD,
                   elements * (cut->value + 2 * x));
     for (int phase = PHASE_FORWARD; widened && phase <= PHASE_BACKWARD_INPUT; phase++)
-        scattered_kernels(list, cut, "norm-convert", (enum phase)phase, CLASS_COPY, 1, elements,
-                          elements * (cut->value + 4));
+        unvectorized_kernels(list, cut, "norm-convert", (enum phase)phase, CLASS_COPY, 1, elements,
+                             elements * (cut->value + 4));
 }
 
 /* The residual sum. Forward: bias, dropout and sum are one kernel, which reads the branch and the residual and writes

@@ -9,10 +9,10 @@ static void loss_kernel(struct kernels *list, const struct cut *cut, const char 
 }
 
 /* A kernel in fp32 that changes the logits in place by a value of each row. */
-static void scattered_loss(struct kernels *list, const struct cut *cut, enum phase phase, double logits)
+static void unvectorized_loss(struct kernels *list, const struct cut *cut, enum phase phase, double logits)
 {
     loss_kernel(list, cut, "cross-entropy", phase, 2 * 4 * logits);
-    list->items[list->count - 1].scattered = logits;
+    list->items[list->count - 1].unvectorized = logits;
 }
 
 /* Cross-entropy over this GPU's share of the vocabulary. The numbers are values read or written per logit.
@@ -32,10 +32,10 @@ static void scattered_loss(struct kernels *list, const struct cut *cut, enum pha
  *     fusions/fused_cross_entropy.py).
  * fused: forward reads the logits; backward reads them again and writes their gradient.
  *
- * What broadcasts a value of each row is scattered, in fp32 and in place: the difference and the quotients of fp32, and
- * its backward's product; the quotients of compiled. Megatron Core's own functions take 15.8 and 5.4 ms for 8192 rows
- * of 131072 logits in bf16 on an H100 (here 14.9 and 5.8; 12.6 and 4.6 if nothing were scattered), compiled 11.8 and
- * 6.1 (11.1 and 6.0): linkedin/Liger-Kernel, benchmark/data/all_benchmark_data_megatron.csv at 7097ab9c.
+ * What broadcasts a value of each row is unvectorized, in fp32 and in place: the difference and the quotients of fp32,
+ * and its backward's product; the quotients of compiled. Megatron Core's own functions take 15.8 and 5.4 ms for 8192
+ * rows of 131072 logits in bf16 on an H100 (here 14.9 and 5.8; 12.6 and 4.6 if nothing were so), compiled 11.8 and 6.1
+ * (11.1 and 6.0): linkedin/Liger-Kernel, benchmark/data/all_benchmark_data_megatron.csv at 7097ab9c.
  *
  * The all-reduces (maximum, sum and the target's logit: 12 bytes per token) are not modelled.
  * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each
@@ -53,10 +53,10 @@ static void loss_kernels(struct kernels *list, const struct cut *cut)
     int broadcasts = form == CROSS_ENTROPY_FP32 ? 2 : form == CROSS_ENTROPY_COMPILED;
 
     for (int i = 0; i < broadcasts; i++)
-        scattered_loss(list, cut, PHASE_FORWARD, logits);
+        unvectorized_loss(list, cut, PHASE_FORWARD, logits);
     loss_kernel(list, cut, "cross-entropy", PHASE_FORWARD, logits * (forward[form] - broadcasts * 2 * 4));
     if (form == CROSS_ENTROPY_FP32)
-        scattered_loss(list, cut, PHASE_BACKWARD_INPUT, logits);
+        unvectorized_loss(list, cut, PHASE_BACKWARD_INPUT, logits);
     loss_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT,
                 logits * (backward[form] - (form == CROSS_ENTROPY_FP32) * 2 * 4));
     for (int i = 0; cut->measured && i < 2; i++)

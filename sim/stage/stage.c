@@ -37,7 +37,7 @@ static double loss_seconds(const struct costs_spec *costs, const struct layer *l
         if (kernel.phase != phase || !kernel.loss)
             continue;
         kernel.bytes *= replicas;
-        kernel.scattered *= replicas;
+        kernel.unvectorized *= replicas;
         seconds += costs_kernel(costs, &kernel).seconds;
     }
     return seconds;

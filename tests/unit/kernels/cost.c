@@ -138,17 +138,18 @@ static void unaligned_batches(void **state)
 
 /* Values whose addresses are computed take their time where the traffic takes less: 50 M of them at 100 G a second, 300
  * MB at 1 TB/s. */
-static void scattered_values(void **state)
+static void unvectorized_values(void **state)
 {
     (void)state;
     struct gpu known = gpu;
     struct cost_model model = {.source = COST_ROOFLINE, .gpu = &known};
-    struct kernel kernel = {.kind = KERNEL_MEMORY, .dtype = DTYPE_FP16, .bytes = 3e8, .scattered = 5e7, .launches = 2};
+    struct kernel kernel = {
+        .kind = KERNEL_MEMORY, .dtype = DTYPE_FP16, .bytes = 3e8, .unvectorized = 5e7, .launches = 2};
 
     assert_close(cost_kernel(&model, &kernel).seconds, 2 * 303e-6);
-    known.scattered_rate = 1e11;
+    known.unvectorized_rate = 1e11;
     assert_close(cost_kernel(&model, &kernel).seconds, 2 * 500e-6);
-    kernel.scattered = 2e7;
+    kernel.unvectorized = 2e7;
     assert_close(cost_kernel(&model, &kernel).seconds, 2 * 303e-6);
 }
 
@@ -181,7 +182,8 @@ int main(void)
         cmocka_unit_test(formats_without_a_rate_use_fp32),
         cmocka_unit_test(more_work_never_takes_less),
         cmocka_unit_test(the_ridge),
-        cmocka_unit_test(unaligned_batches), cmocka_unit_test(scattered_values),
+        cmocka_unit_test(unaligned_batches),
+        cmocka_unit_test(unvectorized_values),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,13 +43,13 @@ static int launches(const struct layer *layer, const char *name, enum phase phas
 }
 
 /* Values of all kernels of that name that are broadcast, converted or not contiguous. */
-static double scattered(const struct layer *layer, const char *name, enum phase phase)
+static double unvectorized(const struct layer *layer, const char *name, enum phase phase)
 {
     double sum = 0;
 
     for (size_t i = 0; i < layer->nkernels; i++)
         if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
-            sum += layer->kernels[i].launches * layer->kernels[i].scattered;
+            sum += layer->kernels[i].launches * layer->kernels[i].unvectorized;
     return sum;
 }
 
@@ -74,8 +74,8 @@ static void expect_norm(const struct layer *layer, const char *name, double h)
 
     assert_close(bytes(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * forward);
     assert_close(bytes(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * backward);
-    assert_close(scattered(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * (2. * converts + 2));
-    assert_close(scattered(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * (2. * converts + 3));
+    assert_close(unvectorized(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * (2. * converts + 2));
+    assert_close(unvectorized(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * (2. * converts + 3));
     /* and those of one value a row: + epsilon, rsqrt; the third power of its result, times the gradient, times -1/2 */
     assert_int_equal(launches(layer, name, PHASE_FORWARD), 2 * converts + 4 + 2);
     assert_int_equal(launches(layer, name, PHASE_BACKWARD_INPUT), 2 * converts + 3 + 3 + 1 + 3 + 1 + 3);
@@ -126,20 +126,20 @@ static void rotations(void **state)
                      values * ((h + h) + (h + h) / 2 + (h + h) + (h + h) + (h + h + h)));
         assert_close(bytes(&layer, "rotary", PHASE_BACKWARD_INPUT),
                      values * ((h + h) + (h + h) + (h + h) / 2 + 2 * (h + (h + h) / 2) + 2 * (h + h + h)));
-        assert_close(scattered(&layer, "rotary", PHASE_FORWARD), values * (1 + 0.5 + 1 + 1 + 1));
-        assert_close(scattered(&layer, "rotary", PHASE_BACKWARD_INPUT), values * (2 + 0.5 + 2 * 0.5 + 1));
+        assert_close(unvectorized(&layer, "rotary", PHASE_FORWARD), values * (1 + 0.5 + 1 + 1 + 1));
+        assert_close(unvectorized(&layer, "rotary", PHASE_BACKWARD_INPUT), values * (2 + 0.5 + 2 * 0.5 + 1));
         assert_int_equal(launches(&layer, "rotary", PHASE_FORWARD), 2 * 5);
         assert_int_equal(launches(&layer, "rotary", PHASE_BACKWARD_INPUT), 2 * (2 + 1 + 2 * 2 + 2));
         layer = block(&matrices, dtypes[i]);
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
             assert_close(bytes(&layer, "rotary", (enum phase)phase),
                          values * (converts * 2 * (h + 4) + (4 + 2 * 4) + (2 * 4 + 4)));
-            assert_close(scattered(&layer, "rotary", (enum phase)phase), values * (2 * converts + 2 + 2));
+            assert_close(unvectorized(&layer, "rotary", (enum phase)phase), values * (2 * converts + 2 + 2));
             assert_int_equal(launches(&layer, "rotary", (enum phase)phase), 2 * (2 * (int)converts + 2));
         }
         layer = block(&complex, dtypes[i]);
         assert_close(bytes(&layer, "rotary", PHASE_FORWARD), values * (converts * 2 * (h + 4) + 4 + 4));
-        assert_close(scattered(&layer, "rotary", PHASE_FORWARD), values * (2 * converts + 0.5));
+        assert_close(unvectorized(&layer, "rotary", PHASE_FORWARD), values * (2 * converts + 0.5));
     }
 }
 
@@ -185,10 +185,10 @@ static void apart(void **state)
     assert_close(bytes(&layer, "mask", PHASE_FORWARD), 2 * bytes(&whole, "mask", PHASE_FORWARD));
     assert_close(bytes(&layer, "mask", PHASE_BACKWARD_INPUT), 2 * 2 * scores);
     assert_close(bytes(&whole, "mask", PHASE_FORWARD), 2 * 2 * scores);
-    assert_close(scattered(&layer, "mask", PHASE_FORWARD), 2 * scores);
-    assert_close(scattered(&layer, "scale", PHASE_FORWARD), 0);
-    assert_close(scattered(&layer, "heads", PHASE_FORWARD), 3 * TOKENS * HIDDEN);
-    assert_close(scattered(&layer, "transpose", PHASE_BACKWARD_INPUT), TOKENS * HIDDEN);
+    assert_close(unvectorized(&layer, "mask", PHASE_FORWARD), 2 * scores);
+    assert_close(unvectorized(&layer, "scale", PHASE_FORWARD), 0);
+    assert_close(unvectorized(&layer, "heads", PHASE_FORWARD), 3 * TOKENS * HIDDEN);
+    assert_close(unvectorized(&layer, "transpose", PHASE_BACKWARD_INPUT), TOKENS * HIDDEN);
 }
 
 /* GELU as 0.5 x (1 + tanh(c x (1 + d x x))), a kernel for each operation, h bytes a value: what each reads and writes,
@@ -306,8 +306,8 @@ static void broadcasts(void **state)
         struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = cases[i].form,
                                                           .dtype = DTYPE_BF16});
 
-        assert_close(scattered(&layers.items[2], "cross-entropy", PHASE_FORWARD), cases[i].forward * TOKENS * 64);
-        assert_close(scattered(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
+        assert_close(unvectorized(&layers.items[2], "cross-entropy", PHASE_FORWARD), cases[i].forward * TOKENS * 64);
+        assert_close(unvectorized(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
                      cases[i].backward * TOKENS * 64);
     }
 }
