@@ -85,20 +85,6 @@ static void begin(struct fast *fast, uint32_t id)
         *GROW(&fast->choices) = op->lane;
 }
 
-/* How many events before its own the steps of dispatcher_expect() are taken, the last step first. */
-enum { EXPECT = 4, EXPECT_STEPS = 3 };
-
-/* Where many events happen together, most of what they touch is far from the processor. */
-static void expect_events(const struct fast *fast, size_t at)
-{
-    for (int step = 0; step < EXPECT_STEPS; step++) {
-        size_t then = at + (size_t)(EXPECT_STEPS - step) * EXPECT;
-
-        if (then < fast->happening.count)
-            dispatcher_expect(&fast->dispatcher, fast->under_way[fast->happening.items[then]], step);
-    }
-}
-
 /* Begins all that is ready. Choices are made one by one, each after all that the one before has made ready. */
 static void begin_ready(struct fast *fast)
 {
@@ -140,6 +126,26 @@ static void happen(struct fast *fast, uint32_t lane)
     }
 }
 
+/* Most of what events touch is far from the processor. Of events that happen together, the steps of dispatcher_expect()
+ * are taken for each while those before it happen, so many events apart. */
+static void happen_together(struct fast *fast)
+{
+    enum { EXPECT_STEPS = 3, APART = 2, AHEAD = EXPECT_STEPS * APART };
+    const uint32_t *lanes = fast->happening.items;
+    size_t count = fast->happening.count;
+
+    for (size_t i = 0; i < count + AHEAD; i++) {
+        for (int step = 0; step < EXPECT_STEPS; step++) {
+            size_t at = i - (size_t)step * APART;        /* before the first event a huge number */
+
+            if (at < count)
+                dispatcher_expect(&fast->dispatcher, fast->under_way[lanes[at]], step);
+        }
+        if (i >= AHEAD)
+            happen(fast, lanes[i - AHEAD]);
+    }
+}
+
 void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
     size_t lanes = program->lanes.count;
@@ -164,10 +170,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
             break;
         flows_share(&fast.flows, fast.now);
         next_events(&fast);
-        for (size_t i = 0; i < fast.happening.count; i++) {
-            expect_events(&fast, i);
-            happen(&fast, fast.happening.items[i]);
-        }
+        happen_together(&fast);
         begin_ready(&fast);
     }
     timeline->makespan = fast.dispatcher.latest;
