@@ -99,8 +99,13 @@ static inline void settle(struct dispatcher *dispatcher, uint32_t id)
 static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id, uint32_t seen, double start)
 {
     struct dep_list deps = program_deps(dispatcher->program, &dispatcher->program->ops.items[id]);
+    uint32_t next = dispatcher->ops[id].next;
     bool may = true;
 
+    if (next != NONE) {      /* it may be far from the processor, and its turn comes when this one has ended */
+        __builtin_prefetch(&dispatcher->program->ops.items[next]);
+        __builtin_prefetch(&dispatcher->ops[next], 1);
+    }
     for (; seen < deps.count; seen++) {
         uint32_t dep = deps.items[seen], *waiting = &dispatcher->ops[dep].waiting;
 
