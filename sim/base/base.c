@@ -45,17 +45,7 @@ void *xrealloc(void *old, size_t count, size_t size)
 
 /* Under the address sanitizer every allocation is a block of its own, so that the sanitizer sees an access past its
  * end. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { BLOCK_SIZE = 0 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-enum { BLOCK_SIZE = 0 };
-#else
-enum { BLOCK_SIZE = 64 << 10 };
-#endif
-#else
-enum { BLOCK_SIZE = 64 << 10 };
-#endif
+enum { BLOCK_SIZE = ADDRESS_SANITIZER ? 0 : 64 << 10 };
 
 struct arena_block {
     struct arena_block *previous;

@@ -10,6 +10,18 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Whether the address sanitizer is in this build. gcc and clang say it in different words. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ADDRESS_SANITIZER true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ADDRESS_SANITIZER true
+#endif
+#endif
+#ifndef ADDRESS_SANITIZER
+#define ADDRESS_SANITIZER false
+#endif
+
 /* An enum and its names, from one list: with `#define COLOURS(X) X(RED, "red") X(BLUE, "blue")`, the enum is
  * `enum colour { COLOURS(ENUM_VALUE) };` and `const char *const colour_names[] = ENUM_NAMES(COLOURS);` are the names,
  * by value, with a NULL at the end. */

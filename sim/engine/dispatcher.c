@@ -99,8 +99,13 @@ static inline void settle(struct dispatcher *dispatcher, uint32_t id)
 static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id, uint32_t seen, double start)
 {
     struct dep_list deps = program_deps(dispatcher->program, &dispatcher->program->ops.items[id]);
+    uint32_t next = dispatcher->ops[id].next;
     bool may = true;
 
+    if (next != NONE) {      /* it may be far from the processor, and its turn comes when this one has ended */
+        __builtin_prefetch(&dispatcher->program->ops.items[next]);
+        __builtin_prefetch(&dispatcher->ops[next], 1);
+    }
     for (; seen < deps.count; seen++) {
         uint32_t dep = deps.items[seen], *waiting = &dispatcher->ops[dep].waiting;
 
@@ -320,36 +325,34 @@ bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id)
     return true;
 }
 
-/* Those that the end of an operation may let begin: the next one of its lane, and the present one of a lane that waits
- * for it. */
-static void expect_begin(const struct dispatcher *dispatcher, uint32_t id, int step)
-{
-    const struct op *op = &dispatcher->program->ops.items[id];
-
-    if (step == 1) {
-        __builtin_prefetch(op);
-        __builtin_prefetch(&dispatcher->start[id], 1);
-        __builtin_prefetch(&dispatcher->ops[id], 1);
-    } else {
-        __builtin_prefetch(&dispatcher->program->deps.items[op->first_dep]);
-        __builtin_prefetch(&dispatcher->end[id], 1);
-    }
-}
-
+/* The end of an operation may let two begin: the next one of its lane, and the present one of a lane that waits for it.
+ * This is one function, because gcc drops calls of a function that does nothing but prefetch. */
 void dispatcher_expect(const struct dispatcher *dispatcher, uint32_t id, int step)
 {
+    const struct op *ops = dispatcher->program->ops.items;
     const struct dispatcher_op *own = &dispatcher->ops[id];
+    uint32_t begin[2];
 
     if (step == 0) {
-        __builtin_prefetch(&dispatcher->program->ops.items[id]);
+        __builtin_prefetch(&ops[id]);
         __builtin_prefetch(own, 1);
         __builtin_prefetch(&dispatcher->end[id], 1);
         return;
     }
-    if (own->next != NONE)
-        expect_begin(dispatcher, own->next, step);
-    if (own->waiting != NONE && own->waiting != ENDED)
-        expect_begin(dispatcher, dispatcher->lanes[own->waiting].present, step);
+    begin[0] = own->next;
+    begin[1] = own->waiting == NONE || own->waiting == ENDED ? NONE : dispatcher->lanes[own->waiting].present;
+    for (int i = 0; i < 2; i++) {
+        if (begin[i] == NONE)
+            continue;
+        if (step == 1) {
+            __builtin_prefetch(&ops[begin[i]]);
+            __builtin_prefetch(&dispatcher->start[begin[i]], 1);
+            __builtin_prefetch(&dispatcher->ops[begin[i]], 1);
+        } else {
+            __builtin_prefetch(&dispatcher->program->deps.items[ops[begin[i]].first_dep]);
+            __builtin_prefetch(&dispatcher->end[begin[i]], 1);
+        }
+    }
 }
 
 void dispatcher_end(struct dispatcher *dispatcher, uint32_t id, double end)

@@ -42,8 +42,9 @@ bool dispatcher_take(struct dispatcher *dispatcher, uint32_t *id);
 /* The transfer ends at `end`, which may be in the future if it is buffered. Settles all operations that need no other
  * transfer. */
 void dispatcher_end(struct dispatcher *dispatcher, uint32_t id, double end);
-/* The operation will end soon: fetches from memory what dispatcher_end() will need. `step` 0, then 1, then 2, each a
- * little after the one before, which it builds on. Nothing but speed depends on it. */
+/* The operation will end soon: fetches from memory what dispatcher_end() will need, in steps from 0 on, each a little
+ * after the one before, which it builds on. Nothing but speed depends on it. */
+enum { EXPECT_STEPS = 3 };
 void dispatcher_expect(const struct dispatcher *dispatcher, uint32_t id, int step);
 /* Seconds: a little after the lane came to the choice, so that transfers that end at the same time have ended. */
 double dispatcher_choice_time(const struct dispatcher *dispatcher, uint32_t id);

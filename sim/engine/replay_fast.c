@@ -11,6 +11,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* What a lane does until its event. */
+struct under_way {
+    uint32_t id;                     /* its operation */
+    enum { WAITS, SENDS } does;      /* its latency runs, or its choice waits; its bytes flow */
+};
+
 struct fast {
     const struct program *program;
     const struct cluster *cluster;
@@ -18,7 +24,7 @@ struct fast {
     struct flows flows;              /* by lane */
     struct event_heap events;        /* by lane */
     struct flow_route *routes;       /* by traits; of no hops: they are no transfer's */
-    uint32_t *under_way;             /* by lane: its operation */
+    struct under_way *under_way;     /* by lane */
     struct resolution resolution;
     double now;                      /* s */
     struct lane_list { uint32_t *items; size_t count, capacity; }
@@ -55,6 +61,7 @@ static void begin_bytes(struct fast *fast, const struct op *op)
 {
     const struct op_transfer *transfer = &op_traits(fast->program, op)->transfer;
 
+    fast->under_way[op->lane].does = SENDS;
     flows_start(&fast->flows, op->lane, &fast->routes[op->traits],
                 resolution_units(&fast->resolution, wire_bytes(op->amount, transfer)), fast->now);
 }
@@ -72,7 +79,7 @@ static void begin(struct fast *fast, uint32_t id)
     bool transfer = op->kind == OP_TRANSFER;
     double wait;
 
-    fast->under_way[op->lane] = id;
+    fast->under_way[op->lane] = (struct under_way){id, WAITS};
     if (transfer)
         wait = fast->dispatcher.start[id] - fast->now + latency(fast, op, false);
     else
@@ -83,20 +90,6 @@ static void begin(struct fast *fast, uint32_t id)
         begin_bytes(fast, op);
     else
         *GROW(&fast->choices) = op->lane;
-}
-
-/* How many events before its own the steps of dispatcher_expect() are taken, the last step first. */
-enum { EXPECT = 4, EXPECT_STEPS = 3 };
-
-/* Where many events happen together, most of what they touch is far from the processor. */
-static void expect_events(const struct fast *fast, size_t at)
-{
-    for (int step = 0; step < EXPECT_STEPS; step++) {
-        size_t then = at + (size_t)(EXPECT_STEPS - step) * EXPECT;
-
-        if (then < fast->happening.count)
-            dispatcher_expect(&fast->dispatcher, fast->under_way[fast->happening.items[then]], step);
-    }
 }
 
 /* Begins all that is ready. Choices are made one by one, each after all that the one before has made ready. */
@@ -110,7 +103,7 @@ static void begin_ready(struct fast *fast)
             begin(fast, id);
         if (made == fast->choices.count)
             break;
-        dispatcher_choose(&fast->dispatcher, fast->under_way[fast->choices.items[made++]]);
+        dispatcher_choose(&fast->dispatcher, fast->under_way[fast->choices.items[made++]].id);
     }
     fast->choices.count = 0;
 }
@@ -127,16 +120,39 @@ static void next_events(struct fast *fast)
 
 static void happen(struct fast *fast, uint32_t lane)
 {
-    uint32_t id = fast->under_way[lane];
-    const struct op *op = &fast->program->ops.items[id];
+    struct under_way under_way = fast->under_way[lane];
+    const struct op *op = &fast->program->ops.items[under_way.id];
 
-    if (op->kind == OP_COMPUTE) {
-        *GROW(&fast->choices) = lane;
-    } else if (flows_has(&fast->flows, lane)) {
+    if (under_way.does == SENDS) {
         flows_stop(&fast->flows, lane);
-        dispatcher_end(&fast->dispatcher, id, fast->now + latency(fast, op, true));
-    } else {
+        dispatcher_end(&fast->dispatcher, under_way.id, fast->now + latency(fast, op, true));
+    } else if (op->kind == OP_TRANSFER) {
         begin_bytes(fast, op);
+    } else {
+        *GROW(&fast->choices) = lane;
+    }
+}
+
+/* Most of what the ends of transfers touch is far from the processor. It is fetched for several of those that happen
+ * together at once: each step of dispatcher_expect() for all of them. */
+static void expect_ends(const struct fast *fast, const uint32_t *lanes, size_t count)
+{
+    for (int step = 0; step < EXPECT_STEPS; step++)
+        for (size_t i = 0; i < count; i++)
+            if (fast->under_way[lanes[i]].does == SENDS)
+                dispatcher_expect(&fast->dispatcher, fast->under_way[lanes[i]].id, step);
+}
+
+static void happen_together(struct fast *fast)
+{
+    enum { SEVERAL = 16 };
+    const uint32_t *lanes = fast->happening.items;
+    size_t count = fast->happening.count;
+
+    for (size_t i = 0; i < count; i++) {
+        if (count > 1 && i % SEVERAL == 0)
+            expect_ends(fast, lanes + i, count - i < SEVERAL ? count - i : SEVERAL);
+        happen(fast, lanes[i]);
     }
 }
 
@@ -164,10 +180,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
             break;
         flows_share(&fast.flows, fast.now);
         next_events(&fast);
-        for (size_t i = 0; i < fast.happening.count; i++) {
-            expect_events(&fast, i);
-            happen(&fast, fast.happening.items[i]);
-        }
+        happen_together(&fast);
         begin_ready(&fast);
     }
     timeline->makespan = fast.dispatcher.latest;

@@ -11,7 +11,7 @@ static const char WHAT[] = "the simgrid engine";
 
 static const struct simgrid_module *simgrid_open(struct error *err)
 {
-    return module_open("simgrid", WHAT, err);
+    return module_open("simgrid", MODULE_OWN_FIRST, WHAT, err);
 }
 
 void replay_prepare(enum engine engine)

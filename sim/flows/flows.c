@@ -135,11 +135,6 @@ void flows_stop(struct flows *flows, uint32_t id)
     flow->hops = 0;
 }
 
-bool flows_has(const struct flows *flows, uint32_t id)
-{
-    return flows->items[id].hops;
-}
-
 void flows_release(struct flows *flows)
 {
     free(flows->items);

@@ -28,17 +28,6 @@
 #include <unistd.h>
 #include <xbt/dynar.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CONTEXTS "thread"
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CONTEXTS "thread"
-#endif
-#endif
-#ifndef CONTEXTS
-#define CONTEXTS "raw"
-#endif
-
 /* The one mutable global: SimGrid's engine is a singleton, and its actors take no pointer. */
 static struct simulation {
     const struct program *program;
@@ -59,7 +48,8 @@ static void configure(size_t lanes)
     char precision[64], guard[64];
     /* A stack with a guard page is two mappings, of which Linux allows 65,530. */
     const char *const options[] = {
-        "dtsim", "--log=root.thresh:error", "--log=no_loc", "--cfg=contexts/factory:" CONTEXTS,
+        "dtsim", "--log=root.thresh:error", "--log=no_loc",
+        ADDRESS_SANITIZER ? "--cfg=contexts/factory:thread" : "--cfg=contexts/factory:raw",
         "--cfg=contexts/stack-size:128", guard, "--cfg=contexts/nthreads:1",
         "--cfg=network/model:CM02", "--cfg=network/optim:Lazy", "--cfg=network/crosstraffic:0",
         "--cfg=network/TCP-gamma:0", "--cfg=network/weight-S:0", "--cfg=network/latency-factor:1",

@@ -40,11 +40,20 @@ static const char *find(struct arena *arena, const char *name, const char *what,
     return NULL;
 }
 
-const void *module_open(const char *name, const char *what, struct error *err)
+/* What a library calls is looked up when it is called first, if the library allows that; CMake sees to it that a module
+ * does not, so that one whose symbols are missing cannot be loaded. The address sanitizer forbids RTLD_DEEPBIND. */
+static void *load(const char *path, enum module_symbols symbols)
+{
+    bool among_own = symbols == MODULE_OWN_FIRST && !ADDRESS_SANITIZER;
+
+    return dlopen(path, RTLD_LAZY | RTLD_LOCAL | (among_own ? RTLD_DEEPBIND : 0));
+}
+
+const void *module_open(const char *name, enum module_symbols symbols, const char *what, struct error *err)
 {
     struct arena arena = {0};
     const char *path = find(&arena, name, what, err);
-    void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *module = path ? load(path, symbols) : NULL;
     const char *sources = module ? dlsym(module, "module_sources") : NULL;
     const void *symbol = NULL;
 

@@ -9,10 +9,16 @@
 
 #include "base/base.h"
 
+/* In which order the symbols of a module and of the libraries behind it are looked up. Where there are tens of
+ * thousands, this is a good part of the time that loading takes. */
+enum module_symbols {
+    MODULE_PROGRAM_FIRST,    /* as everywhere */
+    MODULE_OWN_FIRST,        /* sooner; they must not use a variable that the program's linker copies (environ) */
+};
 /* Loads a module and returns its symbol "module_NAME", whose type is for its users to know. A process that has loaded
  * it, and every process that it forks later, gets it again at once. `what` needs it, for messages: "the simgrid
  * engine". NULL after an error: EXIT_NO_TOOL, where the file was looked for, that it is of another build, or why it
  * cannot be loaded. */
-const void *module_open(const char *name, const char *what, struct error *err);
+const void *module_open(const char *name, enum module_symbols symbols, const char *what, struct error *err);
 
 #endif

@@ -173,7 +173,8 @@ static enum pool_end hand_out(const struct ranked *ranked, int count, struct err
 
 enum pool_end ranks_run(const struct pool *pool, struct error *err)
 {
-    struct ranked ranked = {pool, module_open("mpi", "mpirun (which needs libopenmpi-dev when dtsim is built)", err)};
+    static const char what[] = "mpirun (which needs libopenmpi-dev when dtsim is built)";
+    struct ranked ranked = {pool, module_open("mpi", MODULE_PROGRAM_FIRST, what, err)};
     enum pool_end end;
     int rank, count;
 

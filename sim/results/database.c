@@ -60,7 +60,7 @@ static int replace(const char *whole, const char *path, struct error *err)
 int database_write(const struct results *results, const int *columns, size_t count, size_t most, const char *path,
                    struct error *err)
 {
-    const struct database_module *module = module_open("sqlite", what, err);
+    const struct database_module *module = module_open("sqlite", MODULE_PROGRAM_FIRST, what, err);
     size_t rows = most < results->rows.count ? most : results->rows.count;
     struct database_column *all;
     struct arena arena = {0};

@@ -21,9 +21,9 @@ static void test_found(void **state)
 
     (void)state;
     replay_prepare(ENGINE_SIMGRID);
-    first = module_open("simgrid", "it", &err);
+    first = module_open("simgrid", MODULE_OWN_FIRST, "it", &err);
     assert_non_null(first);
-    assert_ptr_equal(module_open("simgrid", "it", &err), first);
+    assert_ptr_equal(module_open("simgrid", MODULE_OWN_FIRST, "it", &err), first);
     assert_int_equal(err.count, 0);
 }
 
@@ -33,7 +33,7 @@ static void test_missing(void **state)
     struct error err = {0};
 
     (void)state;
-    assert_null(module_open("nothing", "the test", &err));
+    assert_null(module_open("nothing", MODULE_OWN_FIRST, "the test", &err));
     assert_int_equal(err.count, 1);
     assert_int_equal(error_exit_code(&err), EXIT_NO_TOOL);
     assert_non_null(strstr(err.messages[0].text, "the test needs a module that is not installed"));
@@ -66,7 +66,7 @@ static void test_other_build(void **state)
     assert_non_null(file);
     assert_int_equal(fwrite(text, 1, length, file), length);
     assert_int_equal(fclose(file), 0);
-    assert_null(module_open("stale", "the test", &err));
+    assert_null(module_open("stale", MODULE_OWN_FIRST, "the test", &err));
     unlink(path);
     assert_int_equal(error_exit_code(&err), EXIT_NO_TOOL);
     assert_non_null(strstr(err.messages[0].text, "the test needs a module of the same build as this program: "));
