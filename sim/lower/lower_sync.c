@@ -203,6 +203,29 @@ static void pack_members(struct lowering *lowering, struct members *members, dou
             lower_pack(lowering, members->ranks[i], members->stage, seconds, members->chunk_states[i]->synced));
 }
 
+/* The end of all that a rank has computed; where it waits for what it sends to other stages, also the end of that. */
+static struct event flushed(struct lowering *lowering, int prank, int stage)
+{
+    const struct event *sent = &lowering->sent[2 * prank];
+    struct waits all = {0};
+    uint32_t id = lowering->latest[prank];
+    bool sends = false;
+
+    for (int up = 0; up < 2; up++)       /* its computing waited for what it had sent before */
+        sends |= sent[up].count && event_ids(&sent[up])[0] > id;
+    if (!sends || lowering->scenario->parallelism.overlap_p2p)
+        return event_of(id);
+    wait_for(&all, event_of(id));
+    wait_for(&all, sent[0]);
+    wait_for(&all, sent[1]);
+    id = program_add(lowering->program, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, GROUP_DATA, prank, 0, 0), .mb = -1,
+        .stage = stage,
+    }, all.items, all.count);
+    free(all.items);
+    return event_of(id);
+}
+
 /* The first exchange of a bucket's gradients; for the last ones before an update also the recipe's sum `across`. */
 static int first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
 {
@@ -211,8 +234,8 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     struct members *members = members_of(lowering, scenario->groups.sums[bucket->class], stage);
 
     for (int i = 0; i < members->here; i++)
-        members->after[i] = event_of(recipe->gradients.flush ? lowering->latest[members->ranks[i]]
-                                                             : members->chunk_states[i]->ready.items[at]);
+        members->after[i] = recipe->gradients.flush ? flushed(lowering, members->ranks[i], stage)
+                                                    : event_of(members->chunk_states[i]->ready.items[at]);
     if (sum_leg(lowering, members, &bucket->sum.legs[0]))
         return -1;
     if (!recipe->gradients.across || !last)

@@ -147,12 +147,6 @@ bool sums_alone(const struct scenario *scenario)
            one_by_one(scenario) && !(scenario_uneven(scenario) & UNEVEN_GPUS);
 }
 
-bool sums_begin_together(const struct scenario *scenario)
-{
-    return sums_alone(scenario) && !scenario_uneven(scenario) && scenario->recipe.gradients.unit != SUM_LAYERS &&
-           !scenario_schedule(scenario)->asynchronous;
-}
-
 bool replicas_alike(const struct scenario *scenario)
 {
     if (scenario->recipe.rooted || scenario_uneven(scenario))
@@ -168,4 +162,24 @@ bool replicas_alike(const struct scenario *scenario)
         if (!boundaries_alike(scenario, d))
             return false;
     return true;
+}
+
+/* Whether a pipeline's sums and gathers have their links for themselves: every GPU has its own, and a rank begins with
+ * them once, when it has computed everything, and so received everything, and when all that it sends to other stages
+ * has arrived. One rank of a replica holds a stage, no copy of tied weights is summed besides, and there is one stream. */
+static bool pipeline_drained(const struct scenario *scenario)
+{
+    const struct recipe *recipe = &scenario->recipe;
+
+    return private_links(&scenario->cluster) && replicas_alike(scenario) && one_by_one(scenario) &&
+           recipe->gradients.flush && !recipe->gradients.across &&
+           recipe->weights.when != WEIGHTS_FORWARD && recipe->weights.when != WEIGHTS_NEXT &&
+           !scenario->parallelism.overlap_p2p && scenario->parallelism.local_steps == 1 &&
+           plan_most_holders(&scenario->plan) == 1 && !scenario->groups.of[GROUP_EMBEDDING].exchanges;
+}
+
+bool sums_begin_together(const struct scenario *scenario)
+{
+    return (sums_alone(scenario) || pipeline_drained(scenario)) && !scenario_uneven(scenario) &&
+           scenario->recipe.gradients.unit != SUM_LAYERS && !scenario_schedule(scenario)->asynchronous;
 }

@@ -52,7 +52,8 @@ struct collective;
 struct recipe {
     struct {
         enum sum_unit unit;
-        bool flush;          /* sums begin when a rank has computed all that comes before its update */
+        bool flush;          /* sums begin when a rank has computed all that comes before its update, and, without
+                              * overlap_p2p, has sent all of that to other stages */
         bool every;          /* buckets, tensors, stages: of every micro-batch, not of the whole batch */
         double first_bucket, bucket;     /* B of buckets; INFINITY: there are none */
         const struct collective *collective;     /* in the groups that sum a class of parameters */
