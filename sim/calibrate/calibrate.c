@@ -191,8 +191,8 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
         if (sampled[layout])
             layouts[count++] = layout;
     record.layouts = int_list(arena, layouts, count);
-    record.lasting = record.fit.lasting;
-    record.fit.lasting = 0;
+    record.repeated = record.fit.repeated;
+    record.fit.repeated = (struct repeated_runs){0};
     record.fit.speed = calibration->sustained[group->dtype].share;
     record.dtypes = dtypes_of(arena, group);
     return record;
@@ -220,6 +220,8 @@ static void attention_records(struct arena *arena, const struct calibration *cal
             cover(&record.head, sample->k);
             count++;
         }
+        record.repeated = record.fit.repeated;
+        record.fit.repeated = (struct repeated_runs){0};
         record.fit.speed = calibration->sustained[group->dtype].share;
         record.dtypes = dtypes_of(arena, group);
         if (count)

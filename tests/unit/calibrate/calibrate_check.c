@@ -155,6 +155,7 @@ static void compared(void **state)
 
     (void)state;
     record.fit.speed = 0.8;
+    record.fit.sustained = 50e12;
     add(&samples, FORM_MATMUL, DTYPE_BF16, 100, 1.1);
     add(&samples, FORM_MATMUL, DTYPE_FP8, 1, 1);
     *GROW(&samples) = (struct sample){.kind = SAMPLE_UNUSED};
