@@ -75,12 +75,27 @@ static int which_group(const struct sample *sample)
     return product_is_grouped((enum product_form)sample->which) ? BATCHES_GROUPED : BATCHES_ANY;
 }
 
-static void make_groups(struct calibration *calibration, const struct samples *samples)
+/* The formats in which experts with even rows were sampled. */
+static void find_even(const struct samples *samples, bool even[DTYPE_COUNT])
 {
     for (size_t i = 0; i < samples->count; i++) {
         const struct sample *sample = &samples->items[i];
 
-        if (sample->kind == SAMPLE_UNUSED || sample_is_derived(sample)) {
+        if (sample->kind == SAMPLE_MATMUL && which_group(sample) == BATCHES_GROUPED && !sample_is_derived(sample))
+            even[sample_format(sample)] = true;
+    }
+}
+
+static void make_groups(struct calibration *calibration, const struct samples *samples)
+{
+    bool even[DTYPE_COUNT] = {false};
+
+    find_even(samples, even);
+    for (size_t i = 0; i < samples->count; i++) {
+        const struct sample *sample = &samples->items[i];
+        bool derived = sample_is_derived(sample) && (sample->window > 0 || even[sample_format(sample)]);
+
+        if (sample->kind == SAMPLE_UNUSED || derived) {
             calibration->unused++;
             continue;
         }
