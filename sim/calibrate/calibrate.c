@@ -75,12 +75,27 @@ static int which_group(const struct sample *sample)
     return product_is_grouped((enum product_form)sample->which) ? BATCHES_GROUPED : BATCHES_ANY;
 }
 
-static void make_groups(struct calibration *calibration, const struct samples *samples)
+/* The formats in which experts with even rows were sampled. */
+static void find_even(const struct samples *samples, bool even[DTYPE_COUNT])
 {
     for (size_t i = 0; i < samples->count; i++) {
         const struct sample *sample = &samples->items[i];
 
-        if (sample->kind == SAMPLE_UNUSED || sample_is_derived(sample)) {
+        if (sample->kind == SAMPLE_MATMUL && which_group(sample) == BATCHES_GROUPED && !sample_is_derived(sample))
+            even[sample_format(sample)] = true;
+    }
+}
+
+static void make_groups(struct calibration *calibration, const struct samples *samples)
+{
+    bool even[DTYPE_COUNT] = {false};
+
+    find_even(samples, even);
+    for (size_t i = 0; i < samples->count; i++) {
+        const struct sample *sample = &samples->items[i];
+        bool derived = sample_is_derived(sample) && (sample->window > 0 || even[sample_format(sample)]);
+
+        if (sample->kind == SAMPLE_UNUSED || derived) {
             calibration->unused++;
             continue;
         }
@@ -191,8 +206,8 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
         if (sampled[layout])
             layouts[count++] = layout;
     record.layouts = int_list(arena, layouts, count);
-    record.lasting = record.fit.lasting;
-    record.fit.lasting = 0;
+    record.repeated = record.fit.repeated;
+    record.fit.repeated = (struct repeated_runs){0};
     record.fit.speed = calibration->sustained[group->dtype].share;
     record.dtypes = dtypes_of(arena, group);
     return record;
@@ -220,6 +235,8 @@ static void attention_records(struct arena *arena, const struct calibration *cal
             cover(&record.head, sample->k);
             count++;
         }
+        record.repeated = record.fit.repeated;
+        record.fit.repeated = (struct repeated_runs){0};
         record.fit.speed = calibration->sustained[group->dtype].share;
         record.dtypes = dtypes_of(arena, group);
         if (count)

@@ -1,7 +1,7 @@
 /* What a profile says of samples, without a fit. */
 #include "calibrate/calibrate.h"
 
-/* A copy of products' records, at the speed of the samples that they were fitted to, which long ones lose. */
+/* A copy of products' records, as the samples that they were fitted to have them. */
 static struct list unthrottled_products(struct arena *arena, const struct list *list)
 {
     struct matmul_record *records = ARENA_ARRAY(arena, struct matmul_record, list->count);
@@ -9,7 +9,8 @@ static struct list unthrottled_products(struct arena *arena, const struct list *
     for (size_t i = 0; i < list->count; i++) {
         records[i] = ((const struct matmul_record *)list->items)[i];
         records[i].fit.speed = 1;
-        records[i].fit.lasting = records[i].lasting;
+        records[i].fit.sustained = 0;
+        records[i].fit.repeated = records[i].repeated;
     }
     return (struct list){.items = records, .count = list->count};
 }
@@ -24,6 +25,7 @@ static struct profile unthrottled(struct arena *arena, const struct profile *pro
     for (size_t i = 0; i < profile->attention.count; i++) {
         attention[i] = ((const struct attention_record *)profile->attention.items)[i];
         attention[i].fit.speed = 1;
+        attention[i].fit.repeated = attention[i].repeated;
     }
     burst.attention.items = attention;
     return burst;

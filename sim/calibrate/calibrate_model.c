@@ -19,7 +19,8 @@ struct context {
     bool unaligned;                      /* unaligned products have a factor: they and aligned ones were sampled */
     bool around;                         /* some samples include the kernels around their products */
     bool whole_waves;                    /* attention of few shapes: one parameter of its blocks, not three */
-    bool lasting;                        /* some products took long enough to reach the power limit */
+    bool lasting;                        /* some took long enough to reach the power limit */
+    bool cached;                         /* products are enough to tell what their runs find in the cache */
     bool odd;                            /* products with odd rows have a factor: they and other unaligned ones were */
 };
 
@@ -69,7 +70,11 @@ static union fitted fitted_of(const struct context *context, const double *value
         if (context->odd)
             fitted.matmul.odd = *values++;
         if (context->lasting)
-            fitted.matmul.lasting = *values++;
+            fitted.matmul.repeated.lasting = *values++;
+        if (context->cached) {
+            fitted.matmul.repeated.cache = *values++;
+            fitted.matmul.repeated.cache_speed = 1 + *values++;
+        }
         if (context->around)
             fitted.matmul.quantize = *values;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
@@ -83,11 +88,29 @@ static union fitted fitted_of(const struct context *context, const double *value
             fitted.attention.fill = values[ATTENTION_PARAMETERS];
             fitted.attention.tail = values[ATTENTION_PARAMETERS + 1];
             fitted.attention.overlap = 1 + values[ATTENTION_PARAMETERS + 2];
+            fitted.attention.repeated.lasting = context->lasting ? values[ATTENTION_PARAMETERS + 3] : 0;
         }
     } else {
         fitted.memory = (struct memory_fit){.bandwidth = values[0], .overhead = values[1]};
     }
     return fitted;
+}
+
+/* Without the cache where it makes no difference of a thousandth to any sample. */
+static void drop_cache(const struct context *context, union fitted *fitted)
+{
+    const struct sample_list *samples = &context->group->fit;
+    union fitted without = *fitted;
+
+    without.matmul.repeated.cache = without.matmul.repeated.cache_speed = 0;
+    for (size_t i = 0; context->cached && i < samples->count; i++) {
+        double with = fitted_seconds(SAMPLE_MATMUL, fitted, context->sms, samples->items[i]);
+
+        if (fabs(with / fitted_seconds(SAMPLE_MATMUL, &without, context->sms, samples->items[i]) - 1) > 1e-3)
+            return;
+    }
+    if (context->cached)
+        *fitted = without;
 }
 
 static const struct sample *sample_at(const struct context *context, size_t i)
@@ -143,14 +166,17 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
         {fmin(half, 3e-6), fmin(least, 2e-5)},     /* launches; costs that grow with the tokens belong to traffic */
     };
     const struct fit_parameter blocks[] = {{5e-7, 0}, {0.5, 4}, {1, 20}}, waves = {0.5, 1};
-    const struct fit_parameter memory[] = {{bandwidth, most}, {half, least}};
+    const struct fit_parameter memory[] = {{bandwidth, most}, {half, least}}, lasting = {0.85, 1};
     size_t count = COUNT(memory);
 
     if (group->kind == SAMPLE_ATTENTION) {
         memcpy(parameters, attention, sizeof attention);
         memcpy(parameters + COUNT(attention), context->whole_waves ? &waves : blocks,
                context->whole_waves ? sizeof waves : sizeof blocks);
-        return COUNT(attention) + (context->whole_waves ? 1 : COUNT(blocks));
+        count = COUNT(attention) + (context->whole_waves ? 1 : COUNT(blocks));
+        if (context->lasting && !context->whole_waves)
+            parameters[count++] = lasting;
+        return count;
     }
     if (group->kind == SAMPLE_MEMORY) {
         memcpy(parameters, memory, sizeof memory);
@@ -164,7 +190,11 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     for (int factors = context->unaligned + context->odd; factors > 0; factors--)
         parameters[count++] = (struct fit_parameter){1, 100};
     if (context->lasting)
-        parameters[count++] = (struct fit_parameter){0.85, 1};
+        parameters[count++] = lasting;
+    if (context->cached) {
+        parameters[count++] = (struct fit_parameter){50e6, 0};       /* L2 caches have 6 MB (V100) to 126 MB (B200) */
+        parameters[count++] = (struct fit_parameter){2, 20};
+    }
     if (context->around)
         parameters[count++] = (struct fit_parameter){0.5 * bandwidth, 0};
     return count;
@@ -198,17 +228,20 @@ static void find_unaligned(struct context *context)
     context->odd = context->unaligned && odd > 0 && odd < count;
 }
 
-/* Enough products that are long beside what the power controller takes to act (kernel_time.h). */
-static void find_lasting(struct context *context)
+/* Enough samples that are long beside what the power controller takes to act (kernel_time.h), and enough products to
+ * tell the cache from everything else. */
+static void find_repeated(struct context *context)
 {
     const struct sample_group *group = context->group;
     const double long_enough = 5e-3;
-    const size_t enough = 20;
+    const size_t enough = 20, many = 640;
+    bool grouped = group->kind == SAMPLE_MATMUL && group->which == BATCHES_GROUPED;
     size_t count = 0;
 
-    for (size_t i = 0; group->kind == SAMPLE_MATMUL && i < group->fit.count; i++)
+    for (size_t i = 0; group->kind != SAMPLE_MEMORY && i < group->fit.count; i++)
         count += group->fit.items[i]->seconds > long_enough;
-    context->lasting = count >= enough && group->which != BATCHES_GROUPED;
+    context->lasting = count >= enough && !grouped;
+    context->cached = group->kind == SAMPLE_MATMUL && group->fit.count >= many;
 }
 
 static void find_around(struct context *context)
@@ -258,7 +291,7 @@ int group_fit(struct sample_group *group, int sms)
     find_layouts(&context);
     find_unaligned(&context);
     find_around(&context);
-    find_lasting(&context);
+    find_repeated(&context);
     problem.nparameters = start(&context, parameters);
     if (group->kind == SAMPLE_ATTENTION && count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters) {
         context.whole_waves = true;
@@ -270,8 +303,13 @@ int group_fit(struct sample_group *group, int sms)
     for (size_t p = 0; p < problem.nparameters; p++)
         values[p] = rounded(values[p]);
     group->fitted = fitted_of(&context, values);
-    if (group->kind == SAMPLE_MATMUL)
-        group->fitted.matmul.overlap = fmin(rounded(group->fitted.matmul.overlap), 100);
+    if (group->kind == SAMPLE_MATMUL) {
+        struct matmul_fit *fit = &group->fitted.matmul;
+
+        fit->overlap = fmin(rounded(fit->overlap), 100);
+        fit->repeated.cache_speed = rounded(fit->repeated.cache_speed);
+        drop_cache(&context, &group->fitted);
+    }
     if (group->kind == SAMPLE_ATTENTION)
         group->fitted.attention.overlap = rounded(group->fitted.attention.overlap);
     return 0;

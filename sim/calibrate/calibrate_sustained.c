@@ -24,7 +24,7 @@ static double share_of(const struct sample_group *group, int sms, const struct s
     struct matmul_fit fit = group->fitted.matmul;
     double low = 0.01, high = 1;
 
-    fit.lasting = 0;
+    fit.repeated = (struct repeated_runs){0};
     for (int i = 0; i < 50; i++) {
         fit.speed = (low + high) / 2;
         if (matmul_seconds(&fit, sms, &product) > sample->seconds)

@@ -45,7 +45,7 @@ struct samples {
 int samples_load(struct samples *samples, const char *path, struct error *err);
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
 /* Whether a profile is compared with the sample only: a window or a skew are computed from kernels without them, so
- * nothing is fitted to such samples. */
+ * nothing is fitted to such samples. Only where all experts of a format are uneven, they are fitted. */
 bool sample_is_derived(const struct sample *sample);
 /* As a product: MATMUL and SUSTAINED. */
 struct product sample_product(const struct sample *sample);

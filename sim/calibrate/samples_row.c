@@ -151,12 +151,13 @@ static int sizes_read(struct samples_reader *reader, const struct cells *cells, 
         {COLUMN_K, &sample->k},
         {COLUMN_BATCH, &sample->batch},
     };
-    bool layer = sample->kind == SAMPLE_MATMUL && sample->which == FORM_EXPERTS;
+    bool product = sample->kind == SAMPLE_MATMUL, layer = product && sample->which == FORM_EXPERTS;
+    bool experts = product && product_is_grouped((enum product_form)sample->which);
     int layout = LAYOUT_NT, rc = 0;
 
     sample->batch = 1;
     for (size_t i = 0; i < COUNT(sizes); i++)
-        if ((sizes[i].column != COLUMN_BATCH || *cell_text(reader, cells, COLUMN_BATCH)) &&
+        if ((sizes[i].column != COLUMN_BATCH || experts || *cell_text(reader, cells, COLUMN_BATCH)) &&
             number_read(reader, cells, sizes[i].column, sizes[i].size))
             rc = -1;
     if (!layer && sample->kind != SAMPLE_ATTENTION && choice_read(reader, cells, COLUMN_LAYOUT, layout_names, &layout))

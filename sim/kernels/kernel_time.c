@@ -113,6 +113,11 @@ static double result_bytes(const struct product *product)
     return fmax(product->value, 2);
 }
 
+static double product_flop(const struct product *product)
+{
+    return 2 * product->batch * product->m * product->n * product->k;
+}
+
 /* The fastest tiles, k split over up to `most` of them. */
 static double fastest(const struct matmul_fit *fit, int sms, const struct product *product, double most)
 {
@@ -124,25 +129,59 @@ static double fastest(const struct matmul_fit *fit, int sms, const struct produc
         for (double split = 1; split <= most && (split == 1 || product->k >= 128 * split); split *= 2)
             best = fmin(best, (product->skew.exponent > 0 ? uneven_seconds : tiles_seconds)(
                                   fit, sms, product, (struct tile){sides[i][0], sides[i][1], split}));
-    return best * fit->layout[product->layout] * alignment(fit, product);
+    best *= fit->layout[product->layout] * alignment(fit, product);
+    return fit->sustained > 0 ? fmax(best, product_flop(product) / fit->sustained) : best;
 }
 
+/* How long traffic takes if runs touch so many bytes in turn, as a share of the time without a cache. */
+static double found_again(const struct repeated_runs *repeated, double bytes)
+{
+    double found = repeated->cache > 0 ? fmin(1, fmax(0, 2 - bytes / repeated->cache)) : 0;
+
+    return 1 - found * (1 - 1 / fmax(1, repeated->cache_speed));
+}
+
+/* Such shares, of the traffic of A, of the weights and of the results. */
+struct shares {
+    double a, weights, results;
+};
+
 /* With the products' tiles, and k split over up to `most` of them. */
-static double seconds_of(const struct matmul_fit *fit, int sms, const struct product *product, double most)
+static double seconds_of(const struct matmul_fit *fit, int sms, const struct product *product, double most,
+                         struct shares shares)
 {
     double m = product->m, n = product->n, k = product->k;
-    double results = product->batch * result_bytes(product) * m * n / fit->bandwidth;
-    double traffic = product->batch * product->value * (m * k + k * n) / fit->bandwidth + (1 - fit->drain) * results;
+    double results = shares.results * product->batch * result_bytes(product) * m * n / fit->bandwidth;
+    double operands = product->batch * product->value * (shares.a * m * k + shares.weights * k * n) / fit->bandwidth;
+    double traffic = operands + (1 - fit->drain) * results;
 
     return fit->overhead + fit->drain * results + overlapped(fastest(fit, sms, product, most), traffic, fit->overlap);
 }
 
-/* Reads A in bf16 and writes it once. */
-static double quantize_seconds(const struct matmul_fit *fit, const struct product *product)
+/* What a run of a product reads and writes, without quantising. */
+static double run_bytes(const struct product *product)
 {
-    double bytes = product->batch * product->m * product->k * (2 + product->value);
+    return product->batch * (product->value * (product->m * product->k + product->k * product->n) +
+                             result_bytes(product) * product->m * product->n);
+}
 
-    return fit->quantize > 0 ? fit->overhead + bytes / fit->quantize : 0;
+static double single_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+{
+    double found = found_again(&fit->repeated, run_bytes(product));
+
+    return seconds_of(fit, sms, product, 64, (struct shares){found, 1, found});
+}
+
+/* A kernel reads A in bf16 and writes it once, then comes the product. */
+static double quantized_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+{
+    double values = product->batch * product->m * product->k, wide = 2;
+    double read = found_again(&fit->repeated, run_bytes(product) + wide * values);
+    double a = found_again(&fit->repeated, (wide + product->value) * values);
+    double bytes = values * (wide * read + product->value * a);
+
+    return (fit->quantize > 0 ? fit->overhead + bytes / fit->quantize : 0) +
+           seconds_of(fit, sms, product, 64, (struct shares){a, 1, read});
 }
 
 /* As products of `batch` experts that have rows, m (tn: k) rows each. */
@@ -156,11 +195,11 @@ static struct product each_expert(const struct product *product)
     return each;
 }
 
-static double grouped_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+static double grouped_seconds(const struct matmul_fit *fit, int sms, const struct product *product, double share)
 {
     struct product each = each_expert(product);
 
-    return seconds_of(fit, sms, &each, 1);
+    return seconds_of(fit, sms, &each, 1, (struct shares){share, share, share});
 }
 
 static double experts_seconds(const struct matmul_fit *fit, int sms, const struct product *layer)
@@ -170,33 +209,36 @@ static double experts_seconds(const struct matmul_fit *fit, int sms, const struc
     struct product up = *layer, down = *layer;
     double wide = 2, value = layer->value,
            bytes = layer->k * (wide + value) + layer->n * (2 * wide + value) + 2 * wide * layer->k;
+    double weights = 3 * fmin(layer->batch, layer->m) * value * layer->n * layer->k;
+    double found = found_again(&fit->repeated, weights + layer->m * bytes);
 
     up.n = 2 * layer->n;
     down.n = layer->k;
     down.k = layer->n;
-    return grouped_seconds(fit, sms, &up) + grouped_seconds(fit, sms, &down) + kernels * fit->overhead +
-           layer->m * bytes / around;
+    return grouped_seconds(fit, sms, &up, found) + grouped_seconds(fit, sms, &down, found) + kernels * fit->overhead +
+           found * layer->m * bytes / around;
 }
 
 /* The time of a sample that takes so long at the clock of a burst. */
-static double throttled(const struct matmul_fit *fit, double seconds)
+static double throttled(const struct repeated_runs *repeated, double seconds)
 {
     static const double control = 3e-3;
 
-    return fit->lasting > 0 ? seconds * (1 + (1 / fit->lasting - 1) * seconds / (seconds + control)) : seconds;
+    return repeated->lasting > 0 ? seconds * (1 + (1 / repeated->lasting - 1) * seconds / (seconds + control)) :
+                                   seconds;
 }
 
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
 {
     switch (product->form) {
     case FORM_GROUPED:
-        return grouped_seconds(fit, sms, product);
+        return grouped_seconds(fit, sms, product, 1);
     case FORM_EXPERTS:
         return experts_seconds(fit, sms, product);
     case FORM_QUANTIZED:
-        return throttled(fit, quantize_seconds(fit, product) + seconds_of(fit, sms, product, 64));
+        return throttled(&fit->repeated, quantized_seconds(fit, sms, product));
     default:
-        return throttled(fit, seconds_of(fit, sms, product, 64));
+        return throttled(&fit->repeated, single_seconds(fit, sms, product));
     }
 }
 
@@ -264,7 +306,7 @@ double attention_seconds(const struct attention_fit *fit, int sms, enum attentio
                                      waves(blocks, sms, fit->quantization) * mean;
     double bytes = heads->bytes > 0 ? heads->bytes : attention_bytes(direction, heads);
 
-    return fit->overhead + compute / fit->speed + bytes / fit->bandwidth;
+    return throttled(&fit->repeated, fit->overhead + compute / fit->speed + bytes / fit->bandwidth);
 }
 
 double memory_seconds(const struct memory_fit *fit, double bytes)

@@ -35,12 +35,27 @@
  * another format than frameworks do, or come from a board with another power limit. Memory has its own clock, so the
  * bandwidth of traffic does not change.
  *
- * Samples are a few runs of one product. Of runs of microseconds all are done before the power controller acts; of runs
- * of tens of milliseconds most are not. A sample that takes t at the burst's clock takes
+ * The power limit bounds the rate, so it slows down only the products that come near it: small ones, whose SMs wait for
+ * loads and for the last wave, draw less. Where that is known, `sustained` is the bound: tiles take at least FLOPs /
+ * `sustained` in a job, and `speed` is 1.
+ *
+ * Samples are a few runs of one kernel, one after another (struct repeated_runs). Of runs of microseconds all are done
+ * before the power controller acts; of runs of tens of milliseconds most are not. A sample that takes t at the burst's
+ * clock takes
  *     t (1 + (1 / lasting - 1) t / (t + 3 ms)).
- * Jobs do not: they compute all the time, and `speed` is theirs.
+ * And a run may find in the second-level cache what the run before has left there, its activations and its results
+ * (weights are rotated by those who measure; a layer's experts are not). Where all runs touch D bytes in turn, the share
+ *     2 - D / cache, between 0 and 1,
+ * of them is found and goes at `cache_speed` times the bandwidth. D is what a run reads and writes; where it quantises A
+ * first, the product finds as much of A as is left after the bytes of that kernel. Jobs have neither: they compute all
+ * the time, `speed` is theirs, and other kernels run between.
  *
  * Tile and wave quantization, alignment: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
+struct repeated_runs {                   /* of samples; all 0 in jobs */
+    double lasting;                      /* 0 .. 1: the share of their speed that long ones keep; 0: all */
+    double cache;                        /* B that are found again; 0: none */
+    double cache_speed;                  /* bandwidth of what is found / bandwidth */
+};
 struct matmul_fit {
     double rate;                         /* FLOP/s of all SMs on deep products of the largest tiles */
     double intensity;                    /* FLOPs per value */
@@ -56,7 +71,8 @@ struct matmul_fit {
     double quantize;                     /* B/s of the kernels around a product, which quantise A or bring rows to
                                           * experts and back; 0: not known */
     double speed;                        /* factor on the tiles' speed; 1: jobs are as fast as the samples */
-    double lasting;                      /* of samples, 0 .. 1: the share of their speed that long ones keep; 0: all */
+    double sustained;                    /* FLOP/s that a job's tiles do not exceed; 0: no such bound, as in samples */
+    struct repeated_runs repeated;
 };
 /* What is timed as one. QUANTIZED: the kernels that quantise A, and the product. GROUPED: each of `batch` experts
  * multiplies its rows by its own weights, in one kernel. EXPERTS: a layer of gated experts, forward. The names are
@@ -123,6 +139,7 @@ struct attention_fit {
     double bandwidth;                    /* B/s */
     double overhead;                     /* s per kernel */
     double speed;                        /* factor, as for products */
+    struct repeated_runs repeated;       /* only `lasting` */
 };
 /* `batch` = samples x heads, m queries and n keys each, heads of k values of `value` bytes; `bytes`: what the kernel
  * reads and writes, 0: attention_bytes. If keys and values differ in width, k is their mean (backward: 3 parts keys, 2

@@ -51,6 +51,11 @@ static const struct table range_table = {
      AT(record, fit.speed), \
      .brief = "speed of the SMs in a job divided by their speed in the samples, if the samples ran too briefly to " \
               "reach the power limit, accumulated in another format or come from another board; 'error' is without it"}
+#define LASTING(record) \
+    {.key = "lasting", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0", \
+     AT(record, repeated.lasting), \
+     .brief = "share of their speed that samples of tens of milliseconds keep, which reach the power limit; 0: all. " \
+              "Not for jobs, which have 'speed'"}
 #define LAYOUT(name, layout_) \
     {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1", \
      AT(matmul_record, fit.layout[layout_]), .brief = "factor on the time of tiles for that layout of the operands"}
@@ -111,9 +116,15 @@ static const struct field matmul_record_fields[] = {
      .brief = "of samples that include kernels around their products, which quantise activations or bring rows to "
               "experts and back: bandwidth of these kernels; 0: samples did not"},
     SPEED(matmul_record),
-    {KEY(matmul_record, lasting), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
-     .brief = "share of their speed that samples of tens of milliseconds keep, which reach the power limit; 0: all. "
-              "For samples alone: jobs have 'speed'"},
+    {.key = "sustained", AT(matmul_record, fit.sustained), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE,
+     .fallback = "0 FLOP/s",
+     .brief = "bound of the rate in a job, by the power limit; slower products run as the samples did. 0: none, then "
+              "'speed' says how much slower jobs are"},
+    LASTING(matmul_record),
+    {.key = "cache", AT(matmul_record, repeated.cache), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .fallback = "0 B",
+     .brief = "bytes that repeated runs of a sample find in the cache; 0: none. Not for jobs"},
+    {.key = "cache_speed", AT(matmul_record, repeated.cache_speed), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
+     .fallback = "0", .brief = "bandwidth of the bytes that are found there divided by 'bandwidth'"},
     {KEY(matmul_record, layouts), .kind = FIELD_CHOICES, .choices = layout_names, .required = true,
      .may_be_empty = true, .brief = "layouts of the samples; other products count as extrapolated"},
     RANGE(matmul_record, batch, "numbers of products in a batch"),
@@ -151,6 +162,7 @@ static const struct field attention_record_fields[] = {
     BANDWIDTH(attention_record),
     OVERHEAD(attention_record),
     SPEED(attention_record),
+    LASTING(attention_record),
     RANGE(attention_record, rows, "samples x heads x queries"),
     RANGE(attention_record, keys, "keys"),
     RANGE(attention_record, head, "sizes of a head"),

@@ -18,8 +18,8 @@ struct matmul_record {
     const struct node *node;
     struct list dtypes;                  /* of int, enum dtype */
     struct list layouts;                 /* of int, enum matmul_layout: the layouts of the samples */
-    struct matmul_fit fit;               /* without `lasting`, as jobs have it */
-    double lasting;
+    struct matmul_fit fit;               /* as jobs have it, */
+    struct repeated_runs repeated;       /* and what samples have besides */
     struct covered_range batch, m, n, k;
     struct fit_error error;
 };
@@ -28,7 +28,8 @@ struct attention_record {
     int generation;                      /* enum attention_generation, except NEWEST */
     struct list dtypes;
     int direction;                       /* enum attention_direction */
-    struct attention_fit fit;
+    struct attention_fit fit;            /* as for products */
+    struct repeated_runs repeated;
     struct covered_range rows, keys, head;     /* batch x m; n; k */
     struct fit_error error;
 };

@@ -56,6 +56,7 @@ static struct matmul_fit matmul_fit_of(const struct profile *profile, const stru
 
     if (profile->changed) {
         fit.rate *= profile->changed->peak[dtype];
+        fit.sustained *= profile->changed->peak[dtype];
         fit.bandwidth *= profile->changed->memory_bandwidth;
         fit.quantize *= profile->changed->memory_bandwidth;
     }

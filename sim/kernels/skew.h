@@ -4,7 +4,7 @@
  * x^-exponent between 1 and `range`. So NVIDIA's aiconfigurator (ai-dynamo/aiconfigurator, Apache-2.0,
  * collector/helper.py, sample_power_law and power_law_logits_v3) draws the routing of the layers of experts that it
  * measures, with exponents of 1.01 and 1.2 and a range of 0.8 of the tokens; it times the GPU that got the most
- * rows. Of its layers (512 tokens and more, at most 8 GPUs; no record was fitted to them) the times are
+ * rows. Of its layers (512 tokens and more, at most 8 GPUs; no record but A100's was fitted to them) the times are
  * 10 to 18 % off in bf16, 16 in fp8, 8 to 10 in fp8-block and 16 to 20 in nvfp4, where even experts would be 22 to 36 %
  * off. */
 #ifndef DTSIM_SKEW_H

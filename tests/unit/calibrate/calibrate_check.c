@@ -155,6 +155,7 @@ static void compared(void **state)
 
     (void)state;
     record.fit.speed = 0.8;
+    record.fit.sustained = 50e12;
     add(&samples, FORM_MATMUL, DTYPE_BF16, 100, 1.1);
     add(&samples, FORM_MATMUL, DTYPE_FP8, 1, 1);
     *GROW(&samples) = (struct sample){.kind = SAMPLE_UNUSED};
@@ -236,7 +237,35 @@ static void derived(void **state)
     arena_release(&arena);
 }
 
-/* Columns that mean nothing for a kernel, and half of a skew. */
+/* Where all experts of a format are uneven, the fit takes them; even ones of another format change nothing. */
+static void uneven_experts_alone(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+
+    (void)state;
+    add(&samples, FORM_GROUPED, DTYPE_BF16, 120, 1);
+    for (size_t i = 0; i < samples.count; i++) {
+        struct sample *sample = &samples.items[i];
+        struct product product;
+
+        sample->skew = (struct skew){1.2, 3000};
+        product = sample_product(sample);
+        sample->seconds = matmul_seconds(&truth, SMS, &product);
+    }
+    add(&samples, FORM_GROUPED, DTYPE_FP8, 120, 1);
+    fit(&arena, &samples, &calibration);
+    assert_int_equal(calibration.unused, 0);
+    assert_int_equal(calibration.profile.grouped.count, 2);
+    const struct matmul_record *uneven = calibration.profile.grouped.items;
+    assert_true(list_has(&uneven->dtypes, DTYPE_BF16) && uneven->error.mean < 0.05);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+/* Columns that mean nothing for a kernel, half of a skew, and a layer of nobody knows how many experts. */
 static void misplaced(void **state)
 {
     static const struct { const char *row, *message; } cases[] = {
@@ -248,6 +277,7 @@ static void misplaced(void **state)
         {"moe,bf16,16,65536,2048,4096,,,5000,,1.2,\n", "found one of them; expected both"},
         {"moe,bf16,16,65536,2048,4096,,,5000,,1.2,1\n", "skew_range: found 1; expected more than 1"},
         {"moe,bf16,16,65536,2048,4096,,,5000,,-1,3000\n", "expert_skew: found -1; expected a positive number"},
+        {"moe,bf16,,65536,2048,4096,,,5000,,,\n", "batch: the cell is empty; expected a positive number"},
         {"attention-forward-causal,bf16,64,8192,8192,128,,,400,0.5,,\n",
          "window: found 0.5; expected a whole number"},
     };
@@ -274,6 +304,7 @@ int main(void)
         cmocka_unit_test(grouped_products),
         cmocka_unit_test(compared),
         cmocka_unit_test(derived),
+        cmocka_unit_test(uneven_experts_alone),
         cmocka_unit_test(misplaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

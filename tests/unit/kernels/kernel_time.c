@@ -295,13 +295,41 @@ static void long_samples(void **state)
     struct matmul_fit burst = fit, lasting = fit;
     struct product product = {1, 4096, 4096, 512, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}};
 
-    burst.lasting = 0;
-    lasting.lasting = 0.8;
+    burst.repeated.lasting = 0;
+    lasting.repeated.lasting = 0.8;
     double brief = matmul_seconds(&burst, SMS, &product);
     assert_near(matmul_seconds(&lasting, SMS, &product), brief * (1 + 0.25 * brief / (brief + 3e-3)), 1e-12);
     product.batch = 30 / brief;
     double whole = matmul_seconds(&burst, SMS, &product);
     assert_near(matmul_seconds(&lasting, SMS, &product) / whole, 1.25, 1e-3);
+}
+
+/* The power limit bounds the rate of large products; a product of one tile draws too little to be slower. */
+static void a_sustained_rate(void **state)
+{
+    (void)state;
+    struct matmul_fit limited = fit;
+    struct product large = {1, 65536, 8192, 8192, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}},
+                   small = {1, 256, 128, 8192, LAYOUT_NN, 2, FORM_MATMUL, {0, 0}};
+
+    limited.sustained = 70e12;
+    assert_near(matmul_seconds(&limited, SMS, &large), 2 * 65536. * 8192 * 8192 / 70e12, 2e-3);
+    assert_near(matmul_seconds(&limited, SMS, &small), matmul_seconds(&fit, SMS, &small), 1e-12);
+}
+
+/* Attention slows down as products do. */
+static void long_attention(void **state)
+{
+    (void)state;
+    struct attention_fit flash = {.rate = 100e12, .score = 0, .overlap = 1, .bandwidth = 1e12, .overhead = 2e-6,
+                                  .speed = 1};
+    const struct heads heads = {1024, 16384, 16384, 128, 2, 0, 0};
+    double burst = attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads);
+
+    flash.repeated.lasting = 0.8;
+    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads), burst * (1 + 0.25 * burst / (burst + 3e-3)),
+                1e-12);
+    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads) / burst, 1.25, 1e-2);
 }
 
 static void memory(void **state)
@@ -351,7 +379,7 @@ int main(void)
         cmocka_unit_test(results_that_nothing_hides), cmocka_unit_test(results_of_fp8),
         cmocka_unit_test(quantization), cmocka_unit_test(attention), cmocka_unit_test(attention_blocks),
         cmocka_unit_test(attention_windows),
-        cmocka_unit_test(long_samples),
+        cmocka_unit_test(long_samples), cmocka_unit_test(a_sustained_rate), cmocka_unit_test(long_attention),
         cmocka_unit_test(memory),
         cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),
         cmocka_unit_test(a_long_run),

@@ -97,11 +97,66 @@ static void quantized(void **state)
                 2e-6 + 3 * 4096. * 2048 / 0.5e12, 1e-9);
 }
 
+/* Runs that fit into the cache find A and the results of the run before there; weights are rotated. A run of one and a
+ * half times the cache finds half of that, one of twice the cache nothing. */
+static void runs_in_the_cache(void **state)
+{
+    (void)state;
+    struct matmul_fit cached = fit;
+    struct product product = {1, 64, 65536, 64, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}};
+    double a = 2 * 64. * 64, weights = 2 * 65536. * 64, results = 2 * 64. * 65536, run = a + weights + results;
+    double whole = matmul_seconds(&fit, SMS, &product);
+
+    cached.overlap = 1; /* traffic adds to the tiles */
+    double slow = matmul_seconds(&cached, SMS, &product);
+    cached.repeated = (struct repeated_runs){.cache = run, .cache_speed = 4};
+    double found = (a + results) * (1 - 0.25) / fit.bandwidth;
+    assert_near(slow - matmul_seconds(&cached, SMS, &product), found, 1e-9);
+    cached.repeated.cache = run / 1.5;
+    assert_near(slow - matmul_seconds(&cached, SMS, &product), found / 2, 1e-9);
+    cached.repeated.cache = run / 2;
+    assert_near(matmul_seconds(&cached, SMS, &product), slow, 1e-12);
+    cached.overlap = fit.overlap;
+    assert_near(matmul_seconds(&cached, SMS, &product), whole, 1e-12);
+}
+
+/* Where A is quantised first, the product finds what is left of it even if a whole run does not fit. */
+static void quantised_in_the_cache(void **state)
+{
+    (void)state;
+    struct matmul_fit cached = fit;
+    struct product product = {1, 4096, 65536, 64, LAYOUT_NT, 1, FORM_QUANTIZED, {0, 0}};
+    double values = 4096. * 64;
+
+    cached.overlap = 1;
+    double slow = matmul_seconds(&cached, SMS, &product);
+    cached.repeated = (struct repeated_runs){.cache = 3 * values, .cache_speed = 4};
+    assert_near(slow - matmul_seconds(&cached, SMS, &product), 0.75 * values * (1 / fit.quantize + 1 / fit.bandwidth),
+                1e-9);
+}
+
+/* A layer of few narrow experts finds its weights too. */
+static void experts_in_the_cache(void **state)
+{
+    (void)state;
+    struct matmul_fit cached = fit;
+    struct product layer = {8, 512, 128, 2048, LAYOUT_NT, 2, FORM_EXPERTS, {0, 0}};
+    double slow = matmul_seconds(&fit, SMS, &layer);
+
+    cached.repeated = (struct repeated_runs){.cache = 100e6, .cache_speed = 1e6};
+    cached.overhead = cached.fill = 0;
+    double tiles = matmul_seconds(&cached, SMS, &layer);
+    assert_true(tiles < slow - 5 * fit.overhead);
+    cached.repeated.cache = 1e6;
+    assert_true(matmul_seconds(&cached, SMS, &layer) > 1.5 * tiles);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_experts),      cmocka_unit_test(narrow_experts), cmocka_unit_test(few_rows),
-        cmocka_unit_test(layers_of_experts), cmocka_unit_test(quantized),
+        cmocka_unit_test(layers_of_experts), cmocka_unit_test(quantized),    cmocka_unit_test(runs_in_the_cache),
+        cmocka_unit_test(quantised_in_the_cache), cmocka_unit_test(experts_in_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
