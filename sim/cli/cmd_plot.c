@@ -190,31 +190,38 @@ static int draw_rows(const char *const *values, bool sweep, struct plot_request 
     return rc;
 }
 
+/* Draws the chart, and prints the names of its files. */
+static int draw_and_tell(const struct command *command, const struct arguments *arguments, struct plot_request *request)
+{
+    const struct plot_kind *kind;
+    struct error err = {0};
+    struct arena arena = {0};
+    int code = parse_request(command, arguments, &arena, request), rc = -1;
+
+    kind = code == ARGS_DONE ? plot_kind_find(request->kind, &err) : NULL;
+    if (kind && has_rows(kind, request))
+        rc = draw_rows(arguments->values, kind->inputs == PLOT_SWEEP, request, &err);
+    else if (kind && arguments->values[OPT_WHERE])
+        code = usage_error(command, "--where: '%s' holds no rows of a sweep", request->inputs[0]);
+    else if (kind)
+        rc = draw(request, &err);
+    for (size_t i = 0; rc == 0 && plot_file(&arena, request, i); i++)
+        puts(plot_file(&arena, request, i));
+    arena_release(&arena);
+    return code == ARGS_DONE ? report(&err) : code;
+}
+
 static int plot_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct plot_request request;
-    struct error err = {0};
-    struct arena arena = {0};
-    const struct plot_kind *kind;
     int code = arguments_parse(command, argc, argv, 2, ARGS_MAX, &arguments);
 
     if (code != ARGS_DONE)
         return code;
     if (arguments.nsets)
         return usage_error(command, "--set: a chart is drawn from the files of a run");
-    code = parse_request(command, &arguments, &arena, &request);
-    if (code != ARGS_DONE)
-        return code;
-    kind = plot_kind_find(request.kind, &err);
-    if (kind && arguments.values[OPT_WHERE] && !has_rows(kind, &request))
-        return usage_error(command, "--where: '%s' holds no rows of a sweep", request.inputs[0]);
-    if (kind && !(has_rows(kind, &request) ? draw_rows(arguments.values, kind->inputs == PLOT_SWEEP, &request, &err)
-                                           : draw(&request, &err)))
-        for (size_t i = 0; plot_file(&arena, &request, i); i++)
-            puts(plot_file(&arena, &request, i));
-    arena_release(&arena);
-    return report(&err);
+    return draw_and_tell(command, &arguments, &request);
 }
 
 #define CHART(name, inputs, brief) #name,
