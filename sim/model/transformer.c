@@ -177,13 +177,14 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     free(kernels->items);
 }
 
-/* Under recompute: operators a block keeps its input and some results. In its backward it holds all that it would keep
- * without recomputation; what is kept of the tail is no part of that. */
+/* Under recompute: operators a block keeps its input and some results. Those that its backward does not need it keeps
+ * in eager mode alone: torch.compile saves what the backward reads (torch/_functorch/partitioners.py). In its backward
+ * it holds all that it would keep without recomputation; what is kept of the tail is no part of that. */
 static void keep_results(struct layer *layer, const struct cut *cut, const struct kernels *kernels)
 {
     double input = cut->own_tokens * cut->hidden * cut->value, all = layer->activation;
 
-    layer->activation = input + kept_results(kernels, cut, false);
+    layer->activation = input + kept_results(kernels, cut, cut->shape->fused_kernels);
     layer->workspace.backward += fmax(0, all - input - kept_results(kernels, cut, true));
 }
 

@@ -258,10 +258,12 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
 /* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
  * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
  * mask follows. Autograd saves the inputs of a product before it runs it; fp8 modules (Transformer Engine) save them
- * after. */
+ * after. What operators recompute is compiled where kernels are fused, and torch.compile leaves out what nobody
+ * needs. */
 static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
 {
-    bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
+    bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->fused_kernels;
+    bool ends = !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !cut->lora;
 
     for (size_t i = first; ends && i < list->count; i++)
         list->items[i].tail = list->items[i].phase == PHASE_FORWARD;

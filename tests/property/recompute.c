@@ -266,7 +266,8 @@ struct operators {
 /* recompute: operators keeps the results of fused attention and of the first, third, ... product of a block, and its
  * input; it computes the other products again, but for the last one where no mask follows it. Products of a block:
  * Q K V, projection, up, down with a fused QKV; else Q, K, V, projection, gate, up, down. Sums that a tensor group
- * scatters are kept, and the products before them do not run again. */
+ * scatters are kept, and the products before them do not run again. Compiled, the last product's result and its sum are
+ * not kept, since the backward does not need them. */
 static void check_operators(struct operators expected)
 {
     const double tokens = 2 * 32, all_reduce = 2 * 64 * tokens;      /* bytes that one of two GPUs sends */
@@ -299,6 +300,8 @@ static void test_operators(void **state)
     static const char drops[] = "ffn: 256, fused_qkv: true, dropout: 0.1";
     static const char llama[] = "kv_heads: 2, ffn: 96, mlp: swiglu, fused_qkv: false, dropout: 0";
     static const char whole[] = "tensor: 2, sequence_parallel: false", shared[] = "tensor: 2, sequence_parallel: true";
+    static const char eager[] = "kv_heads: 2, ffn: 96, mlp: swiglu, fused_qkv: false, dropout: 0, fused_norm: true, "
+                                "fused_kernels: false, rotary: fused, repeated_groups: false, positions: 0";
     const double h = 64, kv = 16, ffn = 96, again = h * kv + h * ffn, columns = h + kv + h + ffn;
 
     (void)state;
@@ -306,15 +309,17 @@ static void test_operators(void **state)
     check_operators((struct operators){drops, "", "mixed-bf16", h * h + 4 * h * h, h + 3 * h + h + 4 * h, 8, 0});
     for (int narrow = 0; narrow < 2; narrow++) {
         const char *precision = narrow ? "mixed-fp8" : "mixed-bf16";
-        check_operators((struct operators){llama, "", precision, again + h * h, h + columns + h, 8, 0});
-        check_operators((struct operators){llama, shared, precision, again, h / 2 + columns / 2 + h + h, 4, 1});
+        check_operators((struct operators){llama, "", precision, again + h * h, h + columns, 8, 0});
+        check_operators((struct operators){llama, shared, precision, again, h / 2 + columns / 2 + h / 2, 4, 1});
+        check_operators((struct operators){eager, "", precision, again + h * h, h + columns + h, 8, 0});
     }
-    check_operators((struct operators){llama, whole, "mixed-bf16", again + h * h, h + columns / 2 + h, 4, 1});
+    check_operators((struct operators){llama, whole, "mixed-bf16", again + h * h, h + columns / 2, 4, 1});
+    check_operators((struct operators){eager, shared, "mixed-bf16", again, h / 2 + columns / 2 + h + h, 4, 1});
     check_operators((struct operators){drops, whole, "mixed-bf16", 5 * h * h, h + 3 * h / 2 + h / 2 + 4 * h / 2, 4, 2});
 }
 
-/* recompute: modules keeps so much less of a token in a block, runs products with so many multiplications again, and its
- * backward holds what none would keep. */
+/* recompute: modules keeps so much less of a token in a block, runs products with so many multiplications again, and
+ * its backward holds what none would keep. */
 static void check_modules(const char *shape, const char *modules, double less, double again)
 {
     const double tokens = 2 * 32;
