@@ -37,8 +37,8 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
-/* What is to be divided: costs[b] are those of the blocks before block b, with the embedding's and the output layer's
- * among those of the first and the last block. */
+/* The blocks to be divided: costs[b] sums the costs of all blocks before block b. The first block's cost includes the
+ * embedding's, the last block's the output layer's. */
 struct blocks_to_share { const struct split_cost *costs; size_t blocks, nstages; const struct plan *plan; };
 
 /* What a stage takes for each micro-batch. The m ranks that share it have as many micro-batches at once, so each takes

@@ -336,8 +336,9 @@ static void folded(void **state)
     assert_true(folds > PLANS / 8);
 }
 
-/* The hosts update every parameter once, as ZeRO divides them; without it, those of experts on each GPU that has them,
- * and the others on each GPU. A GPU has an eighth of its node's rate; recomputation changes nothing. */
+/* With ZeRO the hosts update every parameter once. Without ZeRO they update an expert's parameters once for each GPU
+ * that has the expert, and common parameters once for each GPU. A GPU has an eighth of its node's rate; recomputation
+ * changes nothing. */
 static void host_updates(void **state)
 {
     static const struct { const char *strategy; double experts, others; } cases[] = {

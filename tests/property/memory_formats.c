@@ -54,7 +54,7 @@ static void test_states(void **state)
 }
 
 /* In narrow formats the blocks' weights stand twice, with their scales, beside those in bf16 or alone. Where a block's
- * forward runs again and casts them again, those of one such block stand at a time. */
+ * forward runs again, it casts its weights again: narrow weights of one such block stand at a time. */
 static void test_fp8_weights(void **state)
 {
     static const struct { const char *memory; double beside;

@@ -34,7 +34,7 @@ static void refused(const char *rest, const char *says)
     free(text);
 }
 
-/* Megatron Bridge sends tokens once, but those of GPT OSS in bf16; dense models send none. */
+/* Megatron Bridge sends a token once to a GPU. GPT OSS in bf16 sends a copy for each expert. Dense models send none. */
 static void test_dispatch(void **state)
 {
     static const struct { const char *more, *precision; int dispatch; } cases[] = {
