@@ -85,6 +85,29 @@ static inline double flop_of(const struct layer *layer, enum phase phase)
     return total;
 }
 
+/* All kernels of a name in one phase: how many there are, B that they read and write, and values of those that are
+ * broadcast, converted or not contiguous. */
+struct kernel_sums {
+    int launches;
+    double bytes, unvectorized;
+};
+
+static inline struct kernel_sums kernel_sums(const struct layer *layer, const char *name, enum phase phase)
+{
+    struct kernel_sums sums = {0};
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        const struct kernel *kernel = &layer->kernels[i];
+
+        if (strcmp(kernel->name, name) != 0 || kernel->phase != phase)
+            continue;
+        sums.launches += kernel->launches;
+        sums.bytes += kernel->launches * kernel->bytes;
+        sums.unvectorized += kernel->launches * kernel->unvectorized;
+    }
+    return sums;
+}
+
 /* The only message, as "LINE:COLUMN: TEXT", and its code. */
 static inline void expect_message(enum exit_code code, const char *expected)
 {

@@ -25,17 +25,6 @@ static const struct kernel *find(const struct layer *layer, const char *name, en
     return NULL;
 }
 
-/* Bytes of all kernels of that name. */
-static double bytes_of(const struct layer *layer, const char *name, enum phase phase)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
-            sum += layer->kernels[i].launches * layer->kernels[i].bytes;
-    return sum;
-}
-
 /* Narayanan et al. 2021, equation 2: P = 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)), without the last norm. */
 static void narayanan_parameters(void **state)
 {
@@ -291,8 +280,8 @@ static void traffic(void **state)
     assert_close(find(block, "attention-dropout", PHASE_FORWARD)->bytes, 5 * scores);
     assert_close(find(block, "gelu", PHASE_FORWARD)->bytes, 2 * 2 * 1024 * 512);
     assert_close(find(&layers.items[0], "embedding", PHASE_FORWARD)->bytes, 4 * x);
-    assert_close(bytes_of(&layers.items[2], "cross-entropy", PHASE_FORWARD), 38 * 1024 * 25600.0);
-    assert_close(bytes_of(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT), 14 * 1024 * 25600.0);
+    assert_close(kernel_sums(&layers.items[2], "cross-entropy", PHASE_FORWARD).bytes, 38 * 1024 * 25600.0);
+    assert_close(kernel_sums(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT).bytes, 14 * 1024 * 25600.0);
     assert_close(find(block, "transpose", PHASE_FORWARD)->bytes, 2 * x);
     assert_close(find(block, "qkv-concatenate", PHASE_BACKWARD_INPUT)->bytes, 3 * 2 * x);
     assert_close(find(block, "qkv-bias", PHASE_BACKWARD_WEIGHT)->bytes, 3 * x);

@@ -20,16 +20,6 @@ static struct layer block_of(int micro, int tensor, bool dropout)
     return block_with(micro, tensor, dropout, true);
 }
 
-static double bytes_of(const struct layer *layer, const char *name, enum phase phase)
-{
-    double bytes = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
-            bytes += layer->kernels[i].launches * layer->kernels[i].bytes;
-    return bytes;
-}
-
 /* Micro-batch x heads of a GPU decides, not what is computed: as many scores, with a micro-batch twice as large on
  * twice as many GPUs. */
 static void four_rows_at_once(void **state)
@@ -41,13 +31,14 @@ static void four_rows_at_once(void **state)
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         double reads = phase == PHASE_FORWARD ? 1 : 2;
 
-        assert_close(bytes_of(&whole, "softmax", (enum phase)phase), bytes_of(&fused, "softmax", (enum phase)phase));
-        assert_true(bytes_of(&fused, "convert", (enum phase)phase) == 0);
-        assert_close(bytes_of(&wide, "convert", (enum phase)phase), 2 * 6 * scores);
-        assert_close(bytes_of(&wide, "scale", (enum phase)phase), 8 * scores);
-        assert_close(bytes_of(&wide, "mask", (enum phase)phase), 8 * scores);
-        assert_close(bytes_of(&wide, "softmax", (enum phase)phase), (reads + 1) * 4 * scores);
-        assert_close(bytes_of(&fused, "softmax", (enum phase)phase), (reads / 2 + 1) * 2 * (2 * scores));
+        assert_close(kernel_sums(&whole, "softmax", (enum phase)phase).bytes,
+                     kernel_sums(&fused, "softmax", (enum phase)phase).bytes);
+        assert_true(kernel_sums(&fused, "convert", (enum phase)phase).bytes == 0);
+        assert_close(kernel_sums(&wide, "convert", (enum phase)phase).bytes, 2 * 6 * scores);
+        assert_close(kernel_sums(&wide, "scale", (enum phase)phase).bytes, 8 * scores);
+        assert_close(kernel_sums(&wide, "mask", (enum phase)phase).bytes, 8 * scores);
+        assert_close(kernel_sums(&wide, "softmax", (enum phase)phase).bytes, (reads + 1) * 4 * scores);
+        assert_close(kernel_sums(&fused, "softmax", (enum phase)phase).bytes, (reads / 2 + 1) * 2 * (2 * scores));
     }
     assert_int_equal(wide.nkernels, fused.nkernels + 2 * 3);
     assert_int_equal(block_with(1, 2, true, false).nkernels, fused.nkernels);     /* others fuse any */

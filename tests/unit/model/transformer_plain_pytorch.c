@@ -24,33 +24,19 @@ static struct layer block(struct model *model, enum dtype dtype)
 /* Bytes of all kernels of that name; -1: there is none. */
 static double bytes(const struct layer *layer, const char *name, enum phase phase)
 {
-    double sum = -1;
+    struct kernel_sums sums = kernel_sums(layer, name, phase);
 
-    for (size_t i = 0; i < layer->nkernels; i++)
-        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
-            sum = fmax(sum, 0) + layer->kernels[i].launches * layer->kernels[i].bytes;
-    return sum;
+    return sums.launches ? sums.bytes : -1;
 }
 
 static int launches(const struct layer *layer, const char *name, enum phase phase)
 {
-    int sum = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
-            sum += layer->kernels[i].launches;
-    return sum;
+    return kernel_sums(layer, name, phase).launches;
 }
 
-/* Values of all kernels of that name that are broadcast, converted or not contiguous. */
 static double unvectorized(const struct layer *layer, const char *name, enum phase phase)
 {
-    double sum = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
-            sum += layer->kernels[i].launches * layer->kernels[i].unvectorized;
-    return sum;
+    return kernel_sums(layer, name, phase).unvectorized;
 }
 
 static double flop(const struct layer *layer)
