@@ -103,14 +103,15 @@ static void drop_cache(const struct context *context, union fitted *fitted)
     union fitted without = *fitted;
 
     without.matmul.repeated.cache = without.matmul.repeated.cache_speed = 0;
-    for (size_t i = 0; context->cached && i < samples->count; i++) {
+    if (!context->cached)
+        return;
+    for (size_t i = 0; i < samples->count; i++) {
         double with = fitted_seconds(SAMPLE_MATMUL, fitted, context->sms, samples->items[i]);
 
         if (fabs(with / fitted_seconds(SAMPLE_MATMUL, &without, context->sms, samples->items[i]) - 1) > 1e-3)
             return;
     }
-    if (context->cached)
-        *fitted = without;
+    *fitted = without;
 }
 
 static const struct sample *sample_at(const struct context *context, size_t i)

@@ -22,13 +22,14 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
         work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
     }
-    if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT &&
-        (scenario->memory.recompute.mode == RECOMPUTE_OPERATORS ||
-         scenario->memory.recompute.mode == RECOMPUTE_MODULES))
-        stage_add_again(&work, &scenario->costs, layer);
-    if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT &&
-        scenario->memory.recompute.mode == RECOMPUTE_OPERATORS)
-        exchanges_add_again(&work, &scenario->parallelism, &scenario->costs, layer);
+    if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT) {
+        bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
+
+        if (operators || scenario->memory.recompute.mode == RECOMPUTE_MODULES)
+            stage_add_again(&work, &scenario->costs, layer);
+        if (operators)
+            exchanges_add_again(&work, &scenario->parallelism, &scenario->costs, layer);
+    }
     return work;
 }
 
