@@ -70,7 +70,8 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    size_t most = (size_t)fmax(scenario->parallelism.tensor, scenario_replicas(scenario));
+    /* Any group is a part of these: groups of experts may go over tensor groups too. */
+    size_t most = (size_t)scenario->parallelism.tensor * (size_t)scenario_replicas(scenario);
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
 
     estimate_tensor(scenario, stage, rank, &estimates);
