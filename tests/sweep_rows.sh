@@ -224,7 +224,7 @@ base:
   model: {stages: {forward: 1 s, backward: 2 s}}
   cluster: ideal
   batch: {micro_batches: 8}
-  strategy: {pipeline: 4}
+  strategy: {schedule: gpipe, pipeline: 4}
   simulation: {engine: ideal}
 sweep:
   grid: {batch.micro_batches: {range: [1, 20]}}

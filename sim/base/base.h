@@ -142,6 +142,8 @@ static inline bool text_same(const char *a, const char *b)
 
 /* The greatest common divisor; of 0 and b: b. */
 int gcd(int a, int b);
+/* Times and other sums that differ by no more than this share of them are the same but for rounding. */
+#define ROUNDING 1e-12
 
 /* The candidate that the fewest edits (insert, delete, replace, swap of neighbours) turn `word` into. Where all need
  * too many edits to be the intended word: one that has it as a part ("h100": "dgx-h100"), or NULL. Case does not

@@ -177,13 +177,17 @@ static void print_run(const struct run *run, FILE *out)
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->workload->scenario;
     char text[2][48], degrees[128];
+    int micro_batches = scenario->plan.micro_batches;
 
     text_write(TEXT_LINE, scenario->name, out);
-    fprintf(out, ": %s, %s = %d GPU%s, %d micro-batch%s a replica, engine %s%s\n",
+    fprintf(out, ": %s, %s = %d GPU%s, %d micro-batch%s a replica, engine %s%s",
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
-            scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s", scenario->plan.micro_batches,
-            scenario->plan.micro_batches == 1 ? "" : "es", engine_names[scenario->simulation.engine],
+            scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s", micro_batches,
+            micro_batches == 1 ? "" : "es", engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
+    if (run->micro_batches < micro_batches)
+        fprintf(out, ", %d micro-batches simulated for all", run->micro_batches);
+    fputc('\n', out);
     print_model(&scenario->model, out);
     print_cluster(scenario, out);
     if (scenario->software.title) {
@@ -274,7 +278,9 @@ static bool run_scenario(const struct scenario *scenario, const struct arguments
 
     if (!rc && !memory_is_short(workload)) {
         options = simulate_options_of(scenario);
-        options.links = options.causes = true;
+        options.causes = true;
+        options.links = folder->path || arguments->values[OPT_JSON];
+        options.numbers = !options.links && !arguments->values[OPT_VERIFY];
     }
     options.no_advice = no_advice;
     rc = rc || simulate_advised(workload, options, run, err) ? -1 : 0;

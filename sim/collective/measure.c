@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double ROUNDING = 1e-12;
-
 /* A collective that is asked for. Only its key is remembered with it: numbers alone, so that they can be compared byte
  * by byte. */
 struct measurement {

@@ -225,10 +225,9 @@ void timeline_init(struct timeline *timeline, const struct program *program)
 {
     size_t count = program->ops.count ? program->ops.count : 1;
 
-    timeline->program = program;
+    *timeline = (struct timeline){.program = program};
     timeline->start = xcalloc(count, sizeof *timeline->start);
     timeline->end = xcalloc(count, sizeof *timeline->end);
-    timeline->makespan = 0;
 }
 
 static int by_start(const void *a, const void *b, void *context)

@@ -179,13 +179,29 @@ const struct choice *program_choice(const struct program *program, uint32_t id);
 struct program program_copy(const struct program *program);
 void program_release(struct program *program);
 
+/* A part of a timeline that stands for more: all that happens in it happens `times` times more, again and again, before
+ * what comes after it. */
+struct repeat { double from, to; int times; };
+
 /* When every operation of a program started and ended, in seconds from 0. */
 struct timeline {
     const struct program *program;
     double *start, *end;     /* a value an operation */
     double makespan;         /* the latest end; 0 for an empty program */
+    struct repeat repeat;    /* of a program that was cut short (steady/steady.h); no times: of any other */
 };
 void timeline_init(struct timeline *timeline, const struct program *program);
+/* s: how much longer it is with what is repeated. */
+static inline double timeline_repeated(const struct timeline *timeline)
+{
+    return timeline->repeat.times * (timeline->repeat.to - timeline->repeat.from);
+}
+/* How often the operation happens. */
+static inline int timeline_times(const struct timeline *timeline, size_t id)
+{
+    return timeline->start[id] >= timeline->repeat.from && timeline->start[id] < timeline->repeat.to ?
+               1 + timeline->repeat.times : 1;
+}
 /* All ids, each lane's in the order in which they ran; NULL if that is the order of ids, which only choices change. The
  * caller frees the array. */
 uint32_t *timeline_order(const struct timeline *timeline);

@@ -69,7 +69,7 @@ static double held_imbalance(const struct asking *asking)
     struct program even = program_copy(program);
     double seconds = 0;
 
-    program_what_if(&even, WHAT_IF_BALANCED);
+    program_what_if(&even, WHAT_IF_BALANCED, NULL);
     for (size_t i = 0; i < asking->path->pieces.count; i++) {
         const struct path_piece *piece = &asking->path->pieces.items[i];
         const struct op *op = &program->ops.items[piece->op];
@@ -232,6 +232,7 @@ void gains_init(struct gains *gains, struct arena *arena, const struct run *run,
     struct asking asking = {arena, run, path, options};
 
     asking.options.causes = false;
+    asking.options.numbers = true;
     gains->count = 0;
     for (size_t i = 0; i < COUNT(questions); i++) {
         struct gain gain;

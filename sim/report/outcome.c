@@ -111,7 +111,7 @@ void outcome_simulate(json_t *row, const struct scenario *scenario)
     json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(row, "software", software_json(scenario));
     if (workload_init(&workload, scenario, &err) || find_shortage(&workload, &run, &err) ||
-        (!run.metrics.ranks && simulate(&workload, simulate_options_of(scenario), &run, &err))) {
+        (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &err))) {
         outcome_refused(row, &err);
     } else if (run.metrics.peak_memory > memory_limit(scenario)) {
         too_large(row, &run);

@@ -38,7 +38,7 @@ static bool continues(const struct run *run, const struct span *span, uint32_t i
     const struct op *ops = run->lowered.program.ops.items;
 
     return ops[id].continues && ops[id].what == ops[span->id].what &&
-           run->timeline.start[id] - span->end <= 1e-12 * span->end;
+           run->timeline.start[id] - span->end <= ROUNDING * span->end;
 }
 
 /* By rank, in the order of ids. The pieces of a work that are cut only for what waits for them are one span; where the

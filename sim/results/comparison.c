@@ -70,7 +70,7 @@ int comparison_init(struct comparison *comparison, const struct scenario *scenar
     struct run run = {0};
     const struct metrics *metrics = &run.metrics;
     int rc = workload_init(&workload, scenario, err) ||
-             simulate(&workload, simulate_options_of(scenario), &run, err) ? -1 : 0;
+             simulate(&workload, simulate_numbers_of(scenario), &run, err) ? -1 : 0;
 
     *comparison = (struct comparison){.name = strdup(scenario->name), .gpus = scenario_gpus(scenario)};
     if (!comparison->name)

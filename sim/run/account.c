@@ -29,6 +29,17 @@ static bool on_host(const struct lane *lane)
     return lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST;
 }
 
+/* Whether `op` waited longer for `dep` than for `than`: of those that ended together the first one counts that is on
+ * another lane, so that rounding does not decide. */
+static bool awaited_longer(const struct timeline *timeline, const struct op *op, const struct op *dep,
+                           const struct op *than)
+{
+    const struct op *ops = timeline->program->ops.items;
+    double end = timeline->end[dep - ops], other = timeline->end[than - ops];
+
+    return than->lane == op->lane ? end >= other * (1 - ROUNDING) : end > other * (1 + ROUNDING);
+}
+
 /* The dependency that ended last, of those on compute lanes or of all but the host's; NULL: there is none. */
 static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
 {
@@ -41,7 +52,7 @@ static const struct op *latest(const struct timeline *timeline, const struct op 
 
         if (computed ? program->lanes.items[dep->lane].kind != LANE_COMPUTE : on_host(&program->lanes.items[dep->lane]))
             continue;
-        if (!last || timeline->end[dep - program->ops.items] > timeline->end[last - program->ops.items])
+        if (!last || awaited_longer(timeline, op, dep, last))
             last = dep;
     }
     return last;

@@ -135,7 +135,7 @@ static double least_cost(const struct workload *workload)
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
 }
 
-const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE};
+const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE, .numbers = true};
 
 /* Whether the rows of one replica do not tell: activations are copied to the host, ranks choose at run time, or GPU 0
  * gathers the results of all replicas. */
@@ -147,7 +147,7 @@ static bool depends_on_times(const struct scenario *scenario)
 
 struct simulate_options memory_options_of(const struct scenario *scenario)
 {
-    return depends_on_times(scenario) ? simulate_options_of(scenario) : memory_needs;
+    return depends_on_times(scenario) ? simulate_numbers_of(scenario) : memory_needs;
 }
 
 /* Activations in flight on a rank: B. */
@@ -199,7 +199,7 @@ bool memory_fits(const struct workload *workload, struct simulate_options option
 /* What the workload costs; INFINITY where it does not fit, or costs `most` or more and that is known beforehand. */
 static double workload_cost(const struct workload *workload, double limit, double most, struct error *err)
 {
-    const struct simulate_options whole = {.engine = ENGINE_IDEAL};
+    const struct simulate_options whole = {.engine = ENGINE_IDEAL, .numbers = true};
     struct run run = {0};
     double cost = INFINITY;
 

@@ -16,8 +16,8 @@ static double earlier(double a, double b)
     return a < b ? a : b;
 }
 
-/* What a rank sends in an operation: to others, or to its host and back. */
-static void add_bytes(struct metrics *metrics, const struct program *program, const struct op *op,
+/* What a rank sends in an operation that happens so many times: to others, or to its host and back. */
+static void add_bytes(struct metrics *metrics, const struct program *program, const struct op *op, int times,
                       const struct lane *lane)
 {
     const struct op_compute *compute = &op_traits(program, op)->compute;
@@ -25,12 +25,12 @@ static void add_bytes(struct metrics *metrics, const struct program *program, co
     int all = metrics->window.all;
 
     if (op->kind == OP_TRANSFER) {
-        rank->sent[op_payload(op->what)] += op->amount / program->flows / all;
+        rank->sent[op_payload(op->what)] += op->amount / program->flows / all * times;
     } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
-        rank->offloaded += compute->sent / all;
+        rank->offloaded += compute->sent / all * times;
     } else {
-        rank->sent[op_payload(op->what)] += (compute->sent - compute->activations) / all;
-        rank->sent[PAYLOAD_ACTIVATIONS] += compute->activations / all;
+        rank->sent[op_payload(op->what)] += (compute->sent - compute->activations) / all * times;
+        rank->sent[PAYLOAD_ACTIVATIONS] += compute->activations / all * times;
     }
 }
 
@@ -51,31 +51,58 @@ static void read_operations(struct metrics *metrics, const struct timeline *time
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         double start = timeline->start[i], end = timeline->end[i];
+        int times = timeline_times(timeline, i);
 
-        add_bytes(metrics, program, op, lane);
+        add_bytes(metrics, program, op, times, lane);
         if (lane->kind != LANE_COMPUTE)
             continue;
         spans[lane->rank].began = earlier(spans[lane->rank].began, start);
         spans[lane->rank].ended = later(spans[lane->rank].ended, end);
         if (op->what == WHAT_UPDATE)
             continue;
-        forwards += op->what == WHAT_FORWARD && !op->continues;
-        *(op->what == WHAT_FORWARD ? &metrics->forward : &metrics->backward) += end - start;
+        forwards += op->what == WHAT_FORWARD && !op->continues ? times : 0;
+        *(op->what == WHAT_FORWARD ? &metrics->forward : &metrics->backward) += times * (end - start);
     }
     for (int r = 0; r < program->ranks; r++)
         longest = later(longest, spans[r].ended - spans[r].began);
-    metrics->rank_span = asynchronous ? NAN : longest;
+    metrics->rank_span = asynchronous ? NAN : longest + timeline_repeated(timeline);
     metrics->forward /= forwards;
     metrics->backward /= forwards;
     free(spans);
 }
 
+/* What is added up, and by rank what is repeated of it. */
+struct adding {
+    struct metrics *metrics;
+    struct window repeated;
+    struct again { double seconds[ACCOUNT_KIND_COUNT], exposed; } *again;    /* NULL: nothing is */
+};
+
 static void take_step(void *context, const struct account_step *step)
 {
-    struct metrics *metrics = context;
-    struct rank_metrics *rank = &metrics->ranks[step->rank];
+    struct adding *adding = context;
+    struct rank_metrics *rank = &adding->metrics->ranks[step->rank];
 
-    rank->exposed_communication += account_add(step, &metrics->window, rank->seconds);
+    rank->exposed_communication += account_add(step, &adding->metrics->window, rank->seconds);
+    if (adding->again)
+        adding->again[step->rank].exposed +=
+            account_add(step, &adding->repeated, adding->again[step->rank].seconds);
+}
+
+static void add_seconds(struct metrics *metrics, const struct timeline *timeline)
+{
+    const struct repeat *repeat = &timeline->repeat;
+    struct adding adding = {metrics, {.from = repeat->from, .to = repeat->to, .updates = metrics->window.updates}, NULL};
+
+    if (repeat->times)
+        adding.again = xcalloc((size_t)metrics->nranks, sizeof *adding.again);
+    account_walk(timeline, take_step, &adding, timeline->program->progress);
+    for (int r = 0; r < metrics->nranks && adding.again; r++) {
+        metrics->ranks[r].exposed_communication += repeat->times * adding.again[r].exposed;
+        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+            metrics->ranks[r].seconds[kind] += repeat->times * adding.again[r].seconds[kind];
+    }
+    free(adding.again);
 }
 
 /* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its
@@ -83,7 +110,7 @@ static void take_step(void *context, const struct account_step *step)
 static struct window find_window(const struct timeline *timeline, bool asynchronous, int steps)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = steps, .all = steps};
+    struct window window = {.to = timeline->makespan + timeline_repeated(timeline), .updates = steps, .all = steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -255,13 +282,13 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
 {
     *metrics = (struct metrics){
         .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
-        .makespan = timeline->makespan, .nranks = timeline->program->ranks, .rank_span = NAN, .imbalance = NAN,
-        .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
+        .makespan = timeline->makespan + timeline_repeated(timeline), .nranks = timeline->program->ranks,
+        .rank_span = NAN, .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
         .stated_error = NAN, .expected_error = NAN, .expected_longer = NAN,
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    account_walk(timeline, take_step, metrics, timeline->program->progress);
+    add_seconds(metrics, timeline);
 }
 
 void metrics_init(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
@@ -287,7 +314,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
                          const struct timeline *timeline)
 {
     *metrics = (struct metrics){
-        .makespan = timeline->makespan, .nranks = timeline->program->ranks, .imbalance = NAN, .jitter = NAN,
+        .makespan = timeline->makespan + timeline_repeated(timeline), .nranks = timeline->program->ranks, .imbalance = NAN, .jitter = NAN,
         .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, .expected_error = NAN,
         .expected_longer = NAN,
     };

@@ -3,6 +3,7 @@
 #include "base/progress.h"
 #include "engine/jitter.h"
 #include "run/memory_advice.h"
+#include "steady/steady.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,14 @@
 struct simulate_options simulate_options_of(const struct scenario *scenario)
 {
     return (struct simulate_options){.engine = (enum engine)scenario->simulation.engine};
+}
+
+struct simulate_options simulate_numbers_of(const struct scenario *scenario)
+{
+    struct simulate_options options = simulate_options_of(scenario);
+
+    options.numbers = true;
+    return options;
 }
 
 static int build(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
@@ -33,27 +42,39 @@ static int build(const struct workload *workload, struct simulate_options option
 /* The random numbers of a replay. */
 struct luck { double jitter; long long seed; };
 
-/* Changes the program as it is asked for, and replays it. */
-static int play(const struct scenario *scenario, struct program *program, struct simulate_options options,
-                struct luck luck, struct timeline *timeline, struct error *err)
+/* What is simulated: a workload, on the network of the options. */
+struct job {
+    const struct workload *workload;
+    struct shorter *shorter;         /* which it is of a longer one; NULL: it is the whole workload */
+    struct simulate_options options;
+};
+
+/* No error: a shorter workload does not tell the times of the whole one. */
+enum { UNSTEADY = 1 };
+
+/* Changes the program as it is asked for, and replays it. `before`: of the program as it was, or NULL. */
+static int play(const struct job *job, struct program *program, struct luck luck, const struct timeline *before,
+                struct timeline *timeline, struct error *err)
 {
-    program_what_if(program, options.what_ifs);
-    if (options.what == LOWER_ITERATION)
+    program_what_if(program, job->options.what_ifs, before);
+    if (job->options.what == LOWER_ITERATION)
         jitter_apply(program, luck.jitter, luck.seed);
     timeline_init(timeline, program);
-    return replay(options.engine, program, &scenario->cluster, timeline, err);
+    if (replay(job->options.engine, program, &job->workload->scenario->cluster, timeline, err))
+        return -1;
+    return job->shorter && !steady_find(timeline, job->shorter) ? UNSTEADY : 0;
 }
 
 /* Where the time goes in a replay of the same program with other what-ifs and jitter. */
-static int replay_again(const struct workload *workload, const struct program *plain, struct simulate_options options,
-                        struct luck luck, struct metrics *metrics, struct error *err)
+static int replay_again(const struct job *job, const struct program *plain, struct luck luck,
+                        const struct timeline *before, struct metrics *metrics, struct error *err)
 {
     struct program program = program_copy(plain);
     struct timeline timeline = {0};
-    int rc = play(workload->scenario, &program, options, luck, &timeline, err);
+    int rc = play(job, &program, luck, before, &timeline, err);
 
     if (!rc) {
-        metrics_init_seconds(metrics, workload, &timeline);
+        metrics_init_seconds(metrics, job->workload, &timeline);
         rc = progress_check(program.progress, err);
     }
     timeline_release(&timeline);
@@ -63,21 +84,23 @@ static int replay_again(const struct workload *workload, const struct program *p
 
 /* What stages that differ and jitter add, each found where there is any. For a difference to simgrid, fast is as good:
  * its times are the same. */
-static int find_causes(const struct workload *workload, struct run *run, const struct program *plain,
-                       struct simulate_options options, struct luck luck, struct error *err)
+static int find_causes(const struct job *job, struct run *run, const struct program *plain, struct luck luck,
+                       struct error *err)
 {
     struct metrics *metrics = &run->metrics, other = {0};
-    struct simulate_options balanced = options;
+    struct job again = *job, balanced;
     int rc = 0;
 
-    if (options.engine == ENGINE_SIMGRID)
-        balanced.engine = options.engine = ENGINE_FAST;
+    if (again.options.engine == ENGINE_SIMGRID)
+        again.options.engine = ENGINE_FAST;
+    balanced = again;
     metrics->imbalance = metrics->jitter = 0;
-    balanced.what_ifs |= WHAT_IF_BALANCED;
-    if (program_uneven(plain) && !(rc = replay_again(workload, plain, balanced, luck, &other, err)))
+    balanced.options.what_ifs |= WHAT_IF_BALANCED;
+    if (program_uneven(plain, &run->timeline) &&
+        !(rc = replay_again(&balanced, plain, luck, &run->timeline, &other, err)))
         metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
     metrics_release(&other);
-    if (!rc && luck.jitter > 0 && !(rc = replay_again(workload, plain, options, (struct luck){0}, &other, err)))
+    if (!rc && luck.jitter > 0 && !(rc = replay_again(&again, plain, (struct luck){0}, NULL, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
     if (rc)
@@ -102,8 +125,8 @@ static struct draw quantile(const struct draw *draws, int count, int percent)
 }
 
 /* Replays with all seeds; the median one's luck, and the quantiles. */
-static int draw_all(const struct workload *workload, const struct program *plain, struct simulate_options options,
-                    int count, struct luck *luck, double quantiles[2], struct error *err)
+static int draw_all(const struct job *job, const struct program *plain, int count, struct luck *luck,
+                    double quantiles[2], struct error *err)
 {
     struct draw *draws = xcalloc((size_t)count, sizeof *draws);
     int rc = 0;
@@ -113,8 +136,8 @@ static int draw_all(const struct workload *workload, const struct program *plain
         struct program program = program_copy(plain);
         struct timeline timeline = {0};
 
-        rc = play(workload->scenario, &program, options, own, &timeline, err);
-        draws[i] = (struct draw){rc ? 0 : metrics_iteration_time(workload, &timeline), own.seed};
+        rc = play(job, &program, own, NULL, &timeline, err);
+        draws[i] = (struct draw){rc ? 0 : metrics_iteration_time(job->workload, &timeline), own.seed};
         timeline_release(&timeline);
         program_release(&program);
     }
@@ -136,39 +159,69 @@ static int count(const struct scenario *scenario, bool whole, struct run *run, s
     return -1;
 }
 
-/* `there`: the workload on the network of the options. */
-static int simulate_there(const struct workload *there, struct simulate_options options, struct run *run,
-                          struct error *err)
+/* UNSTEADY: only the whole workload can tell. */
+static int simulate_job(const struct job *job, struct run *run, struct error *err)
 {
-    const struct simulation_spec *spec = &there->scenario->simulation;
-    bool whole = options.what == LOWER_ITERATION, repeats = whole && spec->repeat > 1;
-    bool draws = repeats && spec->jitter > 0, changes = options.what_ifs || spec->jitter > 0;
+    const struct scenario *scenario = job->workload->scenario;
+    const struct simulation_spec *spec = &scenario->simulation;
+    bool whole = job->options.what == LOWER_ITERATION, repeats = whole && spec->repeat > 1;
+    bool draws = repeats && spec->jitter > 0, changes = job->options.what_ifs || spec->jitter > 0;
     struct luck luck = {spec->jitter, spec->seed};
     double quantiles[2] = {NAN, NAN};
     struct program copy = {0};
     const struct program *plain = &run->lowered.program;
     int rc;
 
-    if (build(there, options, run, err))
+    run->micro_batches = job->workload->plan.micro_batches;
+    if (build(job->workload, job->options, run, err))
         return -1;
-    if (changes && (draws || (whole && options.causes))) {
+    if (changes && (draws || (whole && job->options.causes))) {
         copy = program_copy(&run->lowered.program);
         plain = &copy;
     }
-    rc = draws ? draw_all(there, plain, options, spec->repeat, &luck, quantiles, err) : 0;
+    rc = draws ? draw_all(job, plain, spec->repeat, &luck, quantiles, err) : 0;
     if (!rc)
-        rc = play(there->scenario, &run->lowered.program, options, luck, &run->timeline, err);
+        rc = play(job, &run->lowered.program, luck, NULL, &run->timeline, err);
     if (!rc)
-        rc = count(there->scenario, whole, run, err);
+        rc = count(scenario, whole, run, err);
     if (repeats && !draws)               /* nothing is random: all replays would take the same time */
         quantiles[0] = quantiles[1] = run->metrics.iteration_time;
     run->metrics.iteration_time_p10 = quantiles[0];
     run->metrics.iteration_time_p90 = quantiles[1];
     run->seed = luck.seed;
-    if (!rc && options.causes && whole)
-        rc = find_causes(there, run, plain, options, luck, err);
+    if (!rc && job->options.causes && whole)
+        rc = find_causes(job, run, plain, luck, err);
     program_release(&copy);
     return rc;
+}
+
+/* Whether fewer micro-batches might tell as much: nothing is random, decided at run time or without end. */
+static bool may_be_shorter(const struct workload *workload, const struct simulate_options *options)
+{
+    const struct scenario *scenario = workload->scenario;
+
+    return options->numbers && !options->links && !options->what_ifs && scenario->simulation.jitter == 0 &&
+           scenario->parallelism.local_steps == 1 && !scenario_schedule(scenario)->asynchronous &&
+           workload->plan.batches == 1 && !plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
+}
+
+/* A shorter workload, if one tells the same, or else the whole one. */
+static int simulate_shortest(const struct workload *workload, struct simulate_options options, struct run *run,
+                             struct error *err)
+{
+    struct shorter shorter = {0};
+    const struct workload *whole = run->workload;
+    int rc = UNSTEADY;
+
+    while (rc == UNSTEADY && may_be_shorter(workload, &options) && shorter_next(&shorter, workload)) {
+        rc = simulate_job(&(struct job){&shorter.workload, &shorter, options}, run, err);
+        if (rc == UNSTEADY) {
+            run_release(run);
+            run->workload = whole;
+        }
+    }
+    shorter_release(&shorter);
+    return rc == UNSTEADY ? simulate_job(&(struct job){workload, NULL, options}, run, err) : rc;
 }
 
 /* A number that is not finite, or a time that does not go forwards, is never a result. */
@@ -197,7 +250,7 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     *run = (struct run){.workload = workload};
     scenario.cluster.ideal = scenario.cluster.ideal || options.free_network;
     there.scenario = &scenario;
-    if (progress_check(scenario.progress, err) || simulate_there(&there, options, run, err))
+    if (progress_check(scenario.progress, err) || simulate_shortest(&there, options, run, err))
         return -1;
     return check_metrics(run, err);
 }

@@ -9,6 +9,8 @@
 struct simulate_options {
     enum engine engine;
     enum lower_what what;            /* of the compute alone there are no metrics but those of memory, and no jitter */
+    bool numbers;                    /* only metrics are wanted: the run may be that of a shorter pipeline (steady.h), with
+                                      * less in `lowered` and `timeline` than happens */
     bool links;                      /* what crosses links is counted: for those who write it down */
     bool causes;                     /* metrics.imbalance and .jitter are found: up to two more replays */
     unsigned what_ifs;               /* enum what_if, several together: the program without these */
@@ -23,11 +25,14 @@ struct run {
     struct timeline timeline;
     struct metrics metrics;          /* metrics.ranks is NULL where nothing was simulated */
     struct links links;              /* empty without that option */
+    int micro_batches;               /* of a replica, that were simulated for all of them */
     long long seed;                  /* of the random numbers; of several replays that of the median one */
 };
 
 /* A whole iteration on the scenario's own engine and network. */
 struct simulate_options simulate_options_of(const struct scenario *scenario);
+/* The same, for whoever reads its metrics only. */
+struct simulate_options simulate_numbers_of(const struct scenario *scenario);
 /* Simulates the workload, whatever memory it needs. With jitter and simulation.repeat the program is replayed with so
  * many seeds, and the run is the one whose iteration takes the median time. A quantile q of n times is the least of
  * them that at least q n of them do not exceed (nearest rank), so that each is the time of some run. Release in either

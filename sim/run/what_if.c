@@ -30,9 +30,16 @@ static bool begins(const struct op *op, const struct op **last)
     return !before || before->mb != op->mb || before->stage != op->stage || (op->mb < 0 && !op->continues);
 }
 
+/* How often an operation happens in the timeline, if there is one. */
+static int times_of(const struct timeline *timeline, size_t id)
+{
+    return timeline ? timeline_times(timeline, id) : 1;
+}
+
 /* Fills `each` and `forwards`; counts[stage * KINDS + kind]: works. `seconds`, by rank and kind, is what the works of
  * the second pass take that go with the rank's forwards. */
-static void walk_works(const struct program *program, struct loads *loads, double *counts, double (*seconds)[KINDS])
+static void walk_works(const struct program *program, const struct timeline *timeline, struct loads *loads,
+                       double *counts, double (*seconds)[KINDS])
 {
     const struct op **last = xcalloc((size_t)program->ranks * KINDS, sizeof *last);
 
@@ -41,18 +48,18 @@ static void walk_works(const struct program *program, struct loads *loads, doubl
 
         if (!is_work(program, op))
             continue;
-        int rank = program->lanes.items[op->lane].rank;
+        int rank = program->lanes.items[op->lane].rank, times = times_of(timeline, i);
         bool first = begins(op, &last[rank * KINDS + op->what]);
         if (counts) {
-            loads->each[op->stage][op->what] += op->amount;
-            counts[op->stage * KINDS + op->what] += first;
+            loads->each[op->stage][op->what] += times * op->amount;
+            counts[op->stage * KINDS + op->what] += first ? times : 0;
             continue;
         }
         if (op->what != WHAT_FORWARD || !first)
             continue;
-        loads->forwards[rank]++;
+        loads->forwards[rank] += times;
         for (int what = 0; what < WHAT_PACK; what++)
-            seconds[rank][what] += loads->each[op->stage][what];
+            seconds[rank][what] += times * loads->each[op->stage][what];
     }
     free(last);
 }
@@ -69,7 +76,7 @@ static double mean_of(const double *values, int count, int step)
     return some > 0 ? sum / some : 0;
 }
 
-static struct loads loads_of(const struct program *program)
+static struct loads loads_of(const struct program *program, const struct timeline *timeline)
 {
     int stages = program->stages;
     struct loads loads = {
@@ -79,11 +86,11 @@ static struct loads loads_of(const struct program *program)
     double *counts = xcalloc((size_t)stages * KINDS + 1, sizeof *counts);
     double (*seconds)[KINDS] = xcalloc((size_t)program->ranks + 1, sizeof *seconds);
 
-    walk_works(program, &loads, counts, NULL);
+    walk_works(program, timeline, &loads, counts, NULL);
     for (int i = 0; i < stages * KINDS; i++)
         if (counts[i] > 0)
             loads.each[i / KINDS][i % KINDS] /= counts[i];
-    walk_works(program, &loads, NULL, seconds);
+    walk_works(program, timeline, &loads, NULL, seconds);
     for (int what = 0; what < KINDS; what++)
         loads.mean[what] = what < WHAT_PACK ? mean_of(&seconds[0][what], program->ranks, KINDS) :
                                               mean_of(&loads.each[0][what], stages, KINDS);
@@ -108,9 +115,9 @@ static double factor_of(const struct program *program, const struct loads *loads
     return each > 0 && forwards > 0 ? loads->mean[op->what] / forwards / each : 1;
 }
 
-bool program_uneven(const struct program *program)
+bool program_uneven(const struct program *program, const struct timeline *timeline)
 {
-    struct loads loads = loads_of(program);
+    struct loads loads = loads_of(program, timeline);
     bool uneven = false;
 
     for (size_t i = 0; i < program->ops.count && !uneven; i++)
@@ -121,9 +128,9 @@ bool program_uneven(const struct program *program)
 }
 
 /* Most works of a rank and kind are like the one before, and so is what becomes of them. */
-static void balance(struct program *program)
+static void balance(struct program *program, const struct timeline *timeline)
 {
-    struct loads loads = loads_of(program);
+    struct loads loads = loads_of(program, timeline);
     struct { double factor; uint32_t before, after; } *last = xcalloc((size_t)program->ranks * KINDS, sizeof *last);
 
     for (uint32_t i = 0; i < program->ops.count; i++) {
@@ -178,10 +185,10 @@ static void detach(struct program *program)
     deps->count = kept;
 }
 
-void program_what_if(struct program *program, unsigned which)
+void program_what_if(struct program *program, unsigned which, const struct timeline *timeline)
 {
     if (which & WHAT_IF_BALANCED)
-        balance(program);
+        balance(program, timeline);
     if (which & WHAT_IF_NO_BUBBLE)
         detach(program);
     for (uint32_t i = 0; which & WHAT_IF_NO_RECOMPUTATION && i < program->ops.count; i++)

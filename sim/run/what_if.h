@@ -11,9 +11,10 @@ enum what_if {
     WHAT_IF_NO_RECOMPUTATION = 4,    /* recomputations, with their exchanges, take no time */
 };
 
-/* Whether WHAT_IF_BALANCED would change anything. */
-bool program_uneven(const struct program *program);
-/* `which`: several of the above. Call it before jitter is applied, so that jitter does not count as imbalance. */
-void program_what_if(struct program *program, unsigned which);
+/* Whether WHAT_IF_BALANCED would change anything. `timeline`: of this program, for what it repeats; or NULL. */
+bool program_uneven(const struct program *program, const struct timeline *timeline);
+/* `which`: several of the above; `timeline` as there. Call it before jitter is applied, so that jitter does not count as
+ * imbalance. */
+void program_what_if(struct program *program, unsigned which, const struct timeline *timeline);
 
 #endif

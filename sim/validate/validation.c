@@ -46,7 +46,7 @@ static void run_row(void *context, size_t index)
     if (!paper_scenario(running->validation->paper, row, !running->validation->plain, running->options->sets,
                         running->options->nsets, &scenario, &err) &&
         !workload_init_advised(&workload, &scenario, &err)) {
-        options = simulate_options_of(&scenario);
+        options = simulate_numbers_of(&scenario);
         options.no_advice = true;        /* nobody reads it: a row that does not fit has its numbers */
         outcome->fits = !simulate_advised(&workload, options, &run, &err);
     }
@@ -171,6 +171,16 @@ static bool opens_group(const struct paper *paper, size_t row)
     return true;
 }
 
+/* Rounds numbers to nine digits, so that those which are equal but for rounding have one rank. */
+static void round_digits(double *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        double unit = values[i] != 0 ? pow(10, floor(log10(fabs(values[i]))) - 8) : 1;
+
+        values[i] = round(values[i] / unit) * unit;
+    }
+}
+
 static bool all_alike(const double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -193,6 +203,7 @@ static double group_rank(const struct validation *validation, const char *group,
             measured[n] = paper->rows[i].measured[column];
             found[n++] = validation_predicted(validation, i, column);
         }
+    round_digits(found, n);
     if (n >= 3 && !all_alike(measured, n))
         rank = all_alike(found, n) ? 0 : gsl_stats_spearman(measured, 1, found, 1, n, numbers + 2 * paper->nrows);
     free(numbers);

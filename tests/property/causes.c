@@ -65,7 +65,7 @@ static void test_even_stages(void **state)
 
         run_causes(&simulated, "%scluster: ideal\nbatch: {micro_batches: 16}\n", even[i]);
         assert_true(simulated.run.metrics.imbalance == 0);
-        assert_false(program_uneven(&simulated.run.lowered.program));
+        assert_false(program_uneven(&simulated.run.lowered.program, NULL));
         simulated_release(&simulated);
     }
 }

@@ -1,0 +1,204 @@
+/* steady: pipelines that were simulated with fewer micro-batches than they have, against the whole ones: the same
+ * metrics but for rounding, whatever the schedule, recipe, cluster and contention. */
+#include "engine/replay.h"
+#include "random_scenario.h"
+#include "steady/steady.h"
+
+enum { PLANS = 300, SCENARIOS = 400, SIMGRID = 12 };
+
+/* The workload's metrics, of a shorter pipeline or of the whole one. */
+static int run(struct simulated *simulated, enum engine engine, bool numbers, struct error *err)
+{
+    struct simulate_options options = {.engine = engine, .causes = true, .numbers = numbers};
+
+    run_release(&simulated->run);
+    return simulate(&simulated->workload, options, &simulated->run, err);
+}
+
+/* Equal to a part in 10^9 of `scale`. */
+static void expect_same(const char *what, double one, double all, double scale, const char *text)
+{
+    if (isnan(all) ? !isnan(one) : !(fabs(one - all) <= 1e-9 * fmax(fabs(all), scale)))
+        fail_msg("%s is %.17g instead of %.17g in\n%s", what, one, all, text);
+}
+
+static void same_ranks(const struct metrics *one, const struct metrics *all, const char *text)
+{
+    assert_int_equal(one->nranks, all->nranks);
+    for (int rank = 0; rank < all->nranks; rank++) {
+        const struct rank_metrics *a = &one->ranks[rank], *b = &all->ranks[rank];
+
+        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+            expect_same(account_names[kind], a->seconds[kind], b->seconds[kind], all->iteration_time, text);
+        expect_same("exposed", a->exposed_communication, b->exposed_communication, all->iteration_time, text);
+        for (int payload = 0; payload < PAYLOAD_COUNT; payload++)
+            expect_same("bytes sent", a->sent[payload], b->sent[payload], 1, text);
+        expect_same("bytes offloaded", a->offloaded, b->offloaded, 1, text);
+        expect_same("memory", a->peak_memory, b->peak_memory, 1, text);
+        expect_same("activations", a->peak_activation, b->peak_activation, 1, text);
+    }
+}
+
+static void same_metrics(const struct metrics *one, const struct metrics *all, const char *text)
+{
+    for (size_t i = 0; metric_at(i); i++) {
+        double scale = metric_at(i)->kind == METRIC_TIME ? all->iteration_time : metric_at(i)->kind == METRIC_SHARE;
+
+        expect_same(metric_at(i)->name, metric_value(one, metric_at(i)), metric_value(all, metric_at(i)), scale, text);
+    }
+    expect_same("imbalance", one->imbalance, all->imbalance, all->iteration_time, text);
+    expect_same("extrapolated", one->extrapolated, all->extrapolated, all->iteration_time, text);
+    same_ranks(one, all, text);
+}
+
+/* Whether the scenario was simulated with fewer micro-batches; false too if it is refused. Takes the text. */
+static bool compare(char *text, enum engine engine)
+{
+    struct simulated simulated = {.text = text};
+    struct error err = {0};
+    struct metrics one;
+    bool shorter;
+
+    if (load_text(text, &simulated.scenario, &err) ||
+        workload_init(&simulated.workload, &simulated.scenario, &err) || run(&simulated, engine, true, &err)) {
+        error_release(&err);
+        simulated_release(&simulated);
+        return false;
+    }
+    shorter = simulated.run.timeline.repeat.times > 0;
+    one = simulated.run.metrics;
+    simulated.run.metrics = (struct metrics){0};
+    if (shorter) {
+        if (run(&simulated, engine, false, &err))
+            fail_at(text, &err);
+        assert_int_equal(simulated.run.timeline.repeat.times, 0);
+        same_metrics(&one, &simulated.run.metrics, text);
+    }
+    metrics_release(&one);
+    simulated_release(&simulated);
+    return shorter;
+}
+
+/* Small models and given times, on clusters whose NICs and leaves ranks share. */
+static void test_plans(void **state)
+{
+    int shorter = 0;
+
+    (void)state;
+    for (uint64_t i = 1; i <= PLANS; i++) {
+        uint64_t seed = i * 0xD1342543DE82EF95u;
+        struct random_plan plan = random_plan(&seed);
+
+        any_schedule(&plan, &seed);
+        plan.micro_batches *= PICK_INT(&seed, 20, 40, 100);
+        shorter += compare(plan_yaml(&plan), random_below(&seed, 3) ? ENGINE_FAST : ENGINE_IDEAL);
+    }
+    print_message("%d of %d plans were simulated with fewer micro-batches\n", shorter, PLANS);
+    assert_true(3 * shorter > PLANS);
+}
+
+static void test_scenarios(void **state)
+{
+    int shorter = 0;
+
+    (void)state;
+    for (uint64_t i = 1; i <= SCENARIOS; i++) {
+        uint64_t seed = i * 0xAF251AF3B0F025B5u;
+
+        shorter += compare(random_scenario(80, &seed), ENGINE_FAST);
+    }
+    print_message("%d of %d scenarios were simulated with fewer micro-batches\n", shorter, SCENARIOS);
+    assert_true(12 * shorter > SCENARIOS);
+}
+
+static void test_simgrid(void **state)
+{
+    int shorter = 0;
+
+    (void)state;
+    for (uint64_t i = 1; i <= SIMGRID; i++) {
+        uint64_t seed = i * 0xD1342543DE82EF95u;
+        struct random_plan plan = random_plan(&seed);
+
+        any_schedule(&plan, &seed);
+        plan.micro_batches *= 40;
+        shorter += compare(plan_yaml(&plan), ENGINE_SIMGRID);
+    }
+    print_message("%d of %d plans on simgrid were simulated with fewer micro-batches\n", shorter, SIMGRID);
+    assert_true(3 * shorter > SIMGRID);
+}
+
+/* A pipeline of four ranks that repeats itself, replayed with fewer micro-batches. */
+struct replayed { struct simulated simulated; struct shorter shorter; struct lowered lowered; struct timeline timeline; };
+
+static void replay_shorter(struct replayed *replayed)
+{
+    struct simulated *simulated = &replayed->simulated;
+    const struct cluster *cluster;
+    struct error err = {0};
+    struct measure measure;
+
+    simulated_load(simulated, "model: {stages: {forward: 1 s, backward: 2 s, boundary: 1 MB, activation: 1 MB}}\n"
+                              "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 10 MB/s, latency: 1 ms},\n"
+                              "          network: {bandwidth: 1 GB/s, latency: 1 us}}\n"
+                              "batch: {micro_batches: 400}\nstrategy: {schedule: 1f1b, pipeline: 4}\n");
+    cluster = &simulated->scenario.cluster;
+    assert_true(shorter_next(&replayed->shorter, simulated_workload(simulated)));
+    measure_init(&measure, ENGINE_FAST, cluster);
+    assert_int_equal(lower(&replayed->shorter.workload, LOWER_ITERATION, &measure, &replayed->lowered, &err), 0);
+    measure_release(&measure);
+    timeline_init(&replayed->timeline, &replayed->lowered.program);
+    assert_int_equal(replay(ENGINE_FAST, &replayed->lowered.program, cluster, &replayed->timeline, &err), 0);
+}
+
+static void replayed_release(struct replayed *replayed)
+{
+    timeline_release(&replayed->timeline);
+    lowered_release(&replayed->lowered);
+    shorter_release(&replayed->shorter);
+    simulated_release(&replayed->simulated);
+}
+
+/* Whatever is changed a little in the period that would be repeated, in time or in what happens, it repeats nothing. */
+static void test_changed(void **state)
+{
+    struct replayed replayed = {0};
+    struct timeline *timeline = &replayed.timeline;
+    struct op *ops;
+    int tried = 0;
+
+    (void)state;
+    replay_shorter(&replayed);
+    ops = replayed.lowered.program.ops.items;
+    assert_true(steady_find(timeline, &replayed.shorter));
+    struct repeat repeat = timeline->repeat;
+    for (size_t i = 0; i < replayed.lowered.program.ops.count; i++) {
+        double end = timeline->end[i], amount = ops[i].amount;
+        int mb = ops[i].mb;
+
+        if (timeline->start[i] < repeat.from || timeline->start[i] >= repeat.to)
+            continue;
+        timeline->end[i] += 1e-6;
+        assert_false(steady_find(timeline, &replayed.shorter));
+        timeline->end[i] = end;
+        ops[i].amount *= 1 + 1e-15;
+        assert_false(steady_find(timeline, &replayed.shorter));
+        ops[i].amount = amount;
+        ops[i].mb += 1000;
+        assert_false(steady_find(timeline, &replayed.shorter));
+        ops[i].mb = mb;
+        tried++;
+    }
+    assert_true(tried > 10 && steady_find(timeline, &replayed.shorter));
+    replayed_release(&replayed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plans), cmocka_unit_test(test_scenarios), cmocka_unit_test(test_simgrid),
+        cmocka_unit_test(test_changed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
