@@ -14,9 +14,6 @@ static bool same_later(struct work a, struct work b, int later)
  * forwards and backwards seem to alternate for ever). */
 enum { REPEATS = 4, PART = 4 };
 
-/* Fewer works than these are simulated at once. */
-enum { FEW = 1000 };
-
 /* The stretch around the middle of a row, and by how many micro-batches later a period's works are. 0: none. */
 static int find_in_row(const struct row *row, struct stretch_of_row *stretch)
 {
@@ -42,13 +39,9 @@ static int find_in_row(const struct row *row, struct stretch_of_row *stretch)
 
 bool period_find(const struct row *rows, const struct plan *plan, struct period *period)
 {
-    int *later = xcalloc((size_t)plan->stages, sizeof *later), all;
-    size_t works = 0;
+    int *later = xcalloc((size_t)plan->stages, sizeof *later), all = 1;
 
     *period = (struct period){.rows = xcalloc((size_t)plan->stages, sizeof *period->rows), .spare = INT_MAX};
-    for (int rank = 0; rank < plan->stages; rank++)
-        works += rows[rank].count;
-    all = works >= FEW;
     for (int rank = 0; rank < plan->stages && all; rank++) {
         later[rank] = rows[rank].count ? find_in_row(&rows[rank], &period->rows[rank]) : 0;
         all = later[rank] ? all / gcd(all, later[rank]) * later[rank] : 0;

@@ -16,8 +16,8 @@ struct period {
     struct stretch_of_row *rows; /* a rank */
 };
 
-/* Finds the shortest period of rows without updates. False: there is none, it is hardly repeated, or the rows are short.
- * Release in either case. */
+/* Finds the shortest period of rows without updates. False: there is none, or it is hardly repeated. Release in either
+ * case. */
 bool period_find(const struct row *rows, const struct plan *plan, struct period *period);
 void period_release(struct period *period);
 

@@ -7,6 +7,9 @@
 /* A multiple of the number of micro-batches in which most pipelines repeat themselves that do so soon. */
 enum { OFTEN = 4 };
 
+/* Works of all replicas. */
+enum { FEW = 1000 };
+
 static int lcm(int a, int b)
 {
     return a / gcd(a, b) * b;
@@ -41,10 +44,20 @@ static bool take_out(struct shorter *shorter, const struct workload *whole, int 
     return shorter->workload.rows != NULL;
 }
 
+/* Whether it is simulated sooner than it is looked at. */
+static bool is_small(const struct workload *whole)
+{
+    size_t works = 0;
+
+    for (int rank = 0; rank < whole->plan.stages; rank++)
+        works += whole->rows[rank].count;
+    return works * (size_t)scenario_replicas(whole->scenario) < FEW;
+}
+
 bool shorter_next(struct shorter *shorter, const struct workload *whole)
 {
     if (!shorter->period.rows) {
-        if (!period_find(whole->rows, &whole->plan, &shorter->period))
+        if (is_small(whole) || !period_find(whole->rows, &whole->plan, &shorter->period))
             return false;
         shorter->step = lcm(shorter->period.micro_batches, OFTEN);
     } else if (shorter->found) {         /* in this many micro-batches the pipeline repeats itself: as many again */
