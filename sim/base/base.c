@@ -223,6 +223,13 @@ int gcd(int a, int b)
     return b ? gcd(b, a % b) : a;
 }
 
+int lcm(int a, int b, int most)
+{
+    long long multiple = (long long)(a / gcd(a, b)) * b;
+
+    return multiple <= most ? (int)multiple : 0;
+}
+
 /* Whether the word is a part of the name, between its ends and separators: "h100" of "dgx-h100". `first`: the first. */
 static bool is_part(const char *word, size_t length, const char *name, bool first)
 {

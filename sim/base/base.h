@@ -142,6 +142,8 @@ static inline bool text_same(const char *a, const char *b)
 
 /* The greatest common divisor; of 0 and b: b. */
 int gcd(int a, int b);
+/* The least common multiple of two numbers above 0; 0: it is more than `most`. */
+int lcm(int a, int b, int most);
 /* Times and other sums that differ by no more than this share of them are the same but for rounding. */
 #define ROUNDING 1e-12
 

@@ -7,7 +7,7 @@
 
 #include "base/decimal.h"
 
-enum { CELLS_SIZE = 1 << 16, CELLS_KNOWN = 1 << 8 };
+enum { CELLS_SIZE = 1 << 16, CELLS_KNOWN = 1 << 12 };
 
 /* Set `out` and leave the rest 0. After the last line: cells_flush. */
 struct cells {

@@ -44,9 +44,7 @@ bool period_find(const struct row *rows, const struct plan *plan, struct period 
     *period = (struct period){.rows = xcalloc((size_t)plan->stages, sizeof *period->rows), .spare = INT_MAX};
     for (int rank = 0; rank < plan->stages && all; rank++) {
         later[rank] = rows[rank].count ? find_in_row(&rows[rank], &period->rows[rank]) : 0;
-        all = later[rank] ? all / gcd(all, later[rank]) * later[rank] : 0;
-        if (all > plan_micro_batches(plan) / REPEATS)
-            all = 0;
+        all = later[rank] ? lcm(all, later[rank], plan_micro_batches(plan) / REPEATS) : 0;
     }
     for (int rank = 0; rank < plan->stages && all; rank++) {
         struct stretch_of_row *stretch = &period->rows[rank];

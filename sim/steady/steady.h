@@ -8,26 +8,10 @@
 #ifndef DTSIM_STEADY_H
 #define DTSIM_STEADY_H
 
-#include "lower/workload.h"
-#include "steady/period.h"
-
-/* A workload of fewer micro-batches. Zero-initialise; shorter_release when done. */
-struct shorter {
-    struct workload workload;        /* the whole one's, but for its plan and rows */
-    struct period period;            /* of the whole one's rows */
-    int taken;                       /* micro-batches of each direction that the whole one has in addition, */
-    int step;                        /* in steps of so many */
-    int found;                       /* micro-batches in which a timeline repeats itself, if `taken` is no multiple */
-    int attempts, spent;             /* that failed; micro-batches of each direction that were simulated in all */
-};
-
-/* Shortens the workload; again, if an earlier attempt did not come to a steady state: by less. False: its rows do not
- * repeat often enough for that, or what was tried has cost too much already. Release in either case. */
-bool shorter_next(struct shorter *shorter, const struct workload *whole);
-void shorter_release(struct shorter *shorter);
+#include "steady/shorter.h"
 
 /* Fills timeline->repeat of the short workload's timeline. False: it does not come to a steady state, or to one that
- * repeats itself in other numbers of micro-batches than were taken out. */
+ * repeats itself in other numbers of micro-batches than were taken out, which shorter->found then says. */
 bool steady_find(struct timeline *timeline, struct shorter *shorter);
 
 #endif
