@@ -10,6 +10,7 @@
 
 /* Who remembers what, and by which key. */
 enum cache_kind {
+    CACHE_ROOT,                  /* data_path: the folder of the files that belong to the program, once */
     CACHE_TREE,                  /* conf_shared: the tree of a file, by its path; read again once the file is another */
     CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */

@@ -172,6 +172,18 @@ static void print_span_bubble(const struct scenario *scenario, const struct metr
                 "in ranks' own spans", 100 * (1 - m->span_utilization) + 0.0);
 }
 
+/* What was simulated for all that is like it. */
+static void print_alike(const struct run *run, FILE *out)
+{
+    bool folded = run->lowered.folded, shorter = run->micro_batches < run->workload->scenario->plan.micro_batches;
+
+    if (folded || shorter)
+        fprintf(out, ", %s%s", folded ? "one replica" : "", folded && shorter ? " and " : "");
+    if (shorter)
+        fprintf(out, "%d micro-batches", run->micro_batches);
+    fputs(folded || shorter ? " simulated for all\n" : "\n", out);
+}
+
 static void print_run(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
@@ -180,14 +192,11 @@ static void print_run(const struct run *run, FILE *out)
     int micro_batches = scenario->plan.micro_batches;
 
     text_write(TEXT_LINE, scenario->name, out);
-    fprintf(out, ": %s, %s = %d GPU%s, %d micro-batch%s a replica, engine %s%s",
+    fprintf(out, ": %s, %s = %d GPU%s, %d micro-batch%s a replica, engine %s",
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s", micro_batches,
-            micro_batches == 1 ? "" : "es", engine_names[scenario->simulation.engine],
-            run->lowered.folded ? ", one replica simulated for all" : "");
-    if (run->micro_batches < micro_batches)
-        fprintf(out, ", %d micro-batches simulated for all", run->micro_batches);
-    fputc('\n', out);
+            micro_batches == 1 ? "" : "es", engine_names[scenario->simulation.engine]);
+    print_alike(run, out);
     print_model(&scenario->model, out);
     print_cluster(scenario, out);
     if (scenario->software.title) {

@@ -11,20 +11,11 @@
 
 bool word_in(const char *words, const char *word)
 {
-    while (words && *words) {
-        const char *rest = word;
+    size_t length = strlen(word);
 
-        while (*words == *rest && *rest && *rest != ' ') {
-            words++;
-            rest++;
-        }
-        if (!*rest && (*words == ' ' || !*words))
+    for (const char *at = words; at && length && (at = strstr(at, word)); at += length)
+        if ((at == words || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
             return true;
-        while (*words && *words != ' ')
-            words++;
-        while (*words == ' ')
-            words++;
-    }
     return false;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cache/cache.h"
+
 enum { ROOTS_MAX = 2 };
 
 struct names {
@@ -14,27 +16,38 @@ struct names {
     size_t count, capacity;
 };
 
-/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim. */
-static const char *beside_program(struct arena *arena)
+/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim. If
+ * there is none, the sources. */
+static const char *own_root(struct arena *arena)
 {
+    static const char key[] = "root";
+    const char *known = arena->cache ? cache_find(arena->cache, CACHE_ROOT, key, sizeof key) : NULL;
     char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+    ssize_t length;
 
+    if (known)
+        return known;
+    length = readlink("/proc/self/exe", path, sizeof path);
     while (length > 0 && path[length - 1] != '/')
         length--;
-    return length <= 0 ? NULL : arena_printf(arena, "%.*s" DTSIM_DATA_FOLDER, (int)length, path);
+    known = length <= 0 ? NULL : arena_printf(arena, "%.*s" DTSIM_DATA_FOLDER, (int)length, path);
+    if (!known || access(known, R_OK) != 0)
+        known = DTSIM_SOURCE_DIR;
+    if (arena->cache)
+        cache_copy(arena->cache, CACHE_ROOT, key, sizeof key, known, strlen(known) + 1);
+    return known;
 }
 
 /* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first, so its files replace those of the
  * same name. Then the folder that was installed with the program, or the sources if it is not installed. */
 static size_t data_roots(struct arena *arena, const char *roots[ROOTS_MAX])
 {
-    const char *own = getenv("DTSIM_DATA"), *installed = beside_program(arena);
+    const char *user = getenv("DTSIM_DATA");
     size_t count = 0;
 
-    if (own && *own)
-        roots[count++] = own;
-    roots[count++] = installed && access(installed, R_OK) == 0 ? installed : DTSIM_SOURCE_DIR;
+    if (user && *user)
+        roots[count++] = user;
+    roots[count++] = own_root(arena);
     return count;
 }
 

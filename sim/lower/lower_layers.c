@@ -140,11 +140,12 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 {
     struct lowering *lowering = walk->lowering;
     const struct workspace *workspace = selective ? &layer->selective.workspace : &layer->workspace;
-    struct stage_work kernels =
-        selective ? stage_work_sum(layer->work[kind], layer->selective.core) : layer->work[kind];
+    struct stage_work kernels = layer->work[kind];
     struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
     struct new_op op = walk->op;
 
+    if (selective)
+        stage_work_add(&kernels, &layer->selective.core);
     op.takes = takes;
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;

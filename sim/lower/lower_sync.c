@@ -150,20 +150,19 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
 
     op.frees = 0;
     for (size_t i = 0; i < costs->nslices; i++) {
-        struct stage_work slice = costs->slices[i].work[work.kind];
+        const struct stage_work *slice = &costs->slices[i].work[work.kind];
         bool last = i + 1 == costs->nslices;
 
-        if (in_time && until <= slice.seconds) {
+        if (in_time && until <= slice->seconds) {
             piece.seconds += until;
             id = lower_compute(lowering, here, work, &piece, &op);
             op = (struct new_op){.continues = true};
             on_neighbour(lowering, here, -1)->due = id;
-            piece = (struct stage_work){0};
-            slice.seconds -= until;
+            piece = (struct stage_work){.seconds = -until};
             in_time = false;
         }
-        until -= slice.seconds;
-        piece = stage_work_sum(piece, slice);
+        until -= slice->seconds;
+        stage_work_add(&piece, slice);
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
         op.frees = last ? frees : 0;

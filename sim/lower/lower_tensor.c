@@ -91,7 +91,7 @@ static int neighbours(const struct scenario *scenario, enum group_kind kind)
 /* Whether all groups of n consecutive replicas are spread over nodes alike. */
 static bool neighbours_alike(const struct scenario *scenario, int n)
 {
-    for (int p = 0; p < scenario->parallelism.pipeline && !scenario->cluster.ideal; p++)
+    for (int p = 0; n > 1 && p < scenario->parallelism.pipeline && !scenario->cluster.ideal; p++)
         for (int r = n; r < scenario_replicas(scenario); r++)
             if (node_of(scenario, 0, r, p) - node_of(scenario, 0, r - r % n, p) !=
                 node_of(scenario, 0, r % n, p) - node_of(scenario, 0, 0, p))
@@ -115,10 +115,12 @@ static bool within_nodes(const struct scenario *scenario, int n)
  * they begin together and are measured together. */
 static bool sums_alike(const struct scenario *scenario)
 {
+    if (scenario->parallelism.pipeline > 1 || !within_nodes(scenario, 1))
+        return false;
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
-        if (!within_nodes(scenario, neighbours(scenario, kind)))
+        if (neighbours(scenario, kind) > 1 && !within_nodes(scenario, neighbours(scenario, kind)))
             return false;
-    return scenario->parallelism.pipeline == 1;
+    return true;
 }
 
 /* Whether a collective begins on all ranks at once, after the one before it. PARAMETERS_APART are summed in groups of

@@ -356,7 +356,7 @@ uint32_t first_forward(struct lowering *lowering, const struct place *here, stru
         }
         for (; left > 0 && buckets->items[left - 1].slice >= k; left--)
             await(lowering, here, &here->chunk_state->coming[left - 1]);
-        piece = stage_work_sum(piece, stage->slices[k].work[FORWARD]);
+        stage_work_add(&piece, &stage->slices[k].work[FORWARD]);
     }
     here->chunk_state->coming = NULL;
     return lower_compute(lowering, here, work, &piece, &op);

@@ -91,9 +91,9 @@ void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain
         const struct slice *layer = stage_layer(stage, chain->steps[i].layer);
 
         if (!chain->steps[i].backward)
-            stage->recomputed = stage_work_sum(stage->recomputed, layer->work[RECOMPUTE]);
+            stage_work_add(&stage->recomputed, &layer->work[RECOMPUTE]);
         else if (chain->steps[i].selective)
-            stage->recomputed = stage_work_sum(stage->recomputed, layer->selective.core);
+            stage_work_add(&stage->recomputed, &layer->selective.core);
     }
 }
 

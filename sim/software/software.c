@@ -262,7 +262,7 @@ static int refuse_misplaced(const struct software_part *part, struct error *err)
     for (size_t i = 0; part->object && i < part->table->count; i++) {
         const char *key = part->table->fields[i].key;
 
-        if (word_in(part->table->lent, key) && field_given(part->table, part->object, key))
+        if (field_given(part->table, part->object, key) && word_in(part->table->lent, key))
             rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, key), "%s: '%s' stands under "
                            "'software': expected software: {%s: ...} ('dtsim help software')", part->path, key, key);
     }

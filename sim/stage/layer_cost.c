@@ -63,7 +63,8 @@ static void cost_layer(const struct scenario *scenario, const struct layer *laye
         .input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT),
         .weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT),
     };
-    cost->backward = stage_work_sum(cost->input, cost->weight);
+    cost->backward = cost->input;
+    stage_work_add(&cost->backward, &cost->weight);
     exchanges_cut(&cost->forward, cost->columns, spec, costs, layer);
     cost->again = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, cost->forward) : cost->forward;
     exchanges_overlap(&cost->backward, cost->columns, spec, costs, layer);

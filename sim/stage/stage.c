@@ -14,16 +14,15 @@ void stage_work_note(struct stage_work *work, const struct cost *cost)
     work->bases.seconds[cost->kind][cost->basis] += cost->seconds;
 }
 
-struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
+void stage_work_add(struct stage_work *sum, const struct stage_work *more)
 {
-    a.seconds += b.seconds;
+    sum->seconds += more->seconds;
     for (int i = 0; i < EXCHANGE_COUNT; i++)
-        a.exchanges[i] += b.exchanges[i];
-    a.hidden_gathers += b.hidden_gathers;
-    a.flop += b.flop;
-    a.extrapolated += b.extrapolated;
-    cost_bases_add(&a.bases, &b.bases);
-    return a;
+        sum->exchanges[i] += more->exchanges[i];
+    sum->hidden_gathers += more->hidden_gathers;
+    sum->flop += more->flop;
+    sum->extrapolated += more->extrapolated;
+    cost_bases_add(&sum->bases, &more->bases);
 }
 
 /* Seconds of the loss's kernels for the outputs of `replicas` replicas. */
@@ -117,18 +116,25 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
                       const struct layer_cost *cost, struct stage_peaks *peaks)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    struct slice *slice = &stage->slices[stage->nslices++];
+    struct slice *slice = --stage->slices;
 
-    *slice = (struct slice){
-        .work = {[FORWARD] = cost->forward, [BACKWARD_INPUT] = cost->input, [BACKWARD_WEIGHT] = cost->weight,
-                 [BACKWARD] = cost->backward},
-        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors,
-        .ncommon = layer->ntensors - (divides_parameters(scenario) ? layer->ndivided : 0),
-        .parameters = layer->parameters, .trained = layer_trained(scenario, layer), .frozen = layer->frozen,
-        .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
-        .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
-        .recompute = layer->role == LAYER_BLOCK && recompute_covers(&scenario->memory.recompute, peaks->blocks),
-    };
+    stage->nslices++;
+    slice->work[FORWARD] = cost->forward;
+    slice->work[BACKWARD_INPUT] = cost->input;
+    slice->work[BACKWARD_WEIGHT] = cost->weight;
+    slice->work[BACKWARD] = cost->backward;
+    slice->tensors = layer->tensors;
+    slice->rows = layer->rows;
+    slice->ntensors = layer->ntensors;
+    slice->ncommon = layer->ntensors - (divides_parameters(scenario) ? layer->ndivided : 0);
+    slice->parameters = layer->parameters;
+    slice->trained = layer_trained(scenario, layer);
+    slice->frozen = layer->frozen;
+    slice->activation = layer->activation;
+    slice->input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0;
+    slice->workspace = layer->workspace;
+    slice->block = layer->role == LAYER_BLOCK;
+    slice->recompute = slice->block && recompute_covers(&scenario->memory.recompute, peaks->blocks);
     if (slice->recompute)
         slice->work[RECOMPUTE] = cost->again;
     if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
@@ -137,7 +143,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         slice->selective.core = cost->core;
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
+        stage_work_add(&stage->work[kind], &slice->work[kind]);
     stage->parameters += layer->parameters;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         stage->trained.of[class] += slice->trained.of[class];
@@ -152,7 +158,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
 static void add_tied_copy(struct arena *arena, const struct scenario *scenario, struct stage *stage,
                           const struct layer *layer, const struct layer *embedding)
 {
-    struct slice *slice = &stage->slices[stage->nslices - 1];
+    struct slice *slice = &stage->slices[0];
     double *tensors = ARENA_ARRAY(arena, double, slice->ntensors + 1);
     double *rows = ARENA_ARRAY(arena, double, slice->ntensors + 1);
 
@@ -177,16 +183,6 @@ static void add_tied_copy(struct arena *arena, const struct scenario *scenario, 
     stage->tied = layer->tied;
 }
 
-static void reverse(struct slice *slices, size_t count)
-{
-    for (size_t i = 0; i < count / 2; i++) {
-        struct slice other = slices[i];
-
-        slices[i] = slices[count - 1 - i];
-        slices[count - 1 - i] = other;
-    }
-}
-
 /* The stage of every layer: layers before the blocks go to the first, layers after them to the last. begins: the first
  * block of every stage, then the number of blocks. */
 static size_t *place_layers(struct arena *arena, const struct layer *layers, size_t count, const size_t *begins,
@@ -203,7 +199,7 @@ static size_t *place_layers(struct arena *arena, const struct layer *layers, siz
     return places;
 }
 
-/* Room for the slices of every stage. */
+/* Room for the slices of every stage, from its end on: the last layer's is the first one. */
 static void make_slices(struct arena *arena, const size_t *places, size_t count, struct stage *stages, size_t nstages)
 {
     size_t *counts = ARENA_ARRAY(arena, size_t, nstages);
@@ -211,7 +207,7 @@ static void make_slices(struct arena *arena, const size_t *places, size_t count,
     for (size_t i = 0; i < count; i++)
         counts[places[i]]++;
     for (size_t s = 0; s < nstages; s++)
-        stages[s].slices = ARENA_ARRAY(arena, struct slice, counts[s]);
+        stages[s].slices = ARENA_ARRAY(arena, struct slice, counts[s]) + counts[s];
 }
 
 static void fill_stages(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
@@ -234,7 +230,6 @@ static void fill_stages(struct arena *arena, const struct scenario *scenario, co
     for (size_t s = 0; s < nstages; s++) {
         stage_peaks_settle(&peaks[s], &stages[s], scenario);
         stages[s].layers = (int)(begins[s + 1] - begins[s]);
-        reverse(stages[s].slices, stages[s].nslices);
     }
 }
 

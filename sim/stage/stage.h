@@ -36,7 +36,7 @@ struct stage_work {
 };
 /* Adds the bases of a cost; the caller adds its seconds. */
 void stage_work_note(struct stage_work *work, const struct cost *cost);
-struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
+void stage_work_add(struct stage_work *sum, const struct stage_work *more);
 /* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. */
 struct slice {
     struct stage_work work[WORK_KIND_COUNT];

@@ -138,8 +138,8 @@ static void add_traffic(struct stage *stage, struct slice *slice, enum work_kind
     struct stage_work work = {.seconds = cost.seconds};
 
     stage_work_note(&work, &cost);
-    slice->work[kind] = stage_work_sum(slice->work[kind], work);
-    stage->work[kind] = stage_work_sum(stage->work[kind], work);
+    stage_work_add(&slice->work[kind], &work);
+    stage_work_add(&stage->work[kind], &work);
 }
 
 void assembly_add(struct stage *stages, const struct scenario *scenario)

@@ -35,7 +35,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
         workspace.backward += layer->output;     /* an unfused loss needs one more tensor of that size */
     stage->activation += layer->activation;
     peaks->blocks += layer->role == LAYER_BLOCK;
-    if (stage->slices[stage->nslices - 1].recompute) {
+    if (stage->slices[0].recompute) {        /* the layer's: slices begin with the last one */
         bool begins = peaks->run++ % every == 0;
         double back = layer->activation - (begins ? layer->within : 0);      /* without the checkpoint, which is kept */
 
