@@ -16,7 +16,7 @@ static const double MOST_SPENT = 0.6;
 static int kept(const struct shorter *shorter, int stages)
 {
     int period = shorter->period.micro_batches, most = stages > period ? stages : period;
-    const int more[] = {2 * period + 6, 2 * most + 2 * period, 8 * most};
+    const int more[] = {period < 4 ? 8 : 2 * period, 2 * most + 2 * period, 8 * most};
 
     return shorter->attempts < (int)COUNT(more) ? more[shorter->attempts] : -1;
 }
