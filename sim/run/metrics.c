@@ -314,9 +314,9 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
                          const struct timeline *timeline)
 {
     *metrics = (struct metrics){
-        .makespan = timeline->makespan + timeline_repeated(timeline), .nranks = timeline->program->ranks, .imbalance = NAN, .jitter = NAN,
-        .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, .expected_error = NAN,
-        .expected_longer = NAN,
+        .makespan = timeline->makespan + timeline_repeated(timeline), .nranks = timeline->program->ranks,
+        .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN,
+        .expected_error = NAN, .expected_longer = NAN,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);

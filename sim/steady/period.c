@@ -11,22 +11,23 @@ static bool same_later(struct work a, struct work b, int later)
 }
 
 /* A period is repeated so often at least; and the works of so large a part of a row, at least, repeat it (within a chunk
- * forwards and backwards seem to alternate for ever). */
-enum { REPEATS = 4, PART = 4 };
+ * forwards and backwards seem to alternate for ever). A row is looked at so often before it counts as one without. */
+enum { REPEATS = 4, PART = 4, LOOKS = 4 };
 
 /* The stretch around the middle of a row, and by how many micro-batches later a period's works are. 0: none. */
 static int find_in_row(const struct row *row, struct stretch_of_row *stretch)
 {
     const struct work *items = row->items;
-    size_t middle = row->count / 2, end;
+    size_t middle = row->count / 2, end, looked = 0;
 
-    for (size_t works = 1; works <= row->count / REPEATS; works++) {
+    for (size_t works = 1; works <= row->count / REPEATS && looked < LOOKS * row->count; works++) {
         int later = items[middle + works].mb - items[middle].mb;
 
         if (later <= 0)
             continue;
         for (end = middle; end + works < row->count && same_later(items[end], items[end + works], later);)
             end++;
+        looked += end - middle;
         if (end < middle + works || end < middle + row->count / PART)
             continue;
         *stretch = (struct stretch_of_row){middle, end + works, works};
