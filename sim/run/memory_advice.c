@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recompute/rank_plan.h"
-#include "recompute/stage_plan.h"
 #include "base/progress.h"
+#include "recompute/stage_plan.h"
 #include "run/run.h"
 
 /* Ways to need less, in the order in which they are preferred where they cost the same. Each has steps, the gentlest
@@ -133,67 +132,6 @@ static double least_cost(const struct workload *workload)
         seconds += stages[s].work[FORWARD].seconds + stages[s].work[BACKWARD].seconds +
                    (stages[s].plan ? stages[s].plan->chain.recompute : 0);
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
-}
-
-const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE, .numbers = true};
-
-/* Whether the rows of one replica do not tell: activations are copied to the host, ranks choose at run time, or GPU 0
- * gathers the results of all replicas. */
-static bool depends_on_times(const struct scenario *scenario)
-{
-    return scenario_by_layers(scenario) || scenario->recipe.weights.when == WEIGHTS_FORWARD ||
-           plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
-}
-
-struct simulate_options memory_options_of(const struct scenario *scenario)
-{
-    return depends_on_times(scenario) ? simulate_numbers_of(scenario) : memory_needs;
-}
-
-/* Activations in flight on a rank: B. */
-static double in_flight(const struct workload *workload, int rank)
-{
-    const struct plan *plan = &workload->plan;
-    double bytes = 0;
-
-    for (int c = 0; c < plan_chunks(plan, rank); c++) {
-        const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, c)];
-
-        bytes += row_in_flight(&workload->rows[rank], c) * (plan->recompute ? stage->checkpoint : stage->activation);
-    }
-    return bytes;
-}
-
-/* A look at what ranks hold all the time saves many simulations. With `flying` the activations in flight count too. */
-static bool states_fit(const struct workload *workload, bool flying, double limit)
-{
-    for (int r = 0; r < workload->plan.stages; r++) {
-        struct memory states = memory_states(workload->scenario, workload->stages, r);
-
-        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit)
-            return false;
-    }
-    return true;
-}
-
-bool memory_is_short(const struct workload *workload)
-{
-    return !depends_on_times(workload->scenario) && !states_fit(workload, false, memory_limit(workload->scenario));
-}
-
-bool memory_seems_to_fit(const struct workload *workload, double limit)
-{
-    return states_fit(workload, true, limit);
-}
-
-bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err)
-{
-    struct run run = {0};
-    bool fit = states_fit(workload, false, limit) && !simulate(workload, options, &run, err) &&
-               run.metrics.peak_memory <= limit;
-
-    run_release(&run);
-    return fit;
 }
 
 /* What the workload costs; INFINITY where it does not fit, or costs `most` or more and that is known beforehand. */
@@ -344,27 +282,6 @@ static const char *largest_parts(struct arena *arena, const struct memory *memor
         left.bytes[most] = 0;
     }
     return text;
-}
-
-int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *err)
-{
-    struct scenario changed = {0};
-    struct workload workload = {0};
-    struct arena arena = {0};
-    const char *const sets[] = {
-        arena_printf(&arena, "batch.micro=%d", 2 * scenario->batch.micro),
-        arena_printf(&arena, "batch.global=%d", 2 * scenario->batch.global),
-    };
-    size_t count = node_get(scenario->batch.node, "global") ? 2 : 1;
-    int before = err->count + err->dropped;
-
-    if (!scenario_vary(scenario, sets, count, &changed, err))
-        *fit = !workload_init(&workload, &changed, err) &&
-               memory_fits(&workload, memory_options_of(&changed), scenario_room(&changed), err);
-    workload_release(&workload);
-    scenario_release(&changed);
-    arena_release(&arena);
-    return err->count + err->dropped > before ? -1 : 0;
 }
 
 void memory_advise(const struct scenario *scenario, struct error *err)

@@ -6,7 +6,7 @@
 
 #include "files/json.h"
 #include "process/pool.h"
-#include "run/tie.h"
+#include "evidence/tie.h"
 
 /* The row of a point of the sweep. */
 struct candidate {

@@ -1,4 +1,4 @@
-#include "run/tie.h"
+#include "evidence/tie.h"
 
 #include <math.h>
 #include <stdlib.h>

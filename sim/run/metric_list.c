@@ -1,0 +1,84 @@
+/* The metrics by name. */
+#include "run/metrics.h"
+
+#include <string.h>
+
+#define METRIC(text, member, in, of, brief) {text, offsetof(struct metrics, member), in, of, brief}
+static const struct metric named[] = {
+    METRIC("iteration_time_s", iteration_time, 1, METRIC_TIME,
+           "window_s over the updates in it: one, but for asynchronous schedules and local steps"),
+    METRIC("iteration_time_s_p10", iteration_time_p10, 1, METRIC_TIME,
+           "with repeat: the least time that 10 % of the runs do not exceed; null: one run"),
+    METRIC("iteration_time_s_p90", iteration_time_p90, 1, METRIC_TIME,
+           "with repeat: the least time that 90 % of the runs do not exceed; null: one run"),
+    METRIC("stated_error_share", stated_error, 1, METRIC_SHARE,
+           "of iteration_time_s: the profile's mean error on kernels held out of its fit; null: none is stated"),
+    METRIC("expected_error_share", expected_error, 1, METRIC_SHARE,
+           "of iteration_time_s: 6 of 10 published times of similar work are nearer than that, and 9 of 10 nearer than "
+           "twice that; null: there is none, or the network is ideal"),
+    METRIC("expected_longer_share", expected_longer, 1, METRIC_SHARE,
+           "of these published times, those that were longer than predicted; null: there are none"),
+    METRIC("makespan_s", makespan, 1, METRIC_TIME,
+           "from the first operation simulated to the end of the last"),
+    METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,
+           "samples of an update over iteration_time_s"),
+    METRIC("tokens_per_s", tokens_per_s, 1, METRIC_RATE,
+           "null where the model has no tokens"),
+    METRIC("model_tflops_per_gpu", model_flops_per_gpu, 1e12, METRIC_RATE,
+           "TFLOP/s that the mathematics of the model needs; null where times are given"),
+    METRIC("hardware_tflops_per_gpu", hardware_flops_per_gpu, 1e12, METRIC_RATE,
+           "TFLOP/s that GPUs compute: also what is recomputed"),
+    METRIC("mfu", mfu, 1, METRIC_RATE,
+           "model FLOP/s over the GPU's peak in the scenario's precision; a share"),
+    METRIC("hfu", hfu, 1, METRIC_RATE,
+           "hardware FLOP/s over the same peak; a share"),
+    METRIC("bubble_fraction", bubble_fraction, 1, METRIC_SHARE,
+           "breakdown_s.bubble over iteration_time_s; GPipe on a free network: (p-1)/(m+p-1)"),
+    METRIC("bubble_overhead", bubble_overhead, 1, METRIC_SHARE,
+           "bubble over compute; GPipe: (p-1)/m"),
+    METRIC("utilization", utilization, 1, METRIC_SHARE,
+           "compute over iteration_time_s"),
+    METRIC("rank_span_s", rank_span, 1, METRIC_TIME,
+           "the longest from a rank's first work to the end of its last; null: asynchronous"),
+    METRIC("span_utilization", span_utilization, 1, METRIC_SHARE,
+           "compute over rank_span_s"),
+    METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME,
+           "the exposed kinds of breakdown_s but exposed_offload"),
+    METRIC("exposed_offload_s", seconds[ACCOUNT_EXPOSED_OFFLOAD], 1, METRIC_TIME,
+           "breakdown_s.exposed_offload"),
+    METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES,
+           "to the host and back, mean over GPUs"),
+    METRIC("forward_s", forward, 1, METRIC_TIME,
+           "a micro-batch's forward in one stage, mean, with what its group exchanges"),
+    METRIC("backward_s", backward, 1, METRIC_TIME,
+           "all that follows it on the way back: recomputation too"),
+    METRIC("communication_bytes_per_gpu", communication_bytes_per_gpu, 1, METRIC_BYTES,
+           "sent, mean over GPUs"),
+    METRIC("peak_memory_bytes", peak_memory, 1, METRIC_BYTES,
+           "on one GPU, the largest of all ranks"),
+    METRIC("peak_reserved_bytes", peak_reserved, 1, METRIC_BYTES,
+           "of these, without the context: PyTorch's max_memory_reserved"),
+    METRIC("peak_allocated_bytes", peak_allocated, 1, METRIC_BYTES,
+           "and without fragmentation: max_memory_allocated"),
+};
+
+const struct metric *metric_at(size_t index)
+{
+    return index < COUNT(named) ? &named[index] : NULL;
+}
+
+const struct metric *metric_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT(named); i++)
+        if (!strcmp(named[i].name, name))
+            return &named[i];
+    return NULL;
+}
+
+double metric_value(const struct metrics *of, const struct metric *metric)
+{
+    double value;
+
+    memcpy(&value, (const char *)of + metric->offset, sizeof value);
+    return value / metric->unit;
+}
