@@ -192,13 +192,11 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
 }
 
 /* An operation takes some hundred bytes until it is replayed: more operations would fill a machine's memory. */
-static int check_operations(const struct workload *workload, double messages, const struct lowered *lowered,
-                            struct error *err)
+static int check_operations(const struct scenario *scenario, const struct stage *stages, double messages,
+                            const struct lowered *lowered, struct error *err)
 {
     enum { MOST = 1 << 26 };
-    const struct scenario *scenario = workload->scenario;
-    double share = (double)workload->plan.micro_batches / scenario->plan.micro_batches;    /* steady/shorter.h */
-    double work = share * count_works(scenario, workload->stages, lowered->replicas);
+    double work = count_works(scenario, stages, lowered->replicas);
     const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
                             "'collectives: measured' needs fewer, blind to what else is on the links of a sum" :
                             "'collectives: auto' and 'fold: auto' need the fewest";
@@ -337,7 +335,7 @@ static int lower_as(const struct workload *workload, enum lower_what what, struc
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario), .progress = scenario->progress}};
     messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
     choose_mode(scenario, stages, messages, what, &lowering.exact, lowered);
-    if (check_operations(workload, messages, lowered, err))
+    if (check_operations(scenario, stages, messages, lowered, err))
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     lowering.lockstep = lockstep_replicas(&lowering);

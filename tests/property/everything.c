@@ -79,6 +79,7 @@ static void test_rules(void **state)
         } else if (!err.count) {
             fail_msg("refused without a reason:\n%s", simulated.text);
         }
+        error_release(&err);
         simulated_release(&simulated);
     }
     assert_true(ran >= LEAST);
