@@ -5,7 +5,7 @@
 
 #include "cache/cache.h"
 #include "report/outcome.h"
-#include "evidence/tie.h"
+#include "store/tie.h"
 
 struct compared {
     struct arena arena;

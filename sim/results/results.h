@@ -8,7 +8,7 @@
 #include "files/json.h"
 
 #include "expression/expression.h"
-#include "evidence/tie.h"
+#include "store/tie.h"
 #include "store/tally.h"
 #include "store/store.h"
 

@@ -6,7 +6,7 @@
 
 #include "files/json.h"
 #include "process/pool.h"
-#include "evidence/tie.h"
+#include "store/tie.h"
 
 /* The row of a point of the sweep. */
 struct candidate {

@@ -1,4 +1,4 @@
-#include "evidence/tie.h"
+#include "store/tie.h"
 
 #include <math.h>
 #include <stdlib.h>

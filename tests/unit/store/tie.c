@@ -1,5 +1,5 @@
 /* Which rows cannot be told apart, and the ranks that follow. */
-#include "evidence/tie.h"
+#include "store/tie.h"
 
 #include <math.h>
 #include <setjmp.h>
