@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* `operations` of the replayed program; 0: it is not about these. FAST is "--engine fast"; a program that does not know
+/* `operations` of the whole program, of which a part may stand for others; 0: it is not about these. FAST is "--engine fast"; a program that does not know
  * this engine runs on simgrid. */
 #define FAST "@"
 #define RING "run tests/bench/ring.yaml " FAST
