@@ -8,11 +8,13 @@ enum { ARITY = 4 };              /* earliest() knows it */
 
 void event_heap_init(struct event_heap *heap, size_t ids)
 {
-    heap->entries = xcalloc(ids + 1, sizeof *heap->entries);
+    heap->entries = xcalloc(ids + ARITY, sizeof *heap->entries);
     heap->place = xcalloc(ids + 1, sizeof *heap->place);
     heap->rings = xcalloc(ids + 1, sizeof *heap->rings);
     for (uint32_t id = 0; id < ids; id++)
         heap->rings[id] = (struct event_ring){id, id};
+    for (size_t at = 0; at < ids + ARITY; at++)
+        heap->entries[at].time = INFINITY;
     heap->count = 0;
     heap->latest = 0;
 }
@@ -33,17 +35,12 @@ static void rise(struct event_heap *heap, size_t at, struct event_entry entry)
     put(heap, at, entry);
 }
 
-/* The first of the earliest of the entries from `first` on, of which there are ARITY, or fewer at the heap's end. */
+/* The first of the earliest of the ARITY entries from `first` on. Those behind the heap's end never come. */
 static size_t earliest(const struct event_heap *heap, size_t first)
 {
     const struct event_entry *entries = heap->entries;
     size_t left = first, right = first + 2;
 
-    if (first + ARITY > heap->count) {
-        for (size_t i = first + 1; i < heap->count; i++)
-            left = entries[i].time < entries[left].time ? i : left;
-        return left;
-    }
     left += entries[left + 1].time < entries[left].time;
     right += entries[right + 1].time < entries[right].time;
     return entries[right].time < entries[left].time ? right : left;
@@ -161,6 +158,7 @@ size_t event_heap_pop(struct event_heap *heap, uint32_t *ids)
     heap->count--;
     if (heap->count)
         sink(heap, 0, heap->entries[heap->count]);
+    heap->entries[heap->count].time = INFINITY;
     return count;
 }
 
