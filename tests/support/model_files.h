@@ -58,6 +58,19 @@ static inline struct model preset(const char *name)
     return load_good(arena_printf(&arena, "preset: %s", name));
 }
 
+/* A GPT of l layers of width h, with a heads and sequences of s tokens. */
+static inline struct model gpt(int l, int h, int a, int s)
+{
+    return load_good(arena_printf(&arena, "transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d,"
+                                  " vocabulary: 51200}", l, h, a, s));
+}
+
+/* A GPU's share under tensor parallelism alone. */
+static inline struct shard plain(int micro, int tensor)
+{
+    return (struct shard){.micro = micro, .tensor = tensor, .dtype = DTYPE_FP16};
+}
+
 struct layers {
     const struct layer *items;
     size_t count;

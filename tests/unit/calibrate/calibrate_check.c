@@ -1,13 +1,5 @@
 /* calibrate_check: samples beside a profile that was not fitted to them; samples of narrow formats and of experts. */
-#include "calibrate/calibrate.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include "text.h"
+#include "calibrated.h"
 
 enum { SMS = 132 };
 static const struct matmul_fit truth = {
@@ -24,17 +16,6 @@ static const struct matmul_fit truth = {
     .speed = 1,
 };
 
-static void assert_near(const char *what, double actual, double expected, double tolerance)
-{
-    if (!(fabs(actual / expected - 1) <= tolerance))
-        fail_msg("%s: %g instead of %g", what, actual, expected);
-}
-
-static double side(uint64_t *seed, double least, double most)
-{
-    return round(least * pow(most / least, (double)(next(seed) >> 11) / 9007199254740992.0) / 64) * 64;
-}
-
 static void add(struct samples *samples, enum product_form form, enum dtype dtype, int count, double times)
 {
     uint64_t seed = 7;
@@ -45,9 +26,9 @@ static void add(struct samples *samples, enum product_form form, enum dtype dtyp
     for (int i = 0; i < count; i++) {
         double batch = form >= FORM_GROUPED ? pow(2, i % 8) : 1;
         struct product product = {batch,
-                                  side(&seed, 512, 32768),
-                                  side(&seed, 256, 8192),
-                                  side(&seed, 256, 8192),
+                                  random_side(&seed, 512, 32768, 64),
+                                  random_side(&seed, 256, 8192, 64),
+                                  random_side(&seed, 256, 8192, 64),
                                   LAYOUT_NT,
                                   dtype_bytes(dtype),
                                   form,
@@ -67,16 +48,6 @@ static void add(struct samples *samples, enum product_form form, enum dtype dtyp
     }
 }
 
-static void fit(struct arena *arena, struct samples *samples, struct calibration *calibration)
-{
-    struct error err = {0};
-
-    if (calibrate(arena, samples, calibration, &err)) {
-        error_print(&err, stderr);
-        fail_msg("no calibration");
-    }
-}
-
 /* Products that quantise first: the fit finds what the products alone take. */
 static void quantized_products(void **state)
 {
@@ -87,7 +58,7 @@ static void quantized_products(void **state)
 
     (void)state;
     add(&samples, FORM_QUANTIZED, DTYPE_NVFP4, 500, 1);
-    fit(&arena, &samples, &calibration);
+    calibrated(&arena, &samples, &calibration);
     const struct matmul_record *record = calibration.profile.matmul.items;
     assert_int_equal(calibration.profile.matmul.count, 1);
     assert_true(list_has(&record->dtypes, DTYPE_NVFP4) && record->error.held_out > 50);
@@ -113,7 +84,7 @@ static void grouped_products(void **state)
     (void)state;
     add(&layers, FORM_EXPERTS, DTYPE_BF16, 300, 1);
     add(&layers, FORM_GROUPED, DTYPE_BF16, 300, 1);
-    fit(&arena, &layers, &calibration);
+    calibrated(&arena, &layers, &calibration);
     assert_true(calibration.profile.grouped.count == 1 && calibration.profile.matmul.count == 0);
     assert_near("grouped", profile_product(&calibration.profile, DTYPE_BF16, &grouped).seconds,
                 matmul_seconds(&truth, SMS, &grouped), 0.02);
@@ -122,7 +93,7 @@ static void grouped_products(void **state)
     assert_int_equal(profile_product(&calibration.profile, DTYPE_BF16, &grouped).basis, BASIS_MEASURED);
     calibration_release(&calibration);
     add(&products, FORM_MATMUL, DTYPE_BF16, 500, 1);
-    fit(&arena, &products, &calibration);
+    calibrated(&arena, &products, &calibration);
     assert_true(calibration.profile.grouped.count == 0 && calibration.profile.matmul.count == 1);
     assert_near("scaled", profile_product(&calibration.profile, DTYPE_BF16, &grouped).seconds,
                 matmul_seconds(&truth, SMS, &grouped), 0.05);
@@ -230,7 +201,7 @@ static void derived(void **state)
     assert_near("even", rows[3].predicted.seconds, matmul_seconds(&truth, SMS, &layer), 1e-9);
     assert_true(rows[2].predicted.seconds > rows[3].predicted.seconds);
     add(&samples, FORM_MATMUL, DTYPE_BF16, 100, 1);
-    fit(&arena, &samples, &calibration);
+    calibrated(&arena, &samples, &calibration);
     assert_int_equal(calibration.unused, 2);
     calibration_release(&calibration);
     samples_release(&samples);
@@ -255,7 +226,7 @@ static void uneven_experts_alone(void **state)
         sample->seconds = matmul_seconds(&truth, SMS, &product);
     }
     add(&samples, FORM_GROUPED, DTYPE_FP8, 120, 1);
-    fit(&arena, &samples, &calibration);
+    calibrated(&arena, &samples, &calibration);
     assert_int_equal(calibration.unused, 0);
     assert_int_equal(calibration.profile.grouped.count, 2);
     const struct matmul_record *uneven = calibration.profile.grouped.items;

@@ -1,13 +1,5 @@
 /* What only repeated runs have, a clock that falls and a cache that is warm, is found by the fit and kept from jobs. */
-#include "calibrate/calibrate.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include "text.h"
+#include "calibrated.h"
 
 enum { SMS = 142 };
 static const struct matmul_fit truth = {
@@ -25,23 +17,15 @@ static const struct matmul_fit truth = {
     .repeated = {.lasting = 0.8, .cache = 75e6, .cache_speed = 4},
 };
 
-static double side(uint64_t *seed, double least, double most)
-{
-    return round(least * pow(most / least, (double)(next(seed) >> 11) / 9007199254740992.0) / 64) * 64;
-}
-
-static void assert_near(const char *what, double actual, double expected, double tolerance)
-{
-    if (!(fabs(actual / expected - 1) <= tolerance))
-        fail_msg("%s: %g instead of %g", what, actual, expected);
-}
-
 static void add_products(struct samples *samples, const struct matmul_fit *fit, int count)
 {
     uint64_t seed = 5;
 
     for (int i = 0; i < count; i++) {
-        struct product product = {1, side(&seed, 512, 32768), side(&seed, 256, 16384), side(&seed, 256, 16384),
+        struct product product = {1,
+                                  random_side(&seed, 512, 32768, 64),
+                                  random_side(&seed, 256, 16384, 64),
+                                  random_side(&seed, 256, 16384, 64),
                                   LAYOUT_NT, 1, FORM_QUANTIZED, {0, 0}};
 
         *GROW(samples) = (struct sample){.kind = SAMPLE_MATMUL,
@@ -56,31 +40,18 @@ static void add_products(struct samples *samples, const struct matmul_fit *fit, 
     }
 }
 
-static void start(struct arena *arena, struct samples *samples, struct calibration *calibration)
-{
-    struct error err = {0};
-
-    samples->gpu = "test";
-    samples->sms = SMS;
-    samples->attention = ATTENTION_FLASH_2;
-    if (calibrate(arena, samples, calibration, &err)) {
-        error_print(&err, stderr);
-        fail_msg("no calibration");
-    }
-}
-
 /* The record has it for samples alone: its fit, which jobs use, has none of it. */
 static void cache_and_clock(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct samples samples = {.arena = &arena};
+    struct samples samples = {.arena = &arena, .gpu = "test", .sms = SMS, .attention = ATTENTION_FLASH_2};
     struct calibration calibration;
     struct compared *rows;
     size_t count;
 
     add_products(&samples, &truth, 900);
-    start(&arena, &samples, &calibration);
+    calibrated(&arena, &samples, &calibration);
     const struct matmul_record *record = calibration.profile.matmul.items;
     assert_true(record->error.mean < 0.02);
     assert_near("lasting", record->repeated.lasting, 0.8, 0.03);
@@ -101,13 +72,13 @@ static void no_cache(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct samples samples = {.arena = &arena};
+    struct samples samples = {.arena = &arena, .gpu = "test", .sms = SMS, .attention = ATTENTION_FLASH_2};
     struct calibration calibration;
     struct matmul_fit rotated = truth;
 
     rotated.repeated.cache = 0;
     add_products(&samples, &rotated, 900);
-    start(&arena, &samples, &calibration);
+    calibrated(&arena, &samples, &calibration);
     const struct matmul_record *record = calibration.profile.matmul.items;
     assert_true(record->error.mean < 0.02);
     assert_near("bandwidth", record->fit.bandwidth, 0.7e12, 0.05);
@@ -128,7 +99,7 @@ static void clock_of_attention(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct samples samples = {.arena = &arena};
+    struct samples samples = {.arena = &arena, .gpu = "test", .sms = SMS, .attention = ATTENTION_FLASH_2};
     struct calibration calibration;
     const struct attention_fit flash = {.rate = 250e12, .score = 1e-10, .overlap = 4, .fill = 5e-6, .tail = 0.4,
                                         .bandwidth = 1.5e12, .overhead = 5e-6, .speed = 1,
@@ -136,7 +107,8 @@ static void clock_of_attention(void **state)
     uint64_t seed = 3;
 
     for (int i = 0; i < 400; i++) {
-        struct heads heads = {side(&seed, 64, 4096), side(&seed, 512, 16384), 0, i % 2 ? 64 : 128, 2, 0, 0};
+        struct heads heads = {random_side(&seed, 64, 4096, 64), random_side(&seed, 512, 16384, 64), 0,
+                              i % 2 ? 64 : 128, 2, 0, 0};
 
         heads.n = heads.m;
         *GROW(&samples) = (struct sample){
@@ -144,7 +116,7 @@ static void clock_of_attention(void **state)
             .m = heads.m, .n = heads.n, .k = heads.k,
             .seconds = attention_seconds(&flash, SMS, ATTENTION_FORWARD_CAUSAL, &heads)};
     }
-    start(&arena, &samples, &calibration);
+    calibrated(&arena, &samples, &calibration);
     const struct attention_record *record = calibration.profile.attention.items;
     assert_true(record->error.mean < 0.02);
     assert_near("lasting", record->repeated.lasting, 0.76, 0.05);

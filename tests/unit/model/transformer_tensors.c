@@ -1,11 +1,6 @@
 /* transformer_tensors: the parameters of a layer, one by one, on a GPU of the tensor-parallel group. */
 #include "model_files.h"
 
-static struct shard plain(int micro, int tensor)
-{
-    return (struct shard){.micro = micro, .tensor = tensor, .dtype = DTYPE_FP16};
-}
-
 /* Tensors in the model's order; split ones divided, the others whole on every GPU. */
 static void parameters_per_gpu(void **state)
 {
