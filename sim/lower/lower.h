@@ -21,6 +21,8 @@ struct lowered {
     uint64_t all_reduces;    /* bit i: collective_of(COLLECTIVE_ALL_REDUCE, i) was used */
 };
 
+/* The purpose of the operations that a work becomes. */
+enum op_what work_what(enum work_kind kind);
 /* Builds the program. `measure` serves the tensor-parallel (and measured) collectives. Release in either case. */
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
           struct error *err);

@@ -22,17 +22,23 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
     return place;
 }
 
+enum op_what work_what(enum work_kind kind)
+{
+    static const enum op_what whats[WORK_KIND_COUNT] = {
+        [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
+        [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE, [UPDATE] = WHAT_UPDATE,
+    };
+
+    return whats[kind];
+}
+
 uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
                        const struct stage_work *cost, struct new_op *op)
 {
-    static const enum op_what whats[] = {
-        [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
-        [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE,
-    };
     uint32_t id;
 
     op->kind = OP_COMPUTE;
-    op->what = (uint8_t)whats[work.kind];
+    op->what = (uint8_t)work_what(work.kind);
     op->lane = lowering->compute_lane[here->prank];
     exchanges_count(lowering, here, cost);
     exchange_within(lowering, here, cost, op);

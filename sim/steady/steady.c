@@ -28,10 +28,8 @@ static void sort_by_lane(struct search *search)
     for (size_t i = 0; i < program->ops.count; i++)
         search->first[program->ops.items[i].lane + 1]++;
     for (size_t lane = 0; lane < lanes; lane++)
-        next[lane] = search->first[lane + 1] += search->first[lane];
-    for (size_t lane = lanes; lane > 0; lane--)
-        next[lane] = next[lane - 1];
-    next[0] = 0;
+        search->first[lane + 1] += search->first[lane];
+    memcpy(next, search->first, lanes * sizeof *next);
     for (uint32_t i = 0; i < program->ops.count; i++) {
         size_t at = next[program->ops.items[i].lane]++;
 
@@ -46,12 +44,7 @@ struct bounds { int what[2], stage[2], mb[2]; bool seen[2]; };
 
 static void note_bound(struct bounds *bounds, int which, const struct plan *plan, int rank, struct work work)
 {
-    static const enum op_what whats[WORK_KIND_COUNT] = {
-        [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
-        [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE,
-    };
-
-    bounds->what[which] = (int)whats[work.kind];
+    bounds->what[which] = (int)work_what(work.kind);
     bounds->stage[which] = plan_virtual_stage(plan, rank, work.chunk);
     bounds->mb[which] = work.mb;
 }

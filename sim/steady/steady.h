@@ -8,6 +8,7 @@
 #ifndef DTSIM_STEADY_H
 #define DTSIM_STEADY_H
 
+#include "lower/lower.h"
 #include "steady/shorter.h"
 
 /* Fills timeline->repeat of the short workload's timeline. False: it does not come to a steady state, or to one that
