@@ -52,11 +52,11 @@ struct job {
 /* No error: a shorter workload does not tell the times of the whole one. */
 enum { UNSTEADY = 1 };
 
-/* Changes the program as it is asked for, and replays it. `before`: of the program as it was, or NULL. */
-static int play(const struct job *job, struct program *program, struct luck luck, const struct timeline *before,
+/* Changes the program as it is asked for, and replays it. `loads`: as program_what_if has them. */
+static int play(const struct job *job, struct program *program, struct luck luck, const struct loads *loads,
                 struct timeline *timeline, struct error *err)
 {
-    program_what_if(program, job->options.what_ifs, before);
+    program_what_if(program, job->options.what_ifs, loads);
     if (job->options.what == LOWER_ITERATION)
         jitter_apply(program, luck.jitter, luck.seed);
     timeline_init(timeline, program);
@@ -67,11 +67,11 @@ static int play(const struct job *job, struct program *program, struct luck luck
 
 /* Where the time goes in a replay of the same program with other what-ifs and jitter. */
 static int replay_again(const struct job *job, const struct program *plain, struct luck luck,
-                        const struct timeline *before, struct metrics *metrics, struct error *err)
+                        const struct loads *loads, struct metrics *metrics, struct error *err)
 {
     struct program program = program_copy(plain);
     struct timeline timeline = {0};
-    int rc = play(job, &program, luck, before, &timeline, err);
+    int rc = play(job, &program, luck, loads, &timeline, err);
 
     if (!rc) {
         metrics_init_seconds(metrics, job->workload, &timeline);
@@ -82,27 +82,62 @@ static int replay_again(const struct job *job, const struct program *plain, stru
     return rc;
 }
 
+/* Whether fewer micro-batches might tell as much: nothing is random, decided at run time or without end. */
+static bool may_be_shorter(const struct workload *workload)
+{
+    const struct scenario *scenario = workload->scenario;
+
+    return scenario->simulation.jitter == 0 && scenario->parallelism.local_steps == 1 &&
+           !scenario_schedule(scenario)->asynchronous && workload->plan.batches == 1 &&
+           !plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
+}
+
+/* Where the time goes in the job's program, balanced: of a shorter workload, if one tells the same. */
+static int replay_balanced(const struct job *job, const struct program *plain, struct luck luck,
+                           const struct loads *loads, struct metrics *metrics, struct error *err)
+{
+    struct job balanced = *job;
+    struct shorter shorter = {0};
+    int rc = UNSTEADY;
+
+    balanced.options.what_ifs |= WHAT_IF_BALANCED;
+    balanced.options.links = false;
+    while (!job->shorter && rc == UNSTEADY && may_be_shorter(job->workload) && shorter_next(&shorter, job->workload)) {
+        struct run run = {0};
+
+        balanced.workload = &shorter.workload;
+        balanced.shorter = &shorter;
+        rc = build(balanced.workload, balanced.options, &run, err);
+        if (!rc)
+            rc = replay_again(&balanced, &run.lowered.program, luck, loads, metrics, err);
+        run_release(&run);
+    }
+    shorter_release(&shorter);
+    balanced.workload = job->workload;
+    balanced.shorter = job->shorter;
+    return rc == UNSTEADY ? replay_again(&balanced, plain, luck, loads, metrics, err) : rc;
+}
+
 /* What stages that differ and jitter add, each found where there is any. For a difference to simgrid, fast is as good:
  * its times are the same. */
 static int find_causes(const struct job *job, struct run *run, const struct program *plain, struct luck luck,
                        struct error *err)
 {
     struct metrics *metrics = &run->metrics, other = {0};
-    struct job again = *job, balanced;
+    struct loads *loads = program_loads(plain, &run->timeline);
+    struct job again = *job;
     int rc = 0;
 
     if (again.options.engine == ENGINE_SIMGRID)
         again.options.engine = ENGINE_FAST;
-    balanced = again;
     metrics->imbalance = metrics->jitter = 0;
-    balanced.options.what_ifs |= WHAT_IF_BALANCED;
-    if (program_uneven(plain, &run->timeline) &&
-        !(rc = replay_again(&balanced, plain, luck, &run->timeline, &other, err)))
+    if (program_uneven(plain, loads) && !(rc = replay_balanced(&again, plain, luck, loads, &other, err)))
         metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
     metrics_release(&other);
     if (!rc && luck.jitter > 0 && !(rc = replay_again(&again, plain, (struct luck){0}, NULL, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
+    loads_release(loads);
     if (rc)
         metrics->imbalance = metrics->jitter = NAN;
     return rc;
@@ -195,25 +230,16 @@ static int simulate_job(const struct job *job, struct run *run, struct error *er
     return rc;
 }
 
-/* Whether fewer micro-batches might tell as much: nothing is random, decided at run time or without end. */
-static bool may_be_shorter(const struct workload *workload, const struct simulate_options *options)
-{
-    const struct scenario *scenario = workload->scenario;
-
-    return options->numbers && !options->links && !options->what_ifs && scenario->simulation.jitter == 0 &&
-           scenario->parallelism.local_steps == 1 && !scenario_schedule(scenario)->asynchronous &&
-           workload->plan.batches == 1 && !plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
-}
-
 /* A shorter workload, if one tells the same, or else the whole one. */
 static int simulate_shortest(const struct workload *workload, struct simulate_options options, struct run *run,
                              struct error *err)
 {
     struct shorter shorter = {0};
     const struct workload *whole = run->workload;
+    bool may = options.numbers && !options.links && !options.what_ifs && may_be_shorter(workload);
     int rc = UNSTEADY;
 
-    while (rc == UNSTEADY && may_be_shorter(workload, &options) && shorter_next(&shorter, workload)) {
+    while (rc == UNSTEADY && may && shorter_next(&shorter, workload)) {
         rc = simulate_job(&(struct job){&shorter.workload, &shorter, options}, run, err);
         if (rc == UNSTEADY) {
             run_release(run);

@@ -76,33 +76,35 @@ static double mean_of(const double *values, int count, int step)
     return some > 0 ? sum / some : 0;
 }
 
-static struct loads loads_of(const struct program *program, const struct timeline *timeline)
+struct loads *program_loads(const struct program *program, const struct timeline *timeline)
 {
     int stages = program->stages;
-    struct loads loads = {
-        .stages = stages, .each = xcalloc((size_t)stages + 1, sizeof *loads.each),
-        .forwards = xcalloc((size_t)program->ranks + 1, sizeof *loads.forwards),
-    };
+    struct loads *loads = xcalloc(1, sizeof *loads);
     double *counts = xcalloc((size_t)stages * KINDS + 1, sizeof *counts);
     double (*seconds)[KINDS] = xcalloc((size_t)program->ranks + 1, sizeof *seconds);
 
-    walk_works(program, timeline, &loads, counts, NULL);
+    *loads = (struct loads){
+        .stages = stages, .each = xcalloc((size_t)stages + 1, sizeof *loads->each),
+        .forwards = xcalloc((size_t)program->ranks + 1, sizeof *loads->forwards),
+    };
+    walk_works(program, timeline, loads, counts, NULL);
     for (int i = 0; i < stages * KINDS; i++)
         if (counts[i] > 0)
-            loads.each[i / KINDS][i % KINDS] /= counts[i];
-    walk_works(program, timeline, &loads, NULL, seconds);
+            loads->each[i / KINDS][i % KINDS] /= counts[i];
+    walk_works(program, timeline, loads, NULL, seconds);
     for (int what = 0; what < KINDS; what++)
-        loads.mean[what] = what < WHAT_PACK ? mean_of(&seconds[0][what], program->ranks, KINDS) :
-                                              mean_of(&loads.each[0][what], stages, KINDS);
+        loads->mean[what] = what < WHAT_PACK ? mean_of(&seconds[0][what], program->ranks, KINDS) :
+                                              mean_of(&loads->each[0][what], stages, KINDS);
     free(seconds);
     free(counts);
     return loads;
 }
 
-static void loads_release(struct loads *loads)
+void loads_release(struct loads *loads)
 {
     free(loads->each);
     free(loads->forwards);
+    free(loads);
 }
 
 /* The factor that gives a work its share of what the mean rank takes. The mean is over the ranks that have such works:
@@ -115,22 +117,19 @@ static double factor_of(const struct program *program, const struct loads *loads
     return each > 0 && forwards > 0 ? loads->mean[op->what] / forwards / each : 1;
 }
 
-bool program_uneven(const struct program *program, const struct timeline *timeline)
+bool program_uneven(const struct program *program, const struct loads *loads)
 {
-    struct loads loads = loads_of(program, timeline);
     bool uneven = false;
 
     for (size_t i = 0; i < program->ops.count && !uneven; i++)
         if (is_work(program, &program->ops.items[i]))    /* sums of equal numbers differ by rounding */
-            uneven = fabs(factor_of(program, &loads, &program->ops.items[i]) - 1) > 1e-9;
-    loads_release(&loads);
+            uneven = fabs(factor_of(program, loads, &program->ops.items[i]) - 1) > 1e-9;
     return uneven;
 }
 
 /* Most works of a rank and kind are like the one before, and so is what becomes of them. */
-static void balance(struct program *program, const struct timeline *timeline)
+static void balance(struct program *program, const struct loads *loads)
 {
-    struct loads loads = loads_of(program, timeline);
     struct { double factor; uint32_t before, after; } *last = xcalloc((size_t)program->ranks * KINDS, sizeof *last);
 
     for (uint32_t i = 0; i < program->ops.count; i++) {
@@ -140,7 +139,7 @@ static void balance(struct program *program, const struct timeline *timeline)
         if (!is_work(program, op))
             continue;
         size_t like = (size_t)program->lanes.items[op->lane].rank * KINDS + op->what;
-        double factor = factor_of(program, &loads, op);
+        double factor = factor_of(program, loads, op);
 
         if (last[like].factor == factor && last[like].before == before) {
             op->amount *= factor;
@@ -153,7 +152,6 @@ static void balance(struct program *program, const struct timeline *timeline)
         last[like].after = op->traits;
     }
     free(last);
-    loads_release(&loads);
 }
 
 /* Whether a work waits for it because a pipeline neighbour does the work that it comes from. */
@@ -185,10 +183,14 @@ static void detach(struct program *program)
     deps->count = kept;
 }
 
-void program_what_if(struct program *program, unsigned which, const struct timeline *timeline)
+void program_what_if(struct program *program, unsigned which, const struct loads *loads)
 {
+    struct loads *own = which & WHAT_IF_BALANCED && !loads ? program_loads(program, NULL) : NULL;
+
     if (which & WHAT_IF_BALANCED)
-        balance(program, timeline);
+        balance(program, own ? own : loads);
+    if (own)
+        loads_release(own);
     if (which & WHAT_IF_NO_BUBBLE)
         detach(program);
     for (uint32_t i = 0; which & WHAT_IF_NO_RECOMPUTATION && i < program->ops.count; i++)

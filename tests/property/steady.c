@@ -6,11 +6,9 @@
 
 enum { PLANS = 300, SCENARIOS = 400, SIMGRID = 12 };
 
-/* The workload's metrics, of a shorter pipeline or of the whole one. */
-static int run(struct simulated *simulated, enum engine engine, bool numbers, struct error *err)
+/* The workload's metrics. */
+static int run(struct simulated *simulated, struct simulate_options options, struct error *err)
 {
-    struct simulate_options options = {.engine = engine, .causes = true, .numbers = numbers};
-
     run_release(&simulated->run);
     return simulate(&simulated->workload, options, &simulated->run, err);
 }
@@ -55,24 +53,32 @@ static void same_metrics(const struct metrics *one, const struct metrics *all, c
 static bool compare(char *text, enum engine engine)
 {
     struct simulated simulated = {.text = text};
+    struct simulate_options options = {.engine = engine, .causes = true, .numbers = true};
     struct error err = {0};
-    struct metrics one;
+    struct metrics one, *all = &simulated.run.metrics;
     bool shorter;
 
     if (load_text(text, &simulated.scenario, &err) ||
-        workload_init(&simulated.workload, &simulated.scenario, &err) || run(&simulated, engine, true, &err)) {
+        workload_init(&simulated.workload, &simulated.scenario, &err) || run(&simulated, options, &err)) {
         error_release(&err);
         simulated_release(&simulated);
         return false;
     }
     shorter = simulated.run.timeline.repeat.times > 0;
-    one = simulated.run.metrics;
-    simulated.run.metrics = (struct metrics){0};
+    one = *all;
+    *all = (struct metrics){0};
+    options.numbers = false;
+    if (shorter && run(&simulated, options, &err))
+        fail_at(text, &err);
     if (shorter) {
-        if (run(&simulated, engine, false, &err))
-            fail_at(text, &err);
         assert_int_equal(simulated.run.timeline.repeat.times, 0);
-        same_metrics(&one, &simulated.run.metrics, text);
+        same_metrics(&one, all, text);
+        options.what_ifs = WHAT_IF_BALANCED;
+        options.causes = false;
+        if (run(&simulated, options, &err))
+            fail_at(text, &err);
+        expect_same("imbalance", one.imbalance, one.seconds[ACCOUNT_BUBBLE] - all->seconds[ACCOUNT_BUBBLE],
+                    all->iteration_time, text);
     }
     metrics_release(&one);
     simulated_release(&simulated);
