@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* `operations` of the whole program, of which a part may stand for others; 0: it is not about these. FAST is "--engine fast"; a program that does not know
- * this engine runs on simgrid. */
+/* `operations` of the whole program, of which a part may stand for others; 0: it is not about these. FAST is
+ * "--engine fast"; a program that does not know this engine runs on simgrid. */
 #define FAST "@"
 #define RING "run tests/bench/ring.yaml " FAST
 #define PIPELINE "run tests/bench/stages.yaml " FAST
