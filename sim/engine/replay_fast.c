@@ -170,7 +170,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
     fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
-    flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, &fast.events);
+    flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, 2 * fast.resolution.seconds, &fast.events);
     find_routes(&fast);
     begin_ready(&fast);
     for (size_t events = 1; fast.dispatcher.left; events++) {

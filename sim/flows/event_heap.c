@@ -94,23 +94,6 @@ static bool joins_latest(struct event_heap *heap, uint32_t id, double time)
     return true;
 }
 
-void event_heap_set_unordered(struct event_heap *heap, uint32_t id, double time)
-{
-    if (heap->rings[id].next != id)
-        leave_ring(heap, id);
-    if (joins_latest(heap, id, time))
-        return;
-    heap->latest = id;
-    put(heap, heap->place[id] ? heap->place[id] - 1 : heap->count++, (struct event_entry){time, id});
-}
-
-void event_heap_order(struct event_heap *heap)
-{
-    for (size_t at = heap->count / ARITY + 1; at-- > 0;)
-        if (at < heap->count)
-            sink(heap, at, heap->entries[at]);
-}
-
 /* Gives a time to an id that stands in no entry and no ring. */
 static void add(struct event_heap *heap, uint32_t id, double time)
 {
@@ -120,25 +103,42 @@ static void add(struct event_heap *heap, uint32_t id, double time)
     rise(heap, heap->count++, (struct event_entry){time, id});
 }
 
+/* The entry at `at` has another time now. */
+static void move(struct event_heap *heap, size_t at, struct event_entry entry)
+{
+    if (at && heap->entries[(at - 1) / ARITY].time > entry.time)
+        rise(heap, at, entry);
+    else
+        sink(heap, at, entry);
+}
+
 void event_heap_set(struct event_heap *heap, uint32_t id, double time)
 {
-    bool alone = heap->rings[id].next == id;
-    double before;
-    size_t at;
-
-    if (alone && !heap->place[id]) {
+    if (heap->rings[id].next != id)
+        leave_ring(heap, id);
+    if (!heap->place[id]) {
         add(heap, id, time);
         return;
     }
-    before = alone ? heap->entries[heap->place[id] - 1].time : INFINITY;
-    event_heap_set_unordered(heap, id, time);
+    heap->latest = id;
+    move(heap, heap->place[id] - 1, (struct event_entry){time, id});
+}
+
+void event_heap_unset(struct event_heap *heap, uint32_t id)
+{
+    struct event_entry last;
+    size_t at;
+
+    if (heap->rings[id].next != id)
+        leave_ring(heap, id);
     if (!heap->place[id])
         return;
     at = heap->place[id] - 1;
-    if (before < time)
-        sink(heap, at, heap->entries[at]);
-    else
-        rise(heap, at, heap->entries[at]);
+    heap->place[id] = 0;
+    last = heap->entries[--heap->count];
+    heap->entries[heap->count].time = INFINITY;
+    if (at < heap->count)
+        move(heap, at, last);
 }
 
 size_t event_heap_pop(struct event_heap *heap, uint32_t *ids)

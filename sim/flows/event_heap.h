@@ -18,9 +18,8 @@ struct event_heap {
 void event_heap_init(struct event_heap *heap, size_t ids);
 /* Gives the id a time, or changes the time that it has. */
 void event_heap_set(struct event_heap *heap, uint32_t id, double time);
-/* The same for one of many: after the last of them, and before anything else, event_heap_order. */
-void event_heap_set_unordered(struct event_heap *heap, uint32_t id, double time);
-void event_heap_order(struct event_heap *heap);
+/* Takes the id out, if it is there. */
+void event_heap_unset(struct event_heap *heap, uint32_t id);
 /* Removes the earliest entry, which must be there, and writes its ids, whose time is entries[0].time. There may be as
  * many as there are at all. Returns how many they are. */
 size_t event_heap_pop(struct event_heap *heap, uint32_t *ids);

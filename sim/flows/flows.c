@@ -15,13 +15,14 @@ static uint32_t most_flows(double capacity, double widest)
     return most;
 }
 
-void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, struct event_heap *ends)
+void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, double together,
+                struct event_heap *ends)
 {
     size_t gpus = (size_t)cluster_gpus(cluster), nics = (size_t)(cluster->nodes * cluster->network.nics);
     size_t leaves = (size_t)cluster_leaf_of(cluster, cluster->nodes - 1) + 1, count = 0;
     const size_t links[] = {gpus, gpus, nics, nics, leaves, leaves};      /* in the order of enum link_kind */
 
-    *flows = (struct flows){.cluster = cluster, .ends = ends, .unit = unit};
+    *flows = (struct flows){.cluster = cluster, .ends = ends, .unit = unit, .together = together};
     for (size_t kind = 0; kind < COUNT(links); kind++) {
         flows->first[kind] = count;
         count += links[kind];

@@ -16,6 +16,7 @@ struct flows {
     const struct cluster *cluster;
     struct event_heap *ends;
     double unit;                     /* units in a byte */
+    double together;                 /* s: flows that end no further apart may end together */
     struct flow *items;              /* by id */
     struct flow_link *links;         /* by link_id() */
     size_t first[LINK_LEAF_DOWN + 1];        /* by kind: the id of its first link */
@@ -26,8 +27,10 @@ struct flows {
     uint32_t round;                  /* counts how often links were shared */
 };
 
-/* `ids`: how many flows there may be at once, numbered from 0. `ends` is told when each flow will end, by its id. */
-void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, struct event_heap *ends);
+/* `ids`: how many flows there may be at once, numbered from 0. `ends` is told when flows will end, by their ids: of flows
+ * whose rates depend on each other those that end first, and all that end at most `together` (s) later. */
+void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, double together,
+                struct event_heap *ends);
 /* The links from one GPU to another. */
 struct flow_route {
     double cap;                      /* units/s of the narrowest link */

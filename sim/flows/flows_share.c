@@ -158,24 +158,48 @@ static size_t fix_full(struct flows *flows, double level)
     return fixed;
 }
 
-/* All flows of the component have rates: counts what they have left, and tells when they will end. What has been sent
- * is counted for each of them, even where its rate stays: SimGrid rounds at these times. */
+/* A flow's rate is known. What has been sent is counted even where its rate stays: SimGrid rounds at these times. */
+static void go_on(struct flow *flow, double now)
+{
+    double left = flow->left - flow->rate * (now - flow->since);
+
+    flow->left = left > 0 ? left : 0;
+    flow->since = now;
+    flow->rate = flow->level;
+    flow->end = now + flow->left / flow->rate;
+}
+
+static void tell(struct flows *flows, uint32_t id)
+{
+    struct flow *flow = &flows->items[id];
+
+    event_heap_set(flows->ends, id, flow->end);
+    flow->told = true;
+}
+
+/* All flows of the component have rates. Tells those ends alone that come first, and together: when they have come, all
+ * flows get new rates. */
 static void tell_ends(struct flows *flows, double now)
 {
     const struct flow_ids *open = &flows->open;
-    bool many = open->count > 8 && open->count > flows->ends->count / 8;
+    double first = INFINITY;
 
     for (size_t i = 0; i < open->count; i++) {
         struct flow *flow = &flows->items[open->items[i]];
-        double left = flow->left - flow->rate * (now - flow->since);
 
-        flow->left = left > 0 ? left : 0;
-        flow->since = now;
-        flow->rate = flow->level;
-        (many ? event_heap_set_unordered : event_heap_set)(flows->ends, open->items[i], now + flow->left / flow->rate);
+        go_on(flow, now);
+        first = fmin(first, flow->end);
     }
-    if (many)
-        event_heap_order(flows->ends);
+    for (size_t i = 0; i < open->count; i++) {
+        struct flow *flow = &flows->items[open->items[i]];
+
+        if (flow->end - first <= flows->together) {
+            tell(flows, open->items[i]);
+        } else if (flow->told) {
+            event_heap_unset(flows->ends, open->items[i]);
+            flow->told = false;
+        }
+    }
 }
 
 /* Whether the flow shares none of its links with flows that could make it slower. */
@@ -212,9 +236,10 @@ static void begin_alone(struct flows *flows, uint32_t id, double now)
     struct flow *flow = &flows->items[id];
 
     flow->round = flows->round;
-    flow->since = now;
-    flow->rate = flow->level = flow->cap;
-    event_heap_set(flows->ends, id, now + flow->left / flow->rate);
+    flow->level = flow->cap;
+    flow->rate = 0;
+    go_on(flow, now);
+    tell(flows, id);
 }
 
 /* A link got or lost flows. If it binds, its flows are one component; if it did and does not any more, each of them is
