@@ -11,6 +11,12 @@
 
 #include <math.h>
 
+/* No number here is NaN: fmin() would ask for that, in a call. */
+static double lower(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static bool binds(const struct flow_link *link)
 {
     return link->count > link->most;
@@ -25,7 +31,7 @@ static void reach(struct flows *flows, uint32_t id)
         return;
     flow->round = flows->round;
     flow->level = 0;
-    flows->lowest_cap = flow->cap < flows->lowest_cap ? flow->cap : flows->lowest_cap;
+    flows->lowest_cap = lower(flows->lowest_cap, flow->cap);
     append(&flows->open, id);
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
         struct flow_link *link = &flows->links[flow->links[hop]];
@@ -80,7 +86,7 @@ static double lowest_level(struct flows *flows)
 
         if (!link->open)
             continue;
-        level = fmin(level, link->room / link->open);
+        level = lower(level, link->room / link->open);
         filling->items[kept++] = filling->items[i];
     }
     filling->count = kept;
@@ -96,7 +102,7 @@ static double lowest_cap(const struct flows *flows)
         const struct flow *flow = &flows->items[flows->open.items[i]];
 
         if (flow->level == 0)
-            cap = fmin(cap, flow->cap);
+            cap = lower(cap, flow->cap);
     }
     return cap;
 }
@@ -188,7 +194,7 @@ static void tell_ends(struct flows *flows, double now)
         struct flow *flow = &flows->items[open->items[i]];
 
         go_on(flow, now);
-        first = fmin(first, flow->end);
+        first = lower(first, flow->end);
     }
     for (size_t i = 0; i < open->count; i++) {
         struct flow *flow = &flows->items[open->items[i]];
