@@ -53,7 +53,7 @@ static void find_routes(struct fast *fast)
         last[op->lane] = op->traits + 1;
     }
     for (size_t i = 0; i < program->traits.count; i++)
-        fast->routes[i].unshared = flows_unshared(&fast->flows, &fast->routes[i]);
+        flows_narrow(&fast->flows, &fast->routes[i]);
     free(last);
 }
 

@@ -65,12 +65,14 @@ void flows_plan(struct flows *flows, const struct flow_route *route)
         flows->links[route->links[hop]].planned++;
 }
 
-bool flows_unshared(const struct flows *flows, const struct flow_route *route)
+void flows_narrow(const struct flows *flows, struct flow_route *route)
 {
+    uint8_t kept = 0;
+
     for (int hop = 0; hop < route->hops; hop++)
         if (flows->links[route->links[hop]].planned > flows->links[route->links[hop]].most)
-            return false;
-    return true;
+            route->links[kept++] = route->links[hop];
+    route->hops = kept;
 }
 
 static void note_change(struct flows *flows, uint32_t id)
@@ -91,14 +93,12 @@ void flows_start(struct flows *flows, uint32_t id, const struct flow_route *rout
 {
     struct flow *flow = &flows->items[id];
 
-    BUG_IF(flow->hops);
+    BUG_IF(flow->there);
     append(&flows->started, id);
     flow->left = units;
     flow->cap = route->cap;
     flow->hops = route->hops;
-    flow->unshared = route->unshared;
-    if (flow->unshared)
-        return;
+    flow->there = true;
     flow->since = now;
     flow->rate = flow->level = 0;
     memcpy(flow->links, route->links, sizeof flow->links);
@@ -120,7 +120,7 @@ void flows_stop(struct flows *flows, uint32_t id)
 {
     struct flow *flow = &flows->items[id];
 
-    for (uint32_t hop = 0; hop < flow->hops && !flow->unshared; hop++) {
+    for (uint32_t hop = 0; hop < flow->hops; hop++) {
         struct flow_link *link = &flows->links[flow->links[hop]];
         uint32_t next = flow->next[hop], previous = flow->previous[hop];
 
@@ -133,7 +133,7 @@ void flows_stop(struct flows *flows, uint32_t id)
         link->count--;
         note_change(flows, flow->links[hop]);
     }
-    flow->hops = 0;
+    flow->there = false;
 }
 
 void flows_release(struct flows *flows)

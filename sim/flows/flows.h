@@ -35,14 +35,13 @@ void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, 
 struct flow_route {
     double cap;                      /* units/s of the narrowest link */
     uint32_t links[ROUTE_MAX];
-    uint8_t hops;                    /* links; at least 1 */
-    bool unshared;                   /* no other flow ever makes one on it slower (flows_unshared) */
+    uint8_t hops;                    /* links */
 };
 struct flow_route flows_route(struct flows *flows, int src, int dst);
 /* Says that a flow may take the route, beside those of which this has been said. */
 void flows_plan(struct flows *flows, const struct flow_route *route);
-/* Whether a flow on the route has its links' speed whatever other planned flows there are; once all are planned. */
-bool flows_unshared(const struct flows *flows, const struct flow_route *route);
+/* Takes those links out of the route on which no planned flow makes another one slower; once all are planned. */
+void flows_narrow(const struct flows *flows, struct flow_route *route);
 /* Begins a flow on a route at `now` (s). Its end is known after flows_share. */
 void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */

@@ -12,8 +12,8 @@ struct flow {
     double level;                    /* the rate that is being found; 0: it is still rising */
     double end;                      /* s: when it will end if its rate stays */
     uint32_t round;                  /* the last search that found it */
-    uint8_t hops;                    /* links of its route; 0: there is no flow */
-    bool unshared;                   /* its links do not know of it: it has its cap (struct flow_route) */
+    uint8_t hops;                    /* links of its route */
+    bool there;                      /* there is such a flow */
     bool told;                       /* `ends` may know its end */
     uint32_t links[ROUTE_MAX];
     uint32_t next[ROUTE_MAX], previous[ROUTE_MAX];   /* of the link's flows: ROUTE_MAX * flow + hop, or NONE */

@@ -211,7 +211,7 @@ static void tell_ends(struct flows *flows, double now)
 /* Whether the flow shares none of its links with flows that could make it slower. */
 static bool unhindered(const struct flows *flows, const struct flow *flow)
 {
-    for (uint32_t hop = 0; hop < flow->hops && !flow->unshared; hop++)
+    for (uint32_t hop = 0; hop < flow->hops; hop++)
         if (binds(&flows->links[flow->links[hop]]))
             return false;
     return true;
@@ -272,7 +272,7 @@ void flows_share(struct flows *flows, double now)
         uint32_t id = flows->started.items[i];
         const struct flow *flow = &flows->items[id];
 
-        if (!flow->hops || flow->round == flows->round)
+        if (!flow->there || flow->round == flows->round)
             continue;
         if (unhindered(flows, flow))
             begin_alone(flows, id, now);

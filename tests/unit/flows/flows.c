@@ -70,7 +70,8 @@ static void start(struct flows *flows, uint32_t flow, int src, int dst, double u
 {
     struct flow_route route = flows_route(flows, src, dst);
 
-    route.unshared = planned && flows_unshared(flows, &route);
+    if (planned)
+        flows_narrow(flows, &route);
     flows_start(flows, flow, &route, units, now);
 }
 
