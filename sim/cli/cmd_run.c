@@ -362,9 +362,9 @@ const struct command cmd_run = {
                "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
                "                      ('4 GiB') with exit code 7 and a message of how far it came; may be given twice\n"
                "  --no-advice         where memory is short, do not look for what would make the scenario fit\n"
-               "Where only numbers are asked for, without -o, --json and --verify, fewer micro-batches of a long\n"
-               "pipeline may be simulated: between fill and drain it repeats itself, and the numbers are those of all\n"
-               "micro-batches. The first line says how many were simulated.\n",
+               "Without -o, --json and --verify, fewer micro-batches of a long pipeline may be simulated. Between its\n"
+               "fill and its drain a pipeline repeats itself, so the numbers stay the same but for rounding. The first\n"
+               "line says how many micro-batches were simulated.\n",
     .accepts = run_options,
     .naccepts = COUNT(run_options),
     .main = run_main,

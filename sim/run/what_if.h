@@ -13,7 +13,7 @@ enum what_if {
 
 /* What works take on average, and so what WHAT_IF_BALANCED makes of them. */
 struct loads;
-/* Those of a program; `timeline`: of this program, for what it repeats; or NULL. loads_release when done. */
+/* The loads of a program; `timeline`: of this program, for what it repeats; or NULL. loads_release when done. */
 struct loads *program_loads(const struct program *program, const struct timeline *timeline);
 void loads_release(struct loads *loads);
 /* Whether WHAT_IF_BALANCED would change anything in the program that the loads are of. */

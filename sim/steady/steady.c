@@ -130,8 +130,8 @@ static bool repeats(const struct search *search, uint32_t a, uint32_t b)
            apart(search, timeline->end[a], timeline->end[b]) && timeline->end[b] - timeline->start[b] <= search->length;
 }
 
-/* Whether the lane's operations of the last period are those of the period before; also the one that was under way when
- * that began. An idle lane must have nothing under way. */
+/* Whether the lane repeats the operations of the period before the last one in the last one, and the operation that was
+ * under way when the former began. An idle lane must have nothing under way. */
 static bool lane_repeats(const struct search *search, size_t lane, double end)
 {
     const struct program *program = search->timeline->program;
