@@ -196,6 +196,11 @@ static inline double timeline_repeated(const struct timeline *timeline)
 {
     return timeline->repeat.times * (timeline->repeat.to - timeline->repeat.from);
 }
+/* s: from 0 to the latest end, with what is repeated. */
+static inline double timeline_length(const struct timeline *timeline)
+{
+    return timeline->makespan + timeline_repeated(timeline);
+}
 /* How often the operation happens. */
 static inline int timeline_times(const struct timeline *timeline, size_t id)
 {

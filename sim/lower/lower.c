@@ -2,6 +2,7 @@
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -220,7 +221,7 @@ static int lockstep_replicas(const struct lowering *lowering)
         const struct process_group *group = &lowering->scenario->groups.of[exchange_groups[i]];
 
         if (group->axis == AXIS_REPLICA)
-            replicas = replicas / gcd(replicas, group->size) * group->size;
+            replicas = lcm(replicas, group->size, INT_MAX);
     }
     return replicas;
 }
@@ -233,7 +234,7 @@ static int barrier_replicas(const struct lowering *lowering)
     int lockstep = differ ? lowering->lockstep : 1;
     int shard = lowering->zero ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
-    return lowering->out->replicas == 1 ? 1 : lockstep / gcd(lockstep, shard) * shard;
+    return lowering->out->replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
 
 /* What the place of an entry is but for its micro-batch. */

@@ -110,7 +110,7 @@ static void add_seconds(struct metrics *metrics, const struct timeline *timeline
 static struct window find_window(const struct timeline *timeline, bool asynchronous, int steps)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan + timeline_repeated(timeline), .updates = steps, .all = steps};
+    struct window window = {.to = timeline_length(timeline), .updates = steps, .all = steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -282,7 +282,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
 {
     *metrics = (struct metrics){
         .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
-        .makespan = timeline->makespan + timeline_repeated(timeline), .nranks = timeline->program->ranks,
+        .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
         .rank_span = NAN, .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
         .stated_error = NAN, .expected_error = NAN, .expected_longer = NAN,
     };
@@ -314,7 +314,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
                          const struct timeline *timeline)
 {
     *metrics = (struct metrics){
-        .makespan = timeline->makespan + timeline_repeated(timeline), .nranks = timeline->program->ranks,
+        .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
         .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN,
         .expected_error = NAN, .expected_longer = NAN,
     };

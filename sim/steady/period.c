@@ -10,9 +10,10 @@ static bool same_later(struct work a, struct work b, int later)
     return a.kind == b.kind && a.chunk == b.chunk && a.with_next == b.with_next && b.mb == a.mb + later;
 }
 
-/* A period is repeated so often at least; and the works of so large a part of a row, at least, repeat it (within a chunk
- * forwards and backwards seem to alternate for ever). A row is looked at so often before it counts as one without. */
-enum { REPEATS = 4, PART = 4, LOOKS = 4 };
+/* A period is repeated so often at least. From the middle of a row on as large a part of the row repeats it: within a
+ * chunk forwards and backwards seem to alternate for ever. A row is looked at LOOKS times before it counts as one
+ * without a period. */
+enum { REPEATS = 4, LOOKS = 4 };
 
 /* The stretch around the middle of a row, and by how many micro-batches later a period's works are. 0: none. */
 static int find_in_row(const struct row *row, struct stretch_of_row *stretch)
@@ -28,7 +29,7 @@ static int find_in_row(const struct row *row, struct stretch_of_row *stretch)
         for (end = middle; end + works < row->count && same_later(items[end], items[end + works], later);)
             end++;
         looked += end - middle;
-        if (end < middle + works || end < middle + row->count / PART)
+        if (end < middle + row->count / REPEATS)
             continue;
         *stretch = (struct stretch_of_row){middle, end + works, works};
         while (stretch->first > 0 && same_later(items[stretch->first - 1], items[stretch->first - 1 + works], later))

@@ -11,7 +11,7 @@ static const char *const shapes[] = {
 };
 enum shape { VARUNA, DUALPIPE, DUALPIPE_V, CHIMERA, ZB_V, ZB_V_FIXED, V_HALF, V_MIN, CHIMERA_DOUBLING, SCHEDULE_COUNT };
 
-/* Seconds of the kinds of work; those of a full backward are input + weight. */
+/* Seconds of the kinds of work; a full backward takes input + weight. */
 struct times { double forward, input, weight, again; };
 static const struct times even = {1, 1, 1, 1};
 

@@ -205,12 +205,12 @@ static void products_in_fp8(void **state)
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++)
         assert_close(flop_of(&eight.items[1], (enum phase)phase), flop_of(&half.items[1], (enum phase)phase));
     assert_true(find(&eight.items[2], "logits", PHASE_FORWARD)->dtype == half.items[2].kernels[0].dtype);
-    /* the inputs of QKV and MLP, and on two GPUs those of the projection and of the second product */
+    /* the inputs of QKV and MLP, and on two GPUs the inputs of the projection and of the second product */
     assert_close(half.items[1].activation - eight.items[1].activation, tokens * (2 * 256 + (256 + 1024) / 2));
 }
 
 /* Experts share the rows of one grouped product, whose rows are k in the gradient of the weights, in fp8 too. Each has
- * weights of its own, and the FLOPs are those of so many products of its rows. */
+ * weights of its own. A grouped product has the FLOPs of one product of each expert with its rows. */
 static void products_of_experts(void **state)
 {
     (void)state;
