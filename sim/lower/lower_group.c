@@ -2,6 +2,7 @@
  * work's duration. It is measured on the simulated cluster, while the groups that share nodes with this group exchange
  * too. */
 #include "lower/lower_internal.h"
+#include "stage/stage_exchange.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,36 +109,17 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
     return 0;
 }
 
-/* A product in n pieces while its input is gathered: first the piece of the GPU's own rows, then each piece as its rows
- * arrive around the ring. Copy engines pass the rows on, so products keep all multiprocessors. Returns the seconds in
- * addition to the whole product's. Source, also of the next function: NVIDIA/TransformerEngine, initialize_ub's
- * "ring_exchange" and "pipeline". */
-static double gather_overlapped(double gather, const struct pieces *product, int n)
-{
-    return fmax(0, product->piece + (n - 1) * fmax(product->piece, gather / (n - 1)) - product->whole);
-}
-
-/* A product in pieces whose results are summed: each piece's sum overlaps with the next piece; the last sum is exposed.
- * Returns the seconds in addition to the whole product's. */
-static double scatter_overlapped(double scatter, const struct pieces *product, double share)
-{
-    double one = scatter / SCATTER_PIECES;
-
-    return fmax(0, SCATTER_PIECES * product->piece +
-                   (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
-}
-
 /* Costs of EXCHANGE_PIECES: in the forward, gathers and sums overlap with pieces of products. */
-static void pieces_costs(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
+static void pieces_costs(const struct lowering *lowering, const struct stage *stage, struct chunk_state *chunk_state)
 {
     struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
-    int n = member->lowering->scenario->parallelism.tensor;
+    double gather = chunk_state->exchanges[EXCHANGE_GATHER].seconds;
+    int n = lowering->scenario->parallelism.tensor;
 
     for (int c = 0; c < COLUMN_COUNT; c++)
         chunk_state->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
-            .seconds = gather_overlapped(chunk_state->gather.seconds, &stage->columns[c].gathering, n) +
-                       scatter_overlapped(both.seconds - chunk_state->gather.seconds, &stage->columns[c].scattering,
-                                          both.share),
+            .seconds = gather_in_pieces(gather, &stage->columns[c].gathering, n) +
+                       scatter_in_pieces(both.seconds - gather, &stage->columns[c].scattering, both.share),
             .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
         };
 }
@@ -145,17 +127,18 @@ static void pieces_costs(const struct member *member, const struct stage *stage,
 /* Costs of EXCHANGE_OVERLAPPED: sums overlap with the product for weights, gathers before them with the product for
  * inputs (Korthikanti et al. 2022, section 4.2.2). The backward of a row-parallel product gathers its input too:
  * exposed, as in every EXCHANGE_TENSOR, or overlapped with pieces of that product. */
-static void overlapped_costs(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
+static void overlapped_costs(const struct lowering *lowering, const struct stage *stage,
+                             struct chunk_state *chunk_state)
 {
-    bool halves = member->lowering->scenario->parallelism.sequence_parallel;
-    int tensor = member->lowering->scenario->parallelism.tensor;
+    bool halves = lowering->scenario->parallelism.sequence_parallel;
+    int tensor = lowering->scenario->parallelism.tensor;
     struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
-    double gather = halves ? chunk_state->gather.seconds : 0;
+    double gather = halves ? chunk_state->exchanges[EXCHANGE_GATHER].seconds : 0;
 
     for (int c = 0; c < COLUMN_COUNT; c++)
         chunk_state->exchanges[EXCHANGE_OVERLAPPED + c] = (struct exchange_cost){
             .seconds = (stage->columns[c].returning.whole > 0 ?
-                        gather_overlapped(gather, &stage->columns[c].returning, tensor) : gather) +
+                        gather_in_pieces(gather, &stage->columns[c].returning, tensor) : gather) +
                        contention_exposed(gather, stage->columns[c].input, both.share) +
                        contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
             .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
@@ -173,7 +156,7 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
     if (spec->tensor == 1)
         return 0;
     if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
-        ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &chunk_state->gather))
+        ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &chunk_state->exchanges[EXCHANGE_GATHER]))
         return -1;
     if (!spec->sequence_parallel)
         return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,
@@ -227,29 +210,7 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
     return 0;
 }
 
-/* Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU attends to one block of keys and values, and
- * the block goes on to the next GPU, n - 1 times. Under the zigzag split all steps attend to equally many keys, so each
- * step takes 1/n of the attention. In the backward the gradients of a block follow it a step later: the first step
- * passes the block, the last step its gradients, all other steps both (Transformer Engine). The part of a transfer that
- * is longer than its step's kernels is exposed. */
-static int ring_attention(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
-{
-    int n = member->lowering->scenario->parallelism.context;
-    double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    struct exchange_cost one, both, *costs = chunk_state->exchanges;
-    double forward = stage->attention[0] / n, backward = stage->attention[1] / n;
-
-    if (pass_cost(member, bytes, &one) || pass_cost(member, 2 * bytes, &both))
-        return -1;
-    costs[EXCHANGE_ATTENTION] = costs[EXCHANGE_ATTENTION_BACKWARD] = one;
-    costs[EXCHANGE_ATTENTION].seconds = (n - 1) * fmax(0, one.seconds - forward);
-    costs[EXCHANGE_ATTENTION].bytes_sent = (n - 1) * bytes;
-    costs[EXCHANGE_ATTENTION_BACKWARD].seconds =
-        2 * fmax(0, one.seconds - backward) + (n - 2) * fmax(0, both.seconds - backward);
-    costs[EXCHANGE_ATTENTION_BACKWARD].bytes_sent = 2 * (n - 1) * bytes;
-    return 0;
-}
-
+/* The exchanges of a context group's attention. */
 static int attention_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     const struct parallelism *spec = &member->lowering->scenario->parallelism;
@@ -257,14 +218,36 @@ static int attention_cost(const struct member *member, const struct stage *stage
 
     if (spec->context == 1 || bytes == 0)
         return 0;
-    return spec->context_attention == CONTEXT_RING ? ring_attention(member, stage, chunk_state)
-                                                   : gathered_attention(member, bytes, chunk_state);
+    if (spec->context_attention != CONTEXT_RING)
+        return gathered_attention(member, bytes, chunk_state);
+    return pass_cost(member, bytes, &chunk_state->exchanges[EXCHANGE_PASS]) ||
+           pass_cost(member, 2 * bytes, &chunk_state->exchanges[EXCHANGE_PASS_BOTH]) ? -1 : 0;
 }
 
-/* Replicas of a lockstep group exchange in every layer, so each takes as long as the slowest of them. */
+/* Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU attends to one block of keys and values, and
+ * the block goes on to the next GPU, n - 1 times. Under the zigzag split all steps attend to equally many keys, so each
+ * step takes 1/n of the attention. In the backward the gradients of a block follow it a step later: the first step
+ * passes the block, the last step its gradients, all other steps both (Transformer Engine). The part of a transfer that
+ * is longer than its step's kernels is exposed. */
+static void ring_costs(const struct lowering *lowering, const struct stage *stage, struct chunk_state *chunk_state)
+{
+    int n = lowering->scenario->parallelism.context;
+    double bytes = stage->bytes[EXCHANGE_ATTENTION];
+    struct exchange_cost *costs = chunk_state->exchanges, one = costs[EXCHANGE_PASS], both = costs[EXCHANGE_PASS_BOTH];
+    double forward = stage->attention[0] / n, backward = stage->attention[1] / n;
+
+    costs[EXCHANGE_ATTENTION] = costs[EXCHANGE_ATTENTION_BACKWARD] = one;
+    costs[EXCHANGE_ATTENTION].seconds = (n - 1) * fmax(0, one.seconds - forward);
+    costs[EXCHANGE_ATTENTION].bytes_sent = (n - 1) * bytes;
+    costs[EXCHANGE_ATTENTION_BACKWARD].seconds =
+        2 * fmax(0, one.seconds - backward) + (n - 2) * fmax(0, both.seconds - backward);
+    costs[EXCHANGE_ATTENTION_BACKWARD].bytes_sent = 2 * (n - 1) * bytes;
+}
+
+/* Replicas of a lockstep group exchange in every layer, so each exchange takes as long as the slowest of them. */
 static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
 {
-    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+    for (int i = 0; i < MEASURED_COUNT; i++) {
         double slowest = 0;
 
         for (int r = first; r < first + lowering->lockstep; r++)
@@ -275,61 +258,74 @@ static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
     }
 }
 
-/* The number of neighbouring replicas that take part in an exchange; 1 if a replica has its own. */
-static int sharing_replicas(const struct lowering *lowering, enum exchange exchange)
+/* The first replica of the group that takes part in an exchange; the replica itself if it has its own. */
+static int sharing_first(const struct member *member, int exchange)
 {
-    const struct process_group *group = &lowering->scenario->groups.of[exchange_groups[exchange]];
+    enum group_kind kind = exchange < EXCHANGE_COUNT    ? exchange_groups[exchange] :
+                           exchange == EXCHANGE_GATHER  ? GROUP_TENSOR : GROUP_CONTEXT;
+    const struct process_group *group = &member->lowering->scenario->groups.of[kind];
 
-    return group->axis == AXIS_REPLICA ? group->size : 1;
+    return group->axis == AXIS_REPLICA ? member->replica - member->replica % group->size : member->replica;
 }
 
-/* Costs of the exchanges of a rank's chunk. The first rank of a group measures them; the others copy its costs. */
-static int chunk_costs(const struct member *member, const struct stage *stage, int chunk)
+/* Measures the exchanges of a rank's chunk. The first rank of a group measures them; the others copy its costs. */
+static int measure_chunk(const struct member *member, int chunk)
 {
     struct lowering *lowering = member->lowering;
-    const struct parallelism *spec = &lowering->scenario->parallelism;
-    int prank = program_rank(lowering, member->replica, member->rank);
-    struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
-    const struct process_group *experts = &lowering->scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
+    const struct stage *stage = &lowering->stages[plan_virtual_stage(lowering->plan, member->rank, chunk)];
+    struct chunk_state *chunk_state =
+        chunk_state_of(lowering, program_rank(lowering, member->replica, member->rank), chunk);
 
     if (tensor_cost(member, stage, chunk_state) ||
-        (member->replica % experts->size == 0 && dispatch_cost(member, stage, chunk_state)) ||
-        (member->replica % spec->context == 0 && attention_cost(member, stage, chunk_state)))
+        (sharing_first(member, EXCHANGE_DISPATCH) == member->replica && dispatch_cost(member, stage, chunk_state)) ||
+        (sharing_first(member, EXCHANGE_ATTENTION) == member->replica && attention_cost(member, stage, chunk_state)))
         return -1;
-    if (spec->overlap_tensor && spec->tensor > 1)
-        overlapped_costs(member, stage, chunk_state);
-    if (spec->overlap_products && spec->tensor > 1)
-        pieces_costs(member, stage, chunk_state);
-    for (enum exchange i = 0; i < EXCHANGE_COUNT; i++) {
-        int first = member->replica - member->replica % sharing_replicas(lowering, i);
+    for (int i = 0; i < MEASURED_COUNT; i++) {
+        int first = program_rank(lowering, sharing_first(member, i), member->rank);
 
-        if (first != member->replica)
-            chunk_state->exchanges[i] =
-                chunk_state_of(lowering, program_rank(lowering, first, member->rank), chunk)->exchanges[i];
+        chunk_state->exchanges[i] = chunk_state_of(lowering, first, chunk)->exchanges[i];
     }
     return 0;
+}
+
+/* Of exchanges that overlap with kernels: the part that the rank's own kernels do not hide. */
+static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
+{
+    const struct parallelism *spec = &lowering->scenario->parallelism;
+    const struct place *first = &lowering->first_places[prank * lowering->plan->chunks + chunk];
+    struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
+
+    if (spec->context > 1 && spec->context_attention == CONTEXT_RING)
+        ring_costs(lowering, first->costs, chunk_state);
+    if (spec->overlap_tensor && spec->tensor > 1)
+        overlapped_costs(lowering, first->costs, chunk_state);
+    if (spec->overlap_products && spec->tensor > 1)
+        pieces_costs(lowering, first->costs, chunk_state);
 }
 
 int exchange_costs(struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
-    int stages = lowering->plan->stages, rc = 0, most = 1, *gpus;
+    int stages = lowering->plan->stages, ranks = lowering->program->ranks, rc = 0, most = 1, *gpus;
     bool *marked = xcalloc((size_t)scenario->cluster.nodes, sizeof *marked);
 
     for (enum exchange i = 0; i < EXCHANGE_COUNT; i++)
         most = (int)fmax(most, group_members(&scenario->groups.of[exchange_groups[i]]));
     lowering->exchanges = most > 1;
     gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
-    for (int i = 0; most > 1 && i < lowering->program->ranks; i++) {
+    for (int i = 0; most > 1 && i < ranks; i++) {
         struct member member = {lowering, i / stages, i % stages, gpus, marked};
 
         for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
-            rc = chunk_costs(&member, &lowering->stages[plan_virtual_stage(lowering->plan, member.rank, chunk)], chunk);
+            rc = measure_chunk(&member, chunk);
     }
     for (int first = 0; !rc && lowering->lockstep > 1 && first < lowering->out->replicas; first += lowering->lockstep)
         for (int rank = 0; rank < stages; rank++)
             for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
                 keep_step(lowering, first, rank, chunk);
+    for (int i = 0; most > 1 && !rc && i < ranks; i++)
+        for (int chunk = 0; chunk < plan_chunks(lowering->plan, i % stages); chunk++)
+            expose_chunk(lowering, i, chunk);
     free(gpus);
     free(marked);
     return rc;
@@ -347,7 +343,7 @@ void exchanges_count(const struct lowering *lowering, const struct place *here, 
 
     for (int i = 0; lowering->exchanges && i < EXCHANGE_COUNT; i++)
         own->exchanged[i] += cost->exchanges[i] * own->exchanges[i].bytes_sent;
-    own->gathered += cost->hidden_gathers * own->gather.bytes_sent;
+    own->gathered += cost->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
 }
 
 /* Hidden gathers that no EXCHANGE_OVERLAPPED includes overlap with all kernels of the work. */
@@ -355,7 +351,7 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
                      struct new_op *op)
 {
     struct contention *contention = &lowering->overlapped[here->prank];
-    const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &here->chunk_state->gather;
+    const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &exchanges[EXCHANGE_GATHER];
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
@@ -384,8 +380,9 @@ void exchanges_carry(struct lowering *lowering)
 {
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
         const struct chunk_state *chunk_state = &lowering->chunk_states[h];
+        const struct exchange_cost *gather = &chunk_state->exchanges[EXCHANGE_GATHER];
 
-        measure_carry(lowering->measure, chunk_state->gather.index, chunk_state->gather.first, GROUP_TENSOR,
+        measure_carry(lowering->measure, gather->index, gather->first, GROUP_TENSOR,
                       chunk_state->gathered * lowering->scenario->parallelism.tensor);
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
             enum group_kind kind = exchange_groups[i];

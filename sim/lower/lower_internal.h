@@ -26,6 +26,14 @@ struct exchange_cost {
     int index, first;
 };
 
+/* Exchanges that are measured because others consist of them. */
+enum {
+    EXCHANGE_GATHER = EXCHANGE_COUNT,    /* all-gather of the bytes of an EXCHANGE_TENSOR */
+    EXCHANGE_PASS,                       /* ring attention: a block of keys and values goes to the next GPU, */
+    EXCHANGE_PASS_BOTH,                  /* or a block and its gradients go */
+    MEASURED_COUNT
+};
+
 /* The operations lowered for one micro-batch on one virtual stage; NO_OP: none yet. */
 struct micro_batch_state {
     struct event activation, gradient;       /* the arrival of the forward's input, and of the backward's */
@@ -50,8 +58,7 @@ struct usual_work {
 /* A chunk of a rank, in one replica. */
 struct chunk_state {
     struct usual_work usual[WORK_KIND_COUNT];        /* the last of the kind */
-    struct exchange_cost exchanges[EXCHANGE_COUNT];
-    struct exchange_cost gather;     /* all-gather of the bytes of an EXCHANGE_TENSOR */
+    struct exchange_cost exchanges[MEASURED_COUNT];
     double exchanged[EXCHANGE_COUNT], gathered;      /* B that each GPU has sent in these so far */
     struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
     int completed;                   /* number of times that its gradients were complete */

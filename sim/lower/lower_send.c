@@ -90,7 +90,7 @@ int boundary_gathers(const struct lowering *lowering, const struct place *here, 
 
 struct new_op received(const struct place *here, int gathers)
 {
-    const struct exchange_cost *gather = &here->chunk_state->gather;
+    const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
 
     return (struct new_op){.compute = {.communication = gathers * gather->seconds,
                                        .with[PEERS_TENSOR] = gathers * gather->seconds,

@@ -132,8 +132,9 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 /* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
 static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
 {
-    double until = here->costs->work[work.kind].seconds -
-                   lowering->stages[here->stage - 1].work[RECOMPUTE].seconds;
+    int before = plan_rank(lowering->plan, here->direction, here->stage - 1, work.mb, NULL);
+    const struct stage *stages = lowering->times[program_rank(lowering, here->replica, before)];
+    double until = here->costs->work[work.kind].seconds - stages[here->stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;
 }

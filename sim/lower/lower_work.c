@@ -177,7 +177,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
     struct new_op op;
 
     own.gathers = boundary_gathers(lowering, here, work);
-    here->chunk_state->gathered += own.gathers * here->chunk_state->gather.bytes_sent;
+    here->chunk_state->gathered += own.gathers * here->chunk_state->exchanges[EXCHANGE_GATHER].bytes_sent;
     if (usual && before->there && before->recomputes == own.recomputes && before->split == own.split &&
         before->gathers == own.gathers)
         return repeat_work(lowering, here, work, before->id);

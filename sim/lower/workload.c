@@ -1,31 +1,57 @@
 #include "lower/workload.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "recompute/stage_plan.h"
+
+/* s of each kind of work before the update on each virtual stage, on the average GPU that holds the stage. */
+typedef double stage_seconds[UPDATE];
+
+static stage_seconds *average_seconds(const struct workload *workload)
+{
+    const struct plan *plan = &workload->plan;
+    int count = plan_virtual_stages(plan), replicas = workload_timed_replicas(workload);
+    stage_seconds *seconds = xcalloc((size_t)count, sizeof *seconds);
+    int *holders = xcalloc((size_t)count, sizeof *holders);
+
+    for (int r = 0; r < replicas; r++)
+        for (int p = 0; p < plan->stages; p++)
+            for (int chunk = 0; chunk < plan_chunks(plan, p); chunk++) {
+                int s = plan_virtual_stage(plan, p, chunk);
+
+                holders[s]++;
+                for (int kind = 0; kind < UPDATE; kind++)    /* a running mean: equal times give their very value */
+                    seconds[s][kind] +=
+                        (workload_stages(workload, r, p)[s].work[kind].seconds - seconds[s][kind]) / holders[s];
+            }
+    free(holders);
+    return seconds;
+}
 
 /* Times for schedules whose order depends on them: the mean of all stages, and a boundary between neighbouring ranks.
  * All these schedules split their backwards, which excludes plans layer by layer: so the times need no such plan. */
 static void take_times(struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
-    const struct stage *stages = workload->stages;
     struct plan_times *times = &workload->plan.times;
     int count = plan_virtual_stages(&workload->plan);
+    stage_seconds *seconds = average_seconds(workload);
 
     for (int s = 0; s < count; s++) {
-        times->forward += stages[s].work[FORWARD].seconds / count;
-        times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
+        times->forward += seconds[s][FORWARD] / count;
+        times->backward_input += seconds[s][BACKWARD_INPUT] / count;
         if (workload->plan.recompute)
-            times->backward_input += stages[s].work[RECOMPUTE].seconds / count;
-        times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
+            times->backward_input += seconds[s][RECOMPUTE] / count;
+        times->backward_weight += seconds[s][BACKWARD_WEIGHT] / count;
     }
+    free(seconds);
     if (workload->plan.stages > 1 && !scenario->cluster.ideal) {
         struct route route =
             cluster_route(&scenario->cluster, scenario_gpu(scenario, 0, 0, 0), scenario_gpu(scenario, 0, 0, 1));
 
-        times->communication = route.latency + stages[0].boundary / route.bandwidth;
+        times->communication = route.latency + workload->stages[0].boundary / route.bandwidth;
     }
 }
 
@@ -39,27 +65,36 @@ static void count_versions(struct workload *workload)
             rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
-/* Times of the stages on GPUs that are slower: all kernels take as many times as long, what the host launches does not.
- * Formats, memory and plans stay: every rank runs the same program. */
+/* The stages on GPUs that are slower: all kernels take as many times as long, what the host launches does not. The
+ * layers are divided as on the other GPUs. */
 static int slow_stages(const struct workload *workload, double slower, struct arena *arena, struct stage **stages,
                        struct error *err)
 {
     struct scenario scenario = *workload->scenario;
+    int count = plan_virtual_stages(&workload->plan), *layers = ARENA_ARRAY(arena, int, count);
 
+    for (int s = 0; s < count; s++)
+        layers[s] = workload->stages[s].layers;
+    scenario.parallelism.split.items = layers;
+    scenario.parallelism.split.count = (size_t)count;
     scenario.costs.speed /= slower;
-    if (stages_cost(arena, &scenario, stages, err))
-        return -1;
-    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
-        struct stage own = (*stages)[s], *stage = &(*stages)[s];
+    return stages_cost(arena, &scenario, stages, err);
+}
 
-        *stage = workload->stages[s];
-        memcpy(stage->work, own.work, sizeof own.work);
-        stage->slices = own.slices;
-        stage->update = own.update;
-        stage->averaging = own.averaging;
-        stage->outside = own.outside;
-    }
-    return 0;
+/* Every rank runs the same program: slow GPUs keep as many versions of the weights as others, and follow the plans that
+ * were made for others. */
+static void slow_plans(struct workload *workload)
+{
+    for (size_t i = 0; i < workload->nslow; i++)
+        for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
+            struct stage *slow = &workload->slow[i].stages[s];
+            const struct stage *stage = &workload->stages[s];
+
+            slow->versions = stage->versions;
+            slow->chain = stage->chain;
+            if (stage->plan)
+                stage_plan_set(&workload->arena, slow, &stage->plan->chain);
+        }
 }
 
 /* The stages by factor; NULL: nobody is that slow. */
@@ -99,11 +134,18 @@ const struct stage *workload_stages(const struct workload *workload, int replica
     return slower > 1 ? find_slow(workload, slower) : workload->stages;
 }
 
+int workload_timed_replicas(const struct workload *workload)
+{
+    return workload->nslow ? scenario_replicas(workload->scenario) : 1;
+}
+
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
     *workload = (struct workload){.scenario = scenario, .plan = scenario->plan,
                                    .arena = {.cache = scenario->arena.cache}};
     if (stages_cost(&workload->arena, scenario, &workload->stages, err))
+        return -1;
+    if (build_slow(workload, err))
         return -1;
     take_times(workload);
     workload->rows = rows_of(scenario_schedule(scenario), &workload->plan);
@@ -111,19 +153,22 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
     if (scenario_by_layers(scenario) &&
         stage_plans_build(&workload->arena, scenario, workload->stages, workload->rows, err))
         return -1;
-    return build_slow(workload, err);
+    slow_plans(workload);
+    return 0;
 }
 
-/* Seconds of the mean stage for one work of each kind before the update. */
-static void mean_works(const struct workload *workload, double *seconds)
+/* s of the mean stage for one work of each kind before the update. */
+static void mean_works(const struct workload *workload, double *mean)
 {
     int count = plan_virtual_stages(&workload->plan);
+    stage_seconds *seconds = average_seconds(workload);
 
     for (int kind = 0; kind < UPDATE; kind++) {
-        seconds[kind] = 0;
+        mean[kind] = 0;
         for (int s = 0; s < count; s++)
-            seconds[kind] += workload->stages[s].work[kind].seconds / count;
+            mean[kind] += seconds[s][kind] / count;
     }
+    free(seconds);
 }
 
 double workload_ideal_bubble(const struct workload *workload)

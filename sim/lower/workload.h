@@ -9,7 +9,8 @@ struct workload {
     const struct scenario *scenario;
     struct plan plan;                /* the scenario's, with the mean times by which some schedules order their work */
     struct stage *stages;            /* one a virtual stage: costs, versions of weights, plans of layers */
-    struct {                         /* the same stages with other times: as stragglers compute them; one a factor */
+    struct {                         /* the same stages with other times: as stragglers compute them; one a factor; the
+                                        bytes, plans and versions are those of `stages` */
         double slower;
         struct stage *stages;
     } *slow;
@@ -24,6 +25,8 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
 void workload_release(struct workload *workload);
 /* The stages as a pipeline rank of a replica computes them. */
 const struct stage *workload_stages(const struct workload *workload, int replica, int p);
+/* The number of replicas, from the first, whose times one must look at: 1 if no GPU is slow, so that all are alike. */
+int workload_timed_replicas(const struct workload *workload);
 
 /* The share of the iteration that a rank waits, by the schedule's closed form, if every stage takes the mean time for
  * its kernels and the network takes none. NaN: the schedule has no closed form for these numbers, or no end. */

@@ -190,28 +190,45 @@ static void add_bases(struct cost_bases *all, const struct cost_bases *bases, do
             all->seconds[kind][basis] += times * bases->seconds[kind][basis];
 }
 
-/* What the times of kernels stand on: of each work as often as it is in the rows, and of updates. */
-static void read_bases(struct metrics *metrics, const struct workload *workload)
+/* What the times of a rank's kernels stand on, an update: of each work as often as it is in the row, and of updates. */
+static struct cost_bases rank_bases(const struct workload *workload, int replica, int rank, double *extrapolated)
 {
     const struct plan *plan = &workload->plan;
-    int updates = rows_updates(workload->rows);
-    double each = 1.0 / plan->stages / updates;
+    const struct row *row = &workload->rows[rank];
+    const struct stage *stages = workload_stages(workload, replica, rank);
+    double each = 1.0 / rows_updates(workload->rows);
+    struct cost_bases bases = {0};
 
-    for (int rank = 0; rank < plan->stages; rank++) {
-        const struct row *row = &workload->rows[rank];
+    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
+        const struct stage *stage = &stages[plan_virtual_stage(plan, rank, chunk)];
+        int works[WORK_KIND_COUNT] = {0};
 
-        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
-            const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, chunk)];
-            int works[WORK_KIND_COUNT] = {0};
-
-            for (size_t i = 0; i < row->count; i++)
-                works[row->items[i].kind] += row->items[i].chunk == chunk;
-            for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-                add_bases(&metrics->bases, &stage->work[kind].bases, works[kind] * each);
-            add_bases(&metrics->bases, &stage->recomputed.bases, works[BACKWARD] * each);
-            add_bases(&metrics->bases, &stage->updating.bases, updates * each);
+        for (size_t i = 0; i < row->count; i++)
+            works[row->items[i].kind] += row->items[i].chunk == chunk;
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+            add_bases(&bases, &stage->work[kind].bases, works[kind] * each);
+            *extrapolated += works[kind] * each * stage->work[kind].extrapolated;
         }
+        add_bases(&bases, &stage->recomputed.bases, works[BACKWARD] * each);
+        add_bases(&bases, &stage->updating.bases, 1);
+        *extrapolated += works[BACKWARD] * each * stage->recomputed.extrapolated + stage->updating.extrapolated;
     }
+    return bases;
+}
+
+/* The same of the average rank. */
+static void read_bases(struct metrics *metrics, const struct workload *workload)
+{
+    int replicas = workload_timed_replicas(workload), ranks = workload->plan.stages;
+    double extrapolated = 0;
+
+    for (int r = 0; r < replicas; r++)
+        for (int rank = 0; rank < ranks; rank++) {
+            struct cost_bases bases = rank_bases(workload, r, rank, &extrapolated);
+
+            add_bases(&metrics->bases, &bases, 1.0 / ranks / replicas);
+        }
+    metrics->extrapolated = extrapolated / ranks / replicas;
 }
 
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
@@ -221,7 +238,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     const struct scenario *scenario = workload->scenario;
     const struct plan *plan = &workload->plan;
     const struct row *rows = workload->rows;
-    double hardware = 0, extrapolated = 0;
+    double hardware = 0;
     int updates = rows_updates(rows);
 
     metrics->samples = (double)scenario->batch.global * plan->batches / updates;
@@ -230,19 +247,13 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
             const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, work.chunk)];
-            bool recomputes = work.kind == BACKWARD;
 
-            hardware += stage->work[work.kind].flop + (recomputes ? stage->recomputed.flop : 0);
-            extrapolated += stage->work[work.kind].extrapolated + (recomputes ? stage->recomputed.extrapolated : 0);
+            hardware += stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed.flop : 0);
         }
-        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
-            extrapolated += updates * workload->stages[plan_virtual_stage(plan, rank, chunk)].updating.extrapolated;
     }
-    metrics->extrapolated = extrapolated / plan->stages / updates;
-    if (!model_is_timed(&scenario->model))
-        read_bases(metrics, workload);
     if (model_is_timed(&scenario->model))
         return;
+    read_bases(metrics, workload);
     metrics->hardware_flop = hardware * scenario->parallelism.tensor * scenario_replicas(scenario) / updates;
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "hardware/contention.h"
+
 const enum group_kind exchange_groups[EXCHANGE_COUNT] = {      /* all others: GROUP_TENSOR */
     [EXCHANGE_DISPATCH] = GROUP_EXPERT, [EXCHANGE_ATTENTION] = GROUP_CONTEXT,
     [EXCHANGE_ATTENTION_BACKWARD] = GROUP_CONTEXT,
@@ -159,4 +161,17 @@ void assembly_add(struct stage *stages, const struct scenario *scenario)
         add_traffic(&stages[s], &stages[s].slices[0], BACKWARD, both);
         add_traffic(&stages[s], &stages[s].slices[0], BACKWARD_INPUT, both);
     }
+}
+
+double gather_in_pieces(double gather, const struct pieces *product, int n)
+{
+    return fmax(0, product->piece + (n - 1) * fmax(product->piece, gather / (n - 1)) - product->whole);
+}
+
+double scatter_in_pieces(double scatter, const struct pieces *product, double share)
+{
+    double one = scatter / SCATTER_PIECES;
+
+    return fmax(0, SCATTER_PIECES * product->piece +
+                   (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
 }

@@ -1,4 +1,5 @@
-/* stage_exchange: the exchanges within a layer's works, and which of them overlap with kernels; for stage.c. */
+/* stage_exchange: the exchanges within a layer's works, and which of them overlap with kernels; for stage.c
+ * and lower/. */
 #ifndef DTSIM_STAGE_EXCHANGE_H
 #define DTSIM_STAGE_EXCHANGE_H
 
@@ -27,5 +28,15 @@ void columns_add(struct stage_columns *stage, const struct parallelism *spec, co
  * (ProcessGroupNCCL.cpp); the result is cloned. A forward does so once, for its input; a backward twice, for its output
  * and for the output's gradient. */
 void assembly_add(struct stage *stages, const struct scenario *scenario);
+
+/* A product in n pieces while its input is gathered in `gather` s: first the piece of the GPU's own rows, then each
+ * piece as its rows arrive around the ring. Copy engines pass the rows on, so products keep all multiprocessors. Returns
+ * the seconds in addition to the whole product's. Source, also of the next function: NVIDIA/TransformerEngine,
+ * initialize_ub's "ring_exchange" and "pipeline". */
+double gather_in_pieces(double gather, const struct pieces *product, int n);
+/* A product in pieces whose results are summed in `scatter` s: each piece's sum overlaps with the next piece, from which
+ * it takes a share of the multiprocessors; the last sum is exposed. Returns the seconds in addition to the whole
+ * product's. */
+double scatter_in_pieces(double scatter, const struct pieces *product, double share);
 
 #endif
