@@ -65,22 +65,9 @@ struct fabric {
     struct hop between;              /* to another node, while one member of a node sends to other nodes */
     struct hop crowded;              /* to another node, while all members of a node send to other nodes */
     bool buffered;                   /* a rank's next message need not wait for the arrival of the one before */
+    bool tuned;                      /* as the library's own tuning reckons: latencies and bytes add up */
+    int channels;                    /* channels that share a port of a member, each with its part of the bandwidth */
 };
-
-/* Seconds of `rounds` rounds of a ring, in messages of a rank's share. The slowest bandwidth sets the pace. If messages
- * wait for arrivals, so does the longest latency; else a message pays each link's own (NCCL, src/graph/tuning.cc). */
-static inline double ring_cost(const struct task *task, const struct fabric *fabric, int rounds)
-{
-    struct hop inside = fabric->inside, between = fabric->between;
-    int steps = rounds * (task->n - 1), crossings = rounds * (task->n / task->per_node - 1);
-    double slowest = inside.bandwidth < between.bandwidth ? inside.bandwidth : between.bandwidth;
-    double longest = inside.latency > between.latency ? inside.latency : between.latency;
-
-    if (fabric->buffered)
-        return (steps - crossings) * inside.latency + crossings * between.latency +
-               steps * (task->bytes / task->n / slowest);
-    return steps * (longest + task->bytes / task->n / slowest);
-}
 
 /* Factors on a message's latency and on the bytes that the port, or the NIC, carries; and `fill`, the B that it carries
  * before the message's first. `through`: B that a rank's port carries for each B that the rank sends to other nodes,

@@ -71,14 +71,14 @@ static double ends_share(const struct pace *pace, const struct collective *colle
 }
 
 /* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
- * copies, and tells its neighbour. So each message takes the pace's step and the time of its bytes; if the network
- * takes longer, only the network's time counts. Returns the bandwidth in B/s at which messages then go; `each`: B of
+ * copies, and tells its neighbour. So each message takes the pace's step and the time of its bytes, a small one a part of
+ * the step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which messages then go; `each`: B of
  * one message, on all channels together. */
 static double stepped(const struct pace *pace, enum collective_op op, double bandwidth, double each)
 {
     double step = op == COLLECTIVE_ALL_REDUCE ? pace->all_reduce_step : pace->step;
 
-    return isnan(step) || each <= 0 ? bandwidth : each / (step + each / bandwidth);
+    return isnan(step) || each <= 0 ? bandwidth : each / (step * fmin(1, each / pace->step_bytes) + each / bandwidth);
 }
 
 /* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
@@ -147,7 +147,7 @@ static struct fabric fabric_of(const struct cluster *cluster, const struct group
         inside = (struct hop){rates->inside.latency,
                               fmin(rates->inside.bandwidth, rates->network_most) / channels};
     if (!topology->nodes)
-        return (struct fabric){inside, inside, inside, false};
+        return (struct fabric){.inside = inside, .between = inside, .crowded = inside};
     double nic = rates->network.bandwidth, most = rates->network_most / channels;
     between = crowded = (struct hop){rates->network.latency,
                                      fmin(nic * fmin(1, (double)topology->fewest_nics / channels), most)};
@@ -156,7 +156,7 @@ static struct fabric fabric_of(const struct cluster *cluster, const struct group
         crowded.bandwidth /= cluster->network.topology.oversubscription;
     if (topology->scattered)
         between = crowded;
-    return (struct fabric){topology->most > 1 ? inside : between, between, crowded, false};
+    return (struct fabric){.inside = topology->most > 1 ? inside : between, .between = between, .crowded = crowded};
 }
 
 static int channels_of(const struct collective *collective, int channels)
@@ -251,7 +251,7 @@ static double cost_at(const struct collective *collective, const struct cluster 
 {
     struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group), .bytes = bytes / channels};
     struct rates rates = rates_of(cluster, pace, collective, topology, group->n, bytes, channels, pace && tuned);
-    struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
+    struct fabric fabric = {.inside = {0, INFINITY}, .between = {0, INFINITY}, .crowded = {0, INFINITY}};
     double launch;
 
     if (pace && !tuned)
@@ -264,6 +264,8 @@ static double cost_at(const struct collective *collective, const struct cluster 
     if (!cluster->ideal)
         fabric = fabric_of(cluster, topology, &rates, channels);
     fabric.buffered = pace;
+    fabric.tuned = tuned;
+    fabric.channels = channels;
     struct hop far = collective->crowds ? fabric.crowded : fabric.between;
 
     if (collective->cost)
@@ -272,7 +274,8 @@ static double cost_at(const struct collective *collective, const struct cluster 
                                       fmin(fabric.inside.bandwidth, far.bandwidth));
 }
 
-/* A collective with its cheapest protocol. `supposed`: s that the library's tuning estimates for it. */
+/* A collective with the protocol that takes the least time here, so that more bytes never take less. `supposed`: s that
+ * the library's tuning estimates for it, by which auto chooses among algorithms. */
 static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
                                      const struct group *group, const struct group_topology *topology, double bytes,
                                      int channels, double *supposed)
@@ -284,19 +287,20 @@ static struct collective_choice choose_protocol(const struct collective *collect
         *supposed = best.seconds = cost_at(collective, cluster, group, topology, NULL, bytes, best.channels, false);
         return best;
     }
+    *supposed = INFINITY;
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
         double seconds;
 
         if (!pace_of(collective, cluster, protocol, topology, &pace))
             continue;
-        seconds = cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, true);
-        if (best.protocol == PROTOCOL_NONE || seconds < *supposed) {
+        *supposed = fmin(*supposed,
+                         cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, true));
+        seconds = cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, false);
+        if (seconds < best.seconds) {
             best.protocol = protocol;
-            *supposed = seconds;
+            best.seconds = seconds;
         }
     }
-    pace_of(collective, cluster, best.protocol, topology, &pace);
-    best.seconds = cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, false);
     return best;
 }
 

@@ -34,6 +34,8 @@ static const struct field pace_fields[] = {
               "follow each other without a gap"},
     {KEY(pace, all_reduce_step), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "the same time, of a ring all-reduce through several nodes"},
+    {KEY(pace, step_bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "1 B",
+     .brief = "size of a message, its channels together, from which the step is whole; a smaller one takes its part"},
     {KEY(pace, network), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "latency of a message to another node if all channels are used"},
     {KEY(pace, network_single), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,

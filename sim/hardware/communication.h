@@ -31,6 +31,8 @@ struct pace {
                                         addition to its bytes, if the group spans nodes; not in the library's own
                                         tuning; NaN: none */
     double all_reduce_step;          /* the same of an all-reduce */
+    double step_bytes;               /* B of a message, its channels together, from which the step is whole; a smaller
+                                        message takes its part of it */
     double network;                  /* s, latency of a message to another node if all channels are used */
     double network_single;           /* s, the same if one channel is used; with more, the host serves one after
                                         another; NaN: as network */

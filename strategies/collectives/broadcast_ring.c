@@ -36,4 +36,5 @@ const struct collective collective_broadcast_ring = {
     .chunks = chain_pieces,
     .draw = draw,
     .ideal = chain_ideal,
+    .cost = chain_cost,
 };

@@ -61,7 +61,7 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 {
     struct hop hop = {latency, bandwidth};
 
-    return cost(task, &(struct fabric){hop, hop, hop, false});
+    return cost(task, &(struct fabric){.inside = hop, .between = hop, .crowded = hop});
 }
 
 const struct collective collective_hierarchical = {

@@ -191,7 +191,7 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 {
     struct hop hop = {latency, bandwidth};
 
-    return cost(task, &(struct fabric){hop, hop, hop, false});
+    return cost(task, &(struct fabric){.inside = hop, .between = hop, .crowded = hop});
 }
 
 /* Divides the time through the switch and back, and the time through the trees, equally among the messages of

@@ -7,6 +7,8 @@
 
 #include "collective/collective.h"
 
+#include <math.h>
+
 static inline int pieces(double bytes)
 {
     double count = bytes / (128 * 1024);
@@ -29,6 +31,19 @@ static inline double chain_ideal(const struct task *task, double latency, double
     int c = chain_pieces(task);
 
     return task->n == 1 ? 0 : (task->n - 2 + c) * (latency + task->bytes / c / bandwidth);
+}
+
+/* The same through nodes. If a piece goes before the one before has arrived, each hop is paid once, and then the
+ * slowest link decides. */
+static inline double chain_cost(const struct task *task, const struct fabric *fabric)
+{
+    int c = chain_pieces(task), crossings = task->n / task->per_node - 1, hops = task->n - 1;
+    double piece = task->bytes / c, slowest = fmin(fabric->inside.bandwidth, fabric->between.bandwidth);
+
+    if (!fabric->buffered)
+        return chain_ideal(task, fmax(fabric->inside.latency, fabric->between.latency), slowest);
+    return (hops - crossings) * hop_seconds(fabric->inside, piece) + crossings * hop_seconds(fabric->between, piece) +
+           (task->n > 1 ? c - 1 : 0) * piece / slowest;
 }
 
 #endif

@@ -37,4 +37,5 @@ const struct collective collective_reduce_ring = {
     .chunks = chain_pieces,
     .draw = draw,
     .ideal = chain_ideal,
+    .cost = chain_cost,
 };
