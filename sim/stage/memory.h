@@ -8,7 +8,7 @@
 #include "stage/stage.h"
 
 enum memory_kind {
-    MEMORY_PARAMETERS,       /* weights in the compute format, all versions, trained and frozen */
+    MEMORY_PARAMETERS,       /* weights in the compute format, trained and frozen, and their older versions */
     MEMORY_GATHERED,         /* under ZeRO 3: weights of the layers that are gathered */
     MEMORY_GRADIENTS,        /* gradients, and the state of their compression */
     MEMORY_OPTIMIZER,        /* optimizer states and fp32 master weights */
