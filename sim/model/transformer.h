@@ -88,6 +88,8 @@ void attention_kernels(struct kernels *list, const struct cut *cut);
 void expert_kernels(struct kernels *list, const struct cut *cut);        /* part of block_kernels */
 /* What clamps so many pairs of SwiGLU's inputs, where its kernel does not. */
 void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs);
+/* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */
+bool repeats_groups(const struct cut *cut);
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
 /* Append one kernel: a product, whose name, FLOPs and, unless given, bytes follow from its product and sizes; or a
