@@ -126,9 +126,9 @@ struct adapted { double in, out; };
 /* Whether LoRA adapts the product. *adapted receives its widths in any case. */
 bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted);
 /* Append the two products of an adapter, if LoRA has one there, and the kernel that adds their result; and a product of
- * the block with its adapter. */
-void adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target);
-void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product);
+ * the block with its adapter. Return the place in the list where the last of these products begins. */
+size_t adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target);
+size_t adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product);
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
 

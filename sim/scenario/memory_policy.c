@@ -109,9 +109,9 @@ const char *memory_early_stop_fault(const struct scenario *scenario)
         return "blocks are computed again one by one, before their backwards, with 'mode: full' and 'every: 1' alone, "
                "and not under gpipe or varuna";
     if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
-        precision_is_narrow(&scenario->memory.precision) || scenario->memory.lora)
-        return "has no effect here: only a transformer's dense blocks without dropout, fp8 and lora end with a product "
-               "whose result no backward needs; leave it out";
+        precision_is_narrow(&scenario->memory.precision))
+        return "has no effect here: only a transformer's dense blocks without dropout and fp8 end with a product whose "
+               "result no backward needs; leave it out";
     return NULL;
 }
 

@@ -48,8 +48,9 @@ static const struct field recompute_spec_fields[] = {
      .brief = "under full: only this share of each chunk's blocks, evenly spread, is recomputed, the others keep all "
               "activations (every second block: 0.5); left out: all blocks"},
     {KEY(recompute_spec, early_stop), .kind = FIELD_BOOL,
-     .brief = "under full: the recomputation of a dense block without dropout stops before its last product (PyTorch's "
-              "checkpoint with use_reentrant=False, since 2.1); left out: false"},
+     .brief = "under full: the recomputation of a dense block without dropout stops before its last product, that of an "
+              "adapter if lora adapts mlp-down (PyTorch's checkpoint with use_reentrant=False, since 2.1); left out: "
+              "false"},
 };
 const struct table recompute_table = {
     TABLE("memory: recompute", "which activations the backward recomputes", recompute_spec, recompute_spec_fields),
