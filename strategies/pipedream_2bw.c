@@ -1,7 +1,7 @@
 /* PipeDream-2BW: batches of M micro-batches follow each other in 1F1B without a flush. Gradients of a batch are
- * accumulated and applied once. Every stage, the last one too, computes batch k with the weights that the update of batch
- * k - 2 left: a delay of one, with which two versions are enough (section 3.1: W(t+1) = W(t) - v grad f(W(t-1))). Its
- * runtime keeps the older version as a copy of the fp32 weights (megatron/megatron/optimizer/optimizer.py:
+ * accumulated and applied once. Every stage, the last one too, computes batch k with the weights that the update of
+ * batch k - 2 left: a delay of one, with which two versions are enough (section 3.1: W(t+1) = W(t) - v grad f(W(t-1))).
+ * Its runtime keeps the older version as a copy of the fp32 weights (megatron/megatron/optimizer/optimizer.py:
  * weight_stashing). */
 #include <math.h>
 

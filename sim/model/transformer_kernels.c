@@ -257,9 +257,9 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
 
 /* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
  * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
- * mask follows. Autograd saves the factors of a product before it runs it, of a frozen one its weights alone; fp8 modules
- * (Transformer Engine) save them after. What operators recompute is compiled where kernels are fused, and torch.compile
- * leaves out what nobody needs. */
+ * mask follows. Autograd saves the factors of a product before it runs it, of a frozen one its weights alone; modules
+ * in fp8 (Transformer Engine) save them after. What operators recompute is compiled where kernels are fused, and
+ * torch.compile leaves out what nobody needs. */
 static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
 {
     bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->fused_kernels;

@@ -13,7 +13,12 @@ static bool gradients_add_up(const struct scenario *scenario)
 
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
-    return precision_bytes(&scenario->memory.precision, gradients_add_up(scenario));
+    struct precision_spec precision = scenario->memory.precision;
+
+    /* whole gradients add up in the format in which they are sent (_fsdp_param.py: to_accumulated_grad_if_needed) */
+    if (precision.gradients == GRADIENTS_WIDENED && scenario->recipe.gradients.once)
+        precision.gradients = GRADIENTS_FP32;
+    return precision_bytes(&precision, gradients_add_up(scenario));
 }
 
 static bool says_blocks(const struct recompute_spec *recompute)

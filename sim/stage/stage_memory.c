@@ -287,10 +287,12 @@ static struct whole_units tensors_at_once(const struct scenario *scenario, const
 /* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other is gathered or
  * freed, and of all layers outside of blocks. These are FSDP's outermost unit: it is not freed between forward and
  * backward (torch/distributed/fsdp, after the forward of a root), and its gradients are whole from the output layer's
- * backward to the embedding's. A recomputation plan may go from any block to any other. */
+ * backward to the embedding's. A recomputation plan may go from any block to any other. Weights that stay after a work
+ * are all whole at once, as those outside of blocks are. */
 static struct whole_units whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
+    bool stay = !gradients && (scenario->recipe.weights.stay_forward || scenario->recipe.weights.stay_backward);
     struct whole_units whole = {0};
     double before = 0;
 
@@ -298,7 +300,7 @@ static struct whole_units whole_at_once(const struct scenario *scenario, const s
         const struct slice *slice = &stage->slices[i];
         double here = gradients ? slice->parameters : recipe_exchanged(scenario, slice_weights(slice));
 
-        if (!slice->block) {
+        if (!slice->block || stay) {
             whole.outside += here;
             continue;
         }

@@ -101,7 +101,7 @@ static void test_launches(void **state)
     }
 }
 
-/* LoRA: the backward of a frozen product needs its weights, which autograd saves before the product runs, so that a block
+/* LoRA: the backward of a frozen product needs its weights, which autograd saves before the product runs. So a block
  * ends as early as in full fine-tuning, and what adapters compute on the way is all that a recomputation has more. An
  * adapter of the last product saves the input of its second one: that alone, 2 s h r, and its sum are left out, and the
  * frozen product runs again. */
@@ -128,8 +128,9 @@ static void test_lora(void **state)
             char memory[2][160];
 
             for (int stop = 0; stop < 2; stop++)
-                snprintf(memory[stop], sizeof memory[stop], "{mode: full, early_stop: %s}, lora: {rank: %d, targets: %s}",
-                         stop ? "true" : "false", RANK, cases[i].targets);
+                snprintf(memory[stop], sizeof memory[stop],
+                         "{mode: full, early_stop: %s}, lora: {rank: %d, targets: %s}", stop ? "true" : "false", RANK,
+                         cases[i].targets);
             whole = figures_of("dropout: 0", strategies[k], memory[0]);
             stops = figures_of("dropout: 0", strategies[k], memory[1]);
             expect_near("flop", whole.flop - stops.flop, left * doubled, memory[1]);

@@ -34,7 +34,8 @@ static void test_double_buffered(void **state)
             run_schedule(&simulated, "schedule: pipedream-2bw", batches[i], precisions[k].precision);
             for (int rank = 0; rank < STAGES; rank++) {
                 assert_int_equal(simulated.workload.stages[rank].versions, 2);
-                expect_near("weights", weights_of(&simulated, rank), (precisions[k].newest + 4) * PARAMETERS, batches[i]);
+                expect_near("weights", weights_of(&simulated, rank), (precisions[k].newest + 4) * PARAMETERS,
+                            batches[i]);
             }
             simulated_release(&simulated);
         }
