@@ -1,6 +1,8 @@
 /* PipeDream-2BW: batches of M micro-batches follow each other in 1F1B without a flush. Gradients of a batch are
- * accumulated and applied once. Two versions of the weights are enough, because a batch uses the weights of the batch
- * before the last one. */
+ * accumulated and applied once. Every stage, the last one too, computes batch k with the weights that the update of
+ * batch k - 2 left: a delay of one, with which two versions are enough (section 3.1: W(t+1) = W(t) - v grad f(W(t-1))).
+ * Its runtime keeps the older version as a copy of the fp32 weights (megatron/megatron/optimizer/optimizer.py:
+ * weight_stashing). */
 #include <math.h>
 
 #include "schedule/schedule.h"
@@ -57,9 +59,11 @@ const struct schedule schedule_pipedream_2bw = {
     .brief = "batches follow each other without a flush, an update a batch, two weight versions",
     .figure = figure,
     .formula = "steady state: M (F + B) a batch where M >= P - 1, no bubble; min(M, P - 1 - rank) + 1 micro-batches in "
-               "flight; two weight versions",
+               "flight; two weight versions on every rank",
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .asynchronous = true,
+    .delay = 1,
+    .stashes_fp32 = true,
     .batches = 6,
     .row = row,
     .ideal_makespan = ideal_makespan,

@@ -5,6 +5,7 @@
 #include "cache/cache.h"
 #include "cli/cmd.h"
 #include "engine/program_text.h"
+#include "report/caveats.h"
 #include "report/figure.h"
 #include "recompute/stage_plan.h"
 #include "run/memory_advice.h"
@@ -87,9 +88,12 @@ static void show_stages(const struct workload *workload, FILE *out)
 }
 
 /* A line a rank, a column a kind that any of them holds. */
-static void print_memory(const struct metrics *metrics, int ranks)
+static void print_memory(const struct scenario *scenario, const struct metrics *metrics)
 {
     bool held[MEMORY_KIND_COUNT] = {false};
+    int ranks = scenario->plan.stages;
+    struct arena arena = {0};
+    const char *whole = caveat_whole(&arena, scenario);
     char text[48];
 
     for (int r = 0; r < ranks; r++)
@@ -107,13 +111,16 @@ static void print_memory(const struct metrics *metrics, int ranks)
                 printf(" %13s", unit_format_short(UNIT_BYTES, metrics->ranks[r].memory.bytes[kind], text, sizeof text));
         printf(" %13s\n", unit_format_short(UNIT_BYTES, metrics->ranks[r].peak_memory, text, sizeof text));
     }
+    if (whole)
+        printf("note: %s\n", whole);
+    arena_release(&arena);
 }
 
-static void print_memory_json(const struct metrics *metrics, int ranks)
+static void print_memory_json(const struct scenario *scenario, const struct metrics *metrics)
 {
     json_t *list = json_array(), *whole;
 
-    for (int r = 0; r < ranks; r++) {
+    for (int r = 0; r < scenario->plan.stages; r++) {
         json_t *rank = json_pack("{s:i}", "rank", r);
 
         for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++) {
@@ -137,7 +144,7 @@ static int show_memory(const struct workload *workload, bool json, struct error 
     int rc = simulate_advised(workload, memory_options_of(scenario), &run, err);
 
     if (run.metrics.ranks)
-        (json ? print_memory_json : print_memory)(&run.metrics, scenario->plan.stages);
+        (json ? print_memory_json : print_memory)(scenario, &run.metrics);
     run_release(&run);
     return rc;
 }

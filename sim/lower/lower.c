@@ -226,13 +226,13 @@ static int lockstep_replicas(const struct lowering *lowering)
     return replicas;
 }
 
-/* ZeRO 3's replicas wait for each other in the gathers of every layer. Replicas of a lockstep group need a barrier only
- * if their works do not take equally long. */
-static int barrier_replicas(const struct lowering *lowering)
+/* ZeRO 3's replicas wait for each other in the gathers of layers. Replicas of a lockstep group need a barrier only if
+ * their works do not take equally long. */
+static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
     bool differ = scenario_uneven(lowering->scenario) & (UNEVEN_WORKS | UNEVEN_GPUS);
     int lockstep = differ ? lowering->lockstep : 1;
-    int shard = lowering->zero ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
+    int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
     return lowering->out->replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
@@ -340,7 +340,8 @@ static int lower_as(const struct workload *workload, enum lower_what what, struc
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     lowering.lockstep = lockstep_replicas(&lowering);
-    lowering.barrier_group = barrier_replicas(&lowering);
+    lowering.barrier_group = barrier_replicas(&lowering, false);
+    lowering.gather_group = barrier_replicas(&lowering, lowering.zero);
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         scan_row(&lowering, rank);

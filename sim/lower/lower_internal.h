@@ -70,6 +70,7 @@ struct chunk_state {
     struct { struct event *items; size_t count, capacity; } sums;    /* with offload: optimizer: all buckets' sums */
     struct event published;          /* the last all-gather of updated weights */
     struct coming *coming;           /* a bucket: its weights, for which the first forward waits; NULL: none come */
+    bool whole;                      /* ZeRO 3: its weights are gathered, and stay so for its next work */
     struct waits awaited;            /* its next entry waits for these, in addition to its inputs (lower_replicate.c) */
 };
 
@@ -136,7 +137,8 @@ struct lowering {
     struct event *sent;              /* [2 program ranks + up]: the last boundary that a rank sent in a direction */
     int channels;                    /* the most channels of a collective over replicas */
     int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
-    int barrier_group;               /* consecutive replicas that wait for each other before every entry */
+    int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
+    int gather_group;                /* that do so before an entry that exchanges layers */
     struct barrier *barriers;        /* a program rank, of the first replica of such a group: its last barrier */
     int streams;                     /* streams of collectives: 2 if GROUP_SAME_SHARE has its own, else 1 */
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
@@ -146,7 +148,7 @@ struct lowering {
     enum recompute_rule rule;        /* the schedule's */
     bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
     bool exchanges;                  /* works have exchanges within */
-    bool zero;                       /* ZeRO 3: layers are gathered and scattered (lower_layers.c) */
+    bool zero;                       /* ZeRO 3: layers are gathered (lower_layers.c) */
     int steps;                       /* local steps: the number of batches in the rows */
     bool whole;                      /* LOWER_ITERATION */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
@@ -300,6 +302,8 @@ uint32_t first_forward(struct lowering *lowering, const struct place *here, stru
 void wait_for_weights(struct lowering *lowering, const struct place *here);
 
 /* lower_layers.c: entries computed layer by layer, because the stage has a plan or under ZeRO 3. */
+/* Whether a work of the chunk exchanges layers under ZeRO 3; not once all its weights stay for the iteration. */
+bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state);
 bool zero_in_turn(const struct lowering *lowering);       /* collectives do not overlap with kernels */
 void make_host_lanes(struct lowering *lowering);
 /* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its

@@ -5,6 +5,9 @@
  * parameters. A layer's parameters are gathered while the layer before it is computed. Its gradients are scattered as
  * soon as they are ready. All replicas do the same at the same time, so their collectives are measured durations. One
  * stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's BACKWARD_PRE).
+ * Without reshard_after_forward a backward finds the weights that its forward gathered; with sums_once a forward finds
+ * those of the backward before it. With both a chunk's first forward gathers for the iteration, and all other works are
+ * as without ZeRO.
  * Without `flatten` weights come tensor by tensor (lower_tensors.c), but layer by layer where there is a plan. With
  * `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the collectives of a loop over
  * recomputed layers on the stream that computes: openxla/xla issue 14397).
@@ -16,6 +19,14 @@
  * GPU of a node gets while all of them copy. So copies of different GPUs do not contend. */
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
+
+bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state)
+{
+    const struct recipe *recipe = &lowering->scenario->recipe;
+    bool stay = chunk_state->whole && recipe->weights.stay_forward && recipe->weights.stay_backward;
+
+    return lowering->zero && !stay;
+}
 
 bool zero_in_turn(const struct lowering *lowering)
 {
@@ -58,7 +69,7 @@ struct walk {
     int prank;
     struct new_op op;            /* memory and communication of the next operation, in addition to its layer's */
     uint32_t id;             /* the last operation */
-    bool gathers;            /* ZeRO 3 */
+    bool gathers, scatters;  /* ZeRO 3: layers' weights before, gradients after kernels */
     const struct slice *whole;   /* the layer of the current step, whose weights `gathered` has gathered; */
     struct event gathered, next; /* `next`: the gather for the next layer */
 };
@@ -157,7 +168,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 /* The next layer waits until its weights have arrived. */
 static void leave_layer(struct walk *walk)
 {
-    if (walk->gathers)
+    if (walk->gathers || walk->scatters)
         walk->lowering->overlapped[walk->prank] = (struct contention){0};
 }
 
@@ -209,7 +220,7 @@ static struct event scatter(struct walk *walk, const struct slice *layer, bool l
 {
     struct event done = event_of(walk->id);
 
-    if (walk->gathers)
+    if (walk->scatters)
         done = scatter_layer(walk->lowering, walk->here, layer, last, done);
     if (zero_in_turn(walk->lowering))
         also_wait(walk, done);
@@ -322,7 +333,7 @@ static void gathered_layers(struct walk *walk, bool completes)
 {
     const struct stage *stage = walk->stage;
     enum work_kind kind = walk->work.kind;
-    bool gathers = kind != BACKWARD_WEIGHT;
+    bool needs = kind != BACKWARD_WEIGHT;     /* weights */
     double frees = walk->op.frees;
     size_t begin = next_layer(stage, kind, 0);
 
@@ -330,7 +341,7 @@ static void gathered_layers(struct walk *walk, bool completes)
         gathered_piece(walk, walk->work, &(struct stage_work){0});
         return;
     }
-    if (walk->gathers && !walk->lowering->scenario->parallelism.flatten) {
+    if (!walk->lowering->scenario->parallelism.flatten) {
         bool again = fused(walk->lowering, walk->here) && (kind == BACKWARD || kind == BACKWARD_INPUT);
 
         walk->id = tensors_work(walk->lowering, walk->here, walk->work, again, completes, walk->op);
@@ -341,10 +352,10 @@ static void gathered_layers(struct walk *walk, bool completes)
         const struct slice *layer = layer_of(stage, kind, k);
 
         after = next_layer(stage, kind, k + 1);
-        if (gathers)
+        if (needs && walk->gathers)
             gather_weights(walk, layer, after < stage->nslices ? layer_of(stage, kind, after) : NULL);
         gathered_layer(walk, layer, after == stage->nslices ? frees : 0);
-        if (gathers)
+        if (needs)
             leave_layer(walk);
         if (kind == BACKWARD || kind == BACKWARD_WEIGHT)
             scatter(walk, layer, completes);
@@ -355,11 +366,13 @@ static void gathered_layers(struct walk *walk, bool completes)
 
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op)
 {
+    const struct recipe *recipe = &lowering->scenario->recipe;
     int prank = here.prank;
     struct walk walk = {
         .lowering = lowering, .here = here, .work = work, .stage = here.costs,
         .host = lowering->hosts ? &lowering->hosts[prank] : NULL, .prank = prank, .op = op, .id = NO_OP,
-        .gathers = lowering->zero,
+        .gathers = lowering->zero && !here.chunk_state->whole,
+        .scatters = lowering->zero && recipe->gradients.unit == SUM_LAYERS,
     };
 
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.chunk_state->layers)
@@ -370,6 +383,10 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
         forward_layers(&walk);
     else
         backward_layers(&walk, completes);
+    if (work.kind == FORWARD)
+        here.chunk_state->whole = recipe->weights.stay_forward;
+    else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
+        here.chunk_state->whole = recipe->weights.stay_backward;
     lowering->waits.count = 0;       /* the work does not wait for its last scatter */
     return walk.id;
 }

@@ -131,9 +131,9 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 /* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
 static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
 {
-    return !cut && !here->costs->plan && !lowering->zero && !lowering->replicates && !lowering->opportunistic &&
-           !(work.kind == FORWARD && here->chunk_state->coming) && lowering->places.count == 1 &&
-           lowering->overlapped[here->prank].collective == 0;
+    return !cut && !here->costs->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->replicates &&
+           !lowering->opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
+           lowering->places.count == 1 && lowering->overlapped[here->prank].collective == 0;
 }
 
 /* Such a work, like the one before. */
@@ -188,7 +188,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
             return first_forward(lowering, here, work, op);
         wait_for_weights(lowering, here);
     }
-    if (costs->plan || lowering->zero)
+    if (costs->plan || zero_by_layers(lowering, here->chunk_state))
         return layers_work(lowering, *here, work, completes, op);
     if (lowering->replicates) {
         struct stage_work cost = replicated_work(*here, work);
@@ -249,13 +249,25 @@ static double hidden_share(const struct lowering *lowering)
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
 
+/* Whether any work of the entry exchanges layers. */
+static bool entry_by_layers(const struct lowering *lowering, int replica, int rank, size_t entry)
+{
+    for (struct work work = {.with_next = true}; work.with_next;) {
+        work = row_entry(lowering, rank, entry++);
+        if (zero_by_layers(lowering, chunk_state_of(lowering, program_rank(lowering, replica, rank), work.chunk)))
+            return true;
+    }
+    return false;
+}
+
 /* The replicas of a barrier group begin their next entry when the last of them has ended the entry before, because they
  * would wait for it in the work's first exchange. Lets the entry wait for this barrier. False if some of them have not
  * been lowered that far. */
 static bool meet(struct lowering *lowering, int replica, int rank)
 {
-    int n = lowering->barrier_group, first = replica / n * n;
     size_t entry = lowering->cursor[program_rank(lowering, replica, rank)];
+    int n = entry_by_layers(lowering, replica, rank, entry) ? lowering->gather_group : lowering->barrier_group;
+    int first = replica / n * n;
     struct barrier *barrier = &lowering->barriers[program_rank(lowering, first, rank)];
     struct waits all = {0};
 

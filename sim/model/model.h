@@ -254,7 +254,8 @@ struct layer {
      * tensor group gathers and scatters the experts' rows. */
     int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
     double dispatch_bytes, row_all_reduce_bytes;
-    double key_value_bytes;      /* B of this GPU's own keys and values, which the context group exchanges; 0: none */
+    double key_value_bytes;      /* B of this GPU's own keys and values as attention reads them, repeated or not, which
+                                  * the context group exchanges; 0: none */
 };
 
 /* The layers in order. The array and all data it points to live in the arena. A tensor degree that does not

@@ -247,7 +247,8 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     }
     layer.dispatch_bytes = dispatches ? cut->travelling * cut->hidden * cut->value : 0;
     layer.row_all_reduce_bytes = rows ? cut->received * cut->hidden * cut->value : 0;
-    layer.key_value_bytes = cut->tokens * (cut->key + cut->values) * cut->value;
+    /* the context group takes the place of the attention kernel, and gets what that would: copies (torchtitan 1283) */
+    layer.key_value_bytes = cut->tokens * (repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values) * cut->value;
     block_kernels(&kernels, cut);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);

@@ -88,6 +88,8 @@ void attention_kernels(struct kernels *list, const struct cut *cut);
 void expert_kernels(struct kernels *list, const struct cut *cut);        /* part of block_kernels */
 /* What clamps so many pairs of SwiGLU's inputs, where its kernel does not. */
 void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs);
+/* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */
+bool repeats_groups(const struct cut *cut);
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
 /* Append one kernel: a product, whose name, FLOPs and, unless given, bytes follow from its product and sizes; or a
@@ -124,9 +126,9 @@ struct adapted { double in, out; };
 /* Whether LoRA adapts the product. *adapted receives its widths in any case. */
 bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted);
 /* Append the two products of an adapter, if LoRA has one there, and the kernel that adds their result; and a product of
- * the block with its adapter. */
-void adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target);
-void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product);
+ * the block with its adapter. Return the place in the list where the last of these products begins. */
+size_t adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target);
+size_t adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product);
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
 

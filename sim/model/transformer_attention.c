@@ -60,13 +60,19 @@ static void rotary(struct kernels *list, const struct cut *cut)
         mark_again(list, cut, 1u << MODULE_LATENT, first);
 }
 
-/* Grouped keys and values are copied for every head that reads them (Llama's repeat_kv); the backward sums the
- * gradients of the copies. */
+bool repeats_groups(const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+
+    return shape->repeated_groups && shape->kv_rank == 0 && shape->kv_heads < shape->heads;
+}
+
+/* The backward sums the gradients of the copies. */
 static void repeat_groups(struct kernels *list, const struct cut *cut)
 {
     double bytes = cut->tokens * (2 * cut->query + cut->key + cut->values) * cut->value;
 
-    if (!cut->shape->repeated_groups || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
+    if (!repeats_groups(cut))
         return;
     unvectorized_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, 2 * cut->tokens * cut->query, bytes);
     plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);

@@ -257,13 +257,13 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
 
 /* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
  * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
- * mask follows. Autograd saves the inputs of a product before it runs it; fp8 modules (Transformer Engine) save them
- * after. What operators recompute is compiled where kernels are fused, and torch.compile leaves out what nobody
- * needs. */
+ * mask follows. Autograd saves the factors of a product before it runs it, of a frozen one its weights alone; modules
+ * in fp8 (Transformer Engine) save them after. What operators recompute is compiled where kernels are fused, and
+ * torch.compile leaves out what nobody needs. */
 static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
 {
     bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->fused_kernels;
-    bool ends = !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !cut->lora;
+    bool ends = !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled);
 
     for (size_t i = first; ends && i < list->count; i++)
         list->items[i].tail = list->items[i].phase == PHASE_FORWARD;
@@ -287,21 +287,22 @@ static void mlp_up(struct kernels *list, const struct cut *cut)
                       3 * cut->tokens * cut->hidden * cut->value);
 }
 
+/* The last product is that of an adapter, if there is one: PEFT computes the frozen product and its bias first
+ * (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x))). */
 static void mlp(struct kernels *list, const struct cut *cut)
 {
-    bool fuses = cut->shape->fused_kernels;
+    bool fuses = cut->shape->fused_kernels, adapted = cut->lora && lora_trains(cut, LORA_MLP_DOWN);
     size_t first;
 
     mlp_up(list, cut);
     activation_function(list, cut, cut->tokens * cut->ffn);
-    first = list->count;
-    adapted_product(list, cut, LORA_MLP_DOWN, PRODUCT_MLP_DOWN);
+    first = adapted_product(list, cut, LORA_MLP_DOWN, PRODUCT_MLP_DOWN);
     mark_tail(list, cut, first);
     if (cut->shape->bias) {
         bias_kernels(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1), fuses);
         first = list->count;
         bias_kernels(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden, fuses);
-        mark_tail(list, cut, first);
+        mark_tail(list, cut, adapted ? list->count : first);
     }
 }
 

@@ -72,7 +72,7 @@ static double plain_activation(const struct cut *cut)
         bytes += 2 * 4 * cut->own_tokens * cut->hidden;
     if (keeps_widened(cut))
         bytes += 2 * (4 - cut->value) * cut->own_tokens * cut->hidden;
-    if (shape->kv_rank == 0 && shape->repeated_groups)
+    if (repeats_groups(cut))
         bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
     return bytes;
 }

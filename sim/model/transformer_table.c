@@ -92,7 +92,7 @@ static const struct field transformer_fields[] = {
               "false"},
     {KEY(transformer, repeated_groups), .kind = FIELD_BOOL,
      .brief = "with kv_heads: keys and values are copied for each head that reads them, before attention (Llama's "
-              "repeat_kv); left out: true if fused_kernels is false"},
+              "repeat_kv), and a context group exchanges the copies; left out: true if fused_kernels is false"},
     {KEY(transformer, multiplied_mask), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "where the softmax is not fused: a causal mask is multiplied, and what it hides moved below zero, in two "
               "kernels (Megatron-LM of 2019); false: one kernel"},

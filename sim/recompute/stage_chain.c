@@ -17,7 +17,9 @@ static double estimate(const struct scenario *scenario, const struct collective 
 /* Estimated costs of exchanges. */
 struct estimates {
     double exchange[EXCHANGE_COUNT];     /* s of one exchange of each kind */
-    int replicas, *gpus;         /* the replicas among which ZeRO 3 divides weights; 1: it gathers nothing */
+    int gathers, scatters;       /* the replicas among which a backward gathers weights and scatters gradients, layer by
+                                  * layer; 1: it does not */
+    int *gpus;
 };
 
 static void estimate_tensor(const struct scenario *scenario, const struct stage *stage, int rank,
@@ -49,6 +51,7 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     const struct parallelism *spec = &scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, attention = stage->attention[0];
     const struct process_group *experts = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
+    const struct recipe *recipe = &scenario->recipe;
     int *gpus = estimates->gpus;
 
     group_gpus(scenario, experts, 0, 0, rank, gpus);
@@ -61,7 +64,8 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     if (spec->context_attention == CONTEXT_RING)
         estimates->exchange[EXCHANGE_ATTENTION] =
             fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - attention * (spec->context - 1) / spec->context);
-    estimates->replicas = scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON];
+    estimates->scatters = recipe->gradients.unit == SUM_LAYERS ? recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
+    estimates->gathers = recipe->weights.stay_forward ? 1 : recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON];
 }
 
 struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
@@ -88,9 +92,9 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
             .selective = fmax(slice->selective.activation, slice->input), .recompute = slice->selective.core.seconds,
             .space = {slice->workspace.forward, slice->workspace.backward, slice->selective.workspace.backward},
             .gather = estimate(scenario, collective_half(all_reduce, COLLECTIVE_ALL_GATHER), estimates.gpus,
-                               estimates.replicas, weights * each.weights),
+                               estimates.gathers, weights * each.weights),
             .scatter = estimate(scenario, collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER), estimates.gpus,
-                                estimates.replicas, gradients * each.sent),
+                                estimates.scatters, gradients * each.sent),
         };
         for (int i = 0; i < EXCHANGE_COUNT; i++)
             layers[l].exchange += forward->exchanges[i] * estimates.exchange[i];

@@ -98,7 +98,7 @@ static const char *alone_note(struct arena *arena, const struct scenario *scenar
 {
     static const enum group_kind inside[] = {GROUP_TENSOR, GROUP_CONTEXT, GROUP_EXPERT};
     const struct recipe *recipe = &scenario->recipe;
-    bool layers = recipe->gradients.unit == SUM_LAYERS, pipeline = group_nodes(scenario, GROUP_PIPELINE) > 1;
+    bool layers = recipe->weights.when == WEIGHTS_LAYER, pipeline = group_nodes(scenario, GROUP_PIPELINE) > 1;
     bool sums = group_nodes(scenario, GROUP_DATA) > 1 &&
                 (layers || (recipe->gradients.unit != SUM_NOTHING && !recipe->gradients.flush));
     const char *names = layers && sums && pipeline ? "replicas (ZeRO 3)" : NULL;
@@ -111,6 +111,21 @@ static const char *alone_note(struct arena *arena, const struct scenario *scenar
         return NULL;
     return arena_printf(arena, "exchanges of %s reach over nodes and take as long as they would alone, also while "
                         "other exchanges are on the same links", names);
+}
+
+const char *caveat_whole(struct arena *arena, const struct scenario *scenario)
+{
+    const struct recipe *recipe = &scenario->recipe;
+    bool weights = recipe->weights.stay_forward || recipe->weights.stay_backward, gradients = recipe->gradients.once;
+
+    if ((!weights && !gradients) || scenario_replicas(scenario) == 1)
+        return NULL;
+    return arena_printf(arena, "%s are whole during %s: ZeRO %d divides them among %d replicas at rest alone (%s%s%s)",
+                        !gradients ? "weights" : !weights ? "gradients" : "weights and gradients",
+                        gradients ? "an iteration" : "a micro-batch", scenario->parallelism.zero,
+                        recipe->divided[HELD_STATES][PARAMETERS_COMMON],
+                        recipe->weights.stay_forward ? "reshard_after_forward: false" : "",
+                        recipe->weights.stay_forward && gradients ? ", " : "", gradients ? "sums_once: true" : "");
 }
 
 /* Who measured a rank would give it several times. */
@@ -172,7 +187,7 @@ struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
         software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, halves_note, sequence_note,
-        alone_note, stages_note, stragglers_note, slow_links_note, repeat_note,
+        alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};
 

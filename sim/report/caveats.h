@@ -7,11 +7,13 @@
 #include "scenario/scenario.h"
 
 struct caveats {
-    const char *items[13];       /* a sentence each, without a full stop; in the arena */
+    const char *items[14];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
+/* That weights or gradients that ZeRO divides are whole during an iteration; NULL: they are not. */
+const char *caveat_whole(struct arena *arena, const struct scenario *scenario);
 /* As a list for `notes`; the caller owns the reference. */
 json_t *caveats_json(const struct scenario *scenario);
 /* "note: ...", a line each. */

@@ -13,7 +13,12 @@ static bool gradients_add_up(const struct scenario *scenario)
 
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
-    return precision_bytes(&scenario->memory.precision, gradients_add_up(scenario));
+    struct precision_spec precision = scenario->memory.precision;
+
+    /* whole gradients add up in the format in which they are sent (_fsdp_param.py: to_accumulated_grad_if_needed) */
+    if (precision.gradients == GRADIENTS_WIDENED && scenario->recipe.gradients.once)
+        precision.gradients = GRADIENTS_FP32;
+    return precision_bytes(&precision, gradients_add_up(scenario));
 }
 
 static bool says_blocks(const struct recompute_spec *recompute)
@@ -109,9 +114,9 @@ const char *memory_early_stop_fault(const struct scenario *scenario)
         return "blocks are computed again one by one, before their backwards, with 'mode: full' and 'every: 1' alone, "
                "and not under gpipe or varuna";
     if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
-        precision_is_narrow(&scenario->memory.precision) || scenario->memory.lora)
-        return "has no effect here: only a transformer's dense blocks without dropout, fp8 and lora end with a product "
-               "whose result no backward needs; leave it out";
+        precision_is_narrow(&scenario->memory.precision))
+        return "has no effect here: only a transformer's dense blocks without dropout and fp8 end with a product whose "
+               "result no backward needs; leave it out";
     return NULL;
 }
 

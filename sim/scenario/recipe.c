@@ -21,6 +21,20 @@ static const struct sharing { bool every, layers, divides[HELD_COUNT]; enum weig
            .divides = {[HELD_WEIGHTS] = true, [HELD_GRADIENTS] = true, [HELD_STATES] = true}, .when = WEIGHTS_LAYER},
 };
 
+/* PyTorch's pipeline stages add up whole gradients (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync:
+ * set_requires_gradient_sync(False)), and their backwards give no weights back (set_reshard_after_backward(False)). A
+ * rank that has computed all scatters the gradients (schedules.py: perform_reduce_grad at the end of a step). */
+static void sum_once(struct recipe *recipe)
+{
+    recipe->gradients.once = recipe->gradients.flush = true;
+    recipe->gradients.every = false;
+    recipe->gradients.unit = SUM_STAGES;
+    recipe->gradients.first_bucket = recipe->gradients.bucket = INFINITY;
+    recipe->weights.stay_backward = recipe->weights.when == WEIGHTS_LAYER;
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        recipe->divided[HELD_GRADIENTS][class] = 1;
+}
+
 /* Where micro-batches enter at both ends, two ranks of a replica hold a stage, and both take a share. */
 static void share(struct recipe *recipe, const struct scenario *scenario)
 {
@@ -30,6 +44,7 @@ static void share(struct recipe *recipe, const struct scenario *scenario)
     bool hosted = scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS);
 
     recipe->weights.when = sharing->when;
+    recipe->weights.stay_forward = sharing->layers && !spec->reshard_after_forward;
     if (sharing->when == WEIGHTS_UPDATED && spec->overlap_gathers && !hosted)
         recipe->weights.when = WEIGHTS_NEXT;
     recipe->gradients.every = sharing->every;
@@ -42,6 +57,8 @@ static void share(struct recipe *recipe, const struct scenario *scenario)
         for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && sharing->divides[held]; class++)
             recipe->divided[held][class] =
                 scenario->groups.of[scenario->groups.sums[class]].size * plan_directions(&scenario->plan);
+    if (sharing->divides[HELD_GRADIENTS] && spec->sums_once)
+        sum_once(recipe);
 }
 
 /* ZeRO's halves of the all-reduce; what is not scattered stays whole (reduce_scatter: false). */

@@ -18,6 +18,12 @@
  *   with overlap_gathers                                      beside the forwards
  *                                                             of the next iteration
  *   zero 3            by layer, in every backward             before each layer       of these and weights
+ *   without           as above                                before each layer of    of these, and whole weights from
+ *   reshard_after_                                            a forward               a forward to its backward
+ *   forward
+ *   with sums_once    by stage, before the update             under zero 3 not        all gradients, and weights of
+ *                                                             between a backward and  zero 3 whole from a backward to
+ *                                                             the next forward        the next forward
  * Where it divides among some of the replicas, every share's sum is summed on over those that hold it (`across`), once
  * an update (Zhang et al., MiCS, VLDB 2022: 2-hop gradient synchronization).
  *
@@ -42,7 +48,7 @@ enum weights_moment {
     WEIGHTS_STAY,            /* every replica updates them itself, and keeps them */
     WEIGHTS_UPDATED,         /* they come after the update */
     WEIGHTS_NEXT,            /* each chunk's come before its first forward, while the ones before it are computed */
-    WEIGHTS_LAYER,           /* a layer's come before it is computed */
+    WEIGHTS_LAYER,           /* a layer's come before it is computed, unless they stayed */
     WEIGHTS_FORWARD,         /* all come before every forward */
 };
 /* What is held of each parameter. */
@@ -55,11 +61,16 @@ struct recipe {
         bool flush;          /* sums begin when a rank has computed all that comes before its update, and, without
                               * overlap_p2p, has sent all of that to other stages */
         bool every;          /* buckets, tensors, stages: of every micro-batch, not of the whole batch */
+        bool once;           /* of the whole batch, although a replica keeps a share alone */
         double first_bucket, bucket;     /* B of buckets; INFINITY: there are none */
         const struct collective *collective;     /* in the groups that sum a class of parameters */
         const struct collective *across;         /* then of every share, over those that hold it; NULL: no such sum */
     } gradients;
-    struct { enum weights_moment when; const struct collective *collective; } weights;
+    struct {
+        enum weights_moment when;
+        bool stay_forward, stay_backward;        /* a layer's weights, after a forward and after a backward */
+        const struct collective *collective;
+    } weights;
     int divided[HELD_COUNT][PARAMETER_CLASS_COUNT];     /* among how many replicas; 1: each holds all */
     bool rooted;             /* replica 0 alone has the states, and updates */
     bool in_turn;            /* nothing is computed while a layer's weights come and its gradients go */

@@ -90,8 +90,11 @@ static int refuse(struct scenario *scenario, const struct idle *options, size_t 
 static int check_schedule(struct scenario *scenario, struct error *err)
 {
     static const char by_layer[] = "weights are not gathered tensor by tensor; expected 'zero: 3' and 'flatten: false'";
+    static const char layers[] = "no layer's weights are gathered whole to be kept on the GPU; expected 'zero: 3', "
+                                 "without 'flatten: false' and 'offload: weights'";
     const struct parallelism *spec = &scenario->parallelism;
     bool by_tensor = spec->zero == 3 && !spec->flatten;
+    bool gathers = spec->zero == 3 && spec->flatten && !scenario_offloads(scenario, OFFLOAD_WEIGHTS);
     const struct idle options[] = {
         {PART_STRATEGY, "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
          "there is no server; expected 'data_parallel: parameter-server' beside it"},
@@ -109,6 +112,11 @@ static int check_schedule(struct scenario *scenario, struct error *err)
                                  : "without scatter_gather boundaries are sent whole; expected that to be true"},
         {PART_STRATEGY, "overlap_gathers", spec->overlap_gathers, spec->zero == 1 || spec->zero == 2,
          "no replica updates weights for others; expected 'zero: 1' or 'zero: 2'"},
+        {PART_STRATEGY, "reshard_after_forward", !spec->reshard_after_forward, gathers, layers},
+        {PART_STRATEGY, "sums_once", spec->sums_once, spec->pipeline > 1 && (spec->zero == 2 || gathers),
+         spec->zero == 3 && !gathers ? layers :
+         "no replica scatters the gradients of every micro-batch of a pipeline; expected 'zero: 2' or 'zero: 3', and a "
+         "pipeline degree above 1"},
         {PART_STRATEGY, "dispatch", spec->dispatch != DISPATCH_COPIES, spec->expert > 1,
          "every replica has all experts; expected an expert degree above 1"},
         {PART_STRATEGY, "overlap_products", spec->overlap_products, spec->sequence_parallel,

@@ -48,8 +48,9 @@ static const struct field recompute_spec_fields[] = {
      .brief = "under full: only this share of each chunk's blocks, evenly spread, is recomputed, the others keep all "
               "activations (every second block: 0.5); left out: all blocks"},
     {KEY(recompute_spec, early_stop), .kind = FIELD_BOOL,
-     .brief = "under full: the recomputation of a dense block without dropout stops before its last product (PyTorch's "
-              "checkpoint with use_reentrant=False, since 2.1); left out: false"},
+     .brief = "under full: the recomputation of a dense block without dropout stops before its last product, which is "
+              "an adapter's if lora adapts mlp-down (PyTorch's checkpoint with use_reentrant=False, since 2.1); left "
+              "out: false"},
 };
 const struct table recompute_table = {
     TABLE("memory: recompute", "which activations the backward recomputes", recompute_spec, recompute_spec_fields),
@@ -107,7 +108,8 @@ static const struct field memory_spec_fields[] = {
                             "accumulated and sent in fp32 (Megatron-LM with bf16)",
                             "accumulated and sent in fp32, with a further copy in the format of the weights "
                             "(DeepSpeed)",
-                            "kept in the format of the weights, sent in fp32 (FSDP's reduce_dtype)"),
+                            "kept in the format of the weights, sent in fp32 (FSDP's reduce_dtype); with sums_once "
+                            "accumulated in fp32"),
      .brief = "under mixed precision: the format of gradients; left out under mixed-bf16 or narrower with master "
               "weights, up to ZeRO 1: fp32"},
     {.key = "clip_gradients",

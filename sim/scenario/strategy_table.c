@@ -132,6 +132,14 @@ static const struct field parallelism_fields[] = {
      .brief = "under ZeRO a reduce-scatter gives each replica the sums of its share; false, with ZeRO 1: an "
               "all-reduce gives all sums to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
               "optimizer, and its ZeRO 1 of 2022)"},
+    {KEY(parallelism, reshard_after_forward), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "under ZeRO 3 a replica gives a layer's gathered weights back after its forward, and gathers them again "
+              "for its backward; false: it keeps them until then (FSDP2's reshard_after_forward=False, FSDP's "
+              "SHARD_GRAD_OP)"},
+    {KEY(parallelism, sums_once), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "under ZeRO 2 and 3 in a pipeline micro-batches add up whole gradients, which replicas scatter once, and "
+              "backwards give no weights back (PyTorch's pipeline stages); false: replicas scatter the gradients of "
+              "every micro-batch"},
     {KEY(parallelism, data_parallel), .kind = FIELD_CHOICE, .fallback = "ddp", .choices = CHOICES(DATA_PARALLELS),
      .choice_briefs = NAMES("all-reduces gradients in buckets, overlapped with the last backward",
                             "all-reduces gradients after the last backward; with ZeRO 3, no gather or scatter "
@@ -223,6 +231,6 @@ const struct table strategy_table = {
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
     .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
-            "overlap_gathers dispatch reduce_scatter first_bucket bucket flatten live_parameters reuse_distance prefetch "
-            "server balance",
+            "overlap_gathers dispatch reduce_scatter reshard_after_forward sums_once first_bucket bucket flatten "
+            "live_parameters reuse_distance prefetch server balance",
 };

@@ -314,14 +314,16 @@ int rows_versions(const struct schedule *schedule, const struct plan *plan, cons
 {
     bool vertical = schedule->vertical_sync && schedule->vertical_sync(plan);
     const struct row *row = &rows[rank];
-    int *used = xcalloc((size_t)plan_micro_batches(plan), sizeof *used), newest = 0, most = 1;
+    int *used = xcalloc((size_t)plan_micro_batches(plan), sizeof *used), newest = 0, most = 1 + schedule->delay;
     size_t oldest = 0;       /* the forward whose backward comes next: backwards have the same order as forwards */
 
     if (!schedule->asynchronous) {
         free(used);
         return 1;
     }
-    if (!vertical)
+    for (int mb = 0; schedule->delay && mb < plan_micro_batches(plan); mb++)
+        used[mb] = mb / plan->micro_batches > schedule->delay ? mb / plan->micro_batches - schedule->delay : 0;
+    if (!schedule->delay && !vertical)
         versions_found(row, used);
     for (int sharer = 0; vertical && sharer < plan_sharers(plan, 0); sharer++)
         versions_found(&rows[plan_rank(plan, 0, 0, sharer, NULL)], used);

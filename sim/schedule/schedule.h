@@ -89,6 +89,9 @@ struct schedule {
     bool own_spans;          /* its paper counts the bubble of each rank from its first work to the end of its last */
     int batches;             /* default of batch.count, the number of batches in the rows; 0: always one batch */
     bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
+    int delay;               /* batches by which the weights of a batch lag, on all stages: batch k uses those that the
+                              * update of batch k - 1 - delay left; 0: the newest that a stage has */
+    bool stashes_fp32;       /* its runtime keeps older versions in fp32; false: in the format that computes */
     /* The rows are the order that was computed beforehand. At run time, if a rank comes to a recomputation whose
      * gradient has not arrived, it does its next forward first, as long as this leaves at most so many micro-batches in
      * flight on it (INT_MAX: always). 0 or NULL: it keeps to its row. */
@@ -128,7 +131,8 @@ int plan_opportunistic(const struct schedule *schedule, const struct plan *plan)
 /* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
 int rows_updates(const struct row *rows);
 /* The maximum number of versions of its weights that a rank holds. A backward uses the version that its forward used.
- * Forwards use the newest version or, with vertical_sync, the version that the input stage used. */
+ * Forwards use the newest version; or with vertical_sync the version that the input stage used; or with a delay the
+ * version that is as many updates old, so that every rank holds one version more than the delay. */
 int rows_versions(const struct schedule *schedule, const struct plan *plan, const struct row *rows, int rank);
 
 /* The schedules of strategies/list.h, in its order. */

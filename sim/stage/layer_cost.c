@@ -33,12 +33,22 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     return work;
 }
 
-/* A recomputation that ends when the block's backward has all its inputs. It omits the all-reduce of the last product's
- * results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
+/* Whether the end that a recomputation leaves out has the block's own last product, not that of its adapter alone. */
+static bool omits_product(const struct layer *layer)
+{
+    size_t i = 0;
+
+    while (i < layer->nkernels && !(layer->kernels[i].tail && layer->kernels[i].product == PRODUCT_MLP_DOWN))
+        i++;
+    return i < layer->nkernels;
+}
+
+/* A recomputation that ends when the block's backward has all its inputs. Without the last product it omits the
+ * all-reduce of its results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
 static struct stage_work stopped(const struct parallelism *spec, const struct costs_spec *costs,
                                  const struct layer *layer, struct stage_work forward)
 {
-    bool sums = spec->tensor > 1 && !spec->sequence_parallel;
+    bool sums = spec->tensor > 1 && !spec->sequence_parallel && omits_product(layer);
     struct stage_work needed = {0};
 
     if (!layer_has_tail(layer))

@@ -13,41 +13,12 @@ const char *const memory_kind_names[] = {
 };
 _Static_assert(COUNT(memory_kind_names) == MEMORY_KIND_COUNT + 1, "a name for every kind");
 
-/* Bytes of the optimizer's states of one tensor. */
-static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
-{
-    enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 2048 };
-    double quantized = elements < LEAST_QUANTIZED ? 0 : optimizer->quantized;
-    double bytes = elements * (optimizer->full - 4 * quantized + quantized * (1 + 4.0 / QUANTIZED_BLOCK));
-
-    return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
-}
-
-/* Bytes of the optimizer's states of all trained tensors, master weights included. */
-static struct by_class stage_states(const struct scenario *scenario, const struct stage *stage)
-{
-    struct optimizer_states optimizer = precision_optimizer(&scenario->memory.precision);
-    struct by_class bytes = {0};
-
-    for (size_t i = 0; i < stage->nslices; i++) {
-        const struct slice *slice = &stage->slices[i];
-
-        for (size_t k = 0; k < slice->ntensors; k++)
-            bytes.of[slice_class(slice, k)] += tensor_states(
-                &optimizer, slice->tensors[k], slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
-    }
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
-        bytes.of[class] += stage->trained.of[class] * scenario_parameter_bytes(scenario).master;
-    return bytes;
-}
-
-/* Elements of a stage's weights, in all their versions. */
+/* Elements of a stage's newest weights, by class. */
 static struct by_class stage_weights(const struct stage *stage)
 {
-    struct by_class weights = {{stage->frozen}};
+    struct by_class weights = stage->trained;
 
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
-        weights.of[class] += stage->trained.of[class] * stage->versions;
+    weights.of[PARAMETERS_COMMON] += stage->frozen;
     return weights;
 }
 
@@ -71,7 +42,8 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
 struct holding {
     double trained, largest;     /* trained elements: of all chunks, of the largest one */
     double updated;              /* elements that this replica updates */
-    double gradients, weights;   /* elements that it holds */
+    double gradients, weights;   /* elements that it holds; of weights the newest version */
+    double stashed;              /* B of older versions of weights */
     double states, compression;  /* B that it holds: optimizer states, state of compression */
     double scattered;            /* elements of gradients that are whole at once under ZeRO 3 */
     double fetched;              /* elements of weights that are fetched from the host at once */
@@ -97,7 +69,8 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.updated += recipe_share(recipe, HELD_STATES, stage->trained);
         sum.gradients += recipe_share(recipe, HELD_GRADIENTS, stage->trained);
         sum.weights += recipe_share(recipe, HELD_WEIGHTS, stage_weights(stage));
-        sum.states += recipe_share(recipe, HELD_STATES, stage_states(scenario, stage));
+        sum.stashed += stage_stashed(stage, scenario);
+        sum.states += recipe_share(recipe, HELD_STATES, stage_states(stage, scenario));
         sum.compression += stage->compression;
         sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
         sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
@@ -176,7 +149,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     memory.bytes[MEMORY_CONTEXT] = context(scenario);
     if (recipe->weights.when == WEIGHTS_FORWARD && !first)       /* each forward receives its weights */
         return memory;
-    memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights;
+    memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights + holding.stashed;
     if (divides(recipe, HELD_WEIGHTS))
         memory.bytes[MEMORY_GATHERED] = holding.gathered.outside + holding.gathered.blocks;
     memory.bytes[MEMORY_GRADIENTS] = holding.gradients * (each.gradients + each.beside) + holding.compression;

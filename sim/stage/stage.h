@@ -102,7 +102,8 @@ struct stage {
     const struct chain_layer *chain; /* if the stage is computed layer by layer: its layers, else NULL */
     const struct stage_plan *plan;   /* and their plan (stage_plan.h), else NULL */
     struct stage_work recomputed;    /* the work that the plan recomputes in a backward */
-    /* Layers that ZeRO 3 holds whole at once: all layers outside of blocks, and the largest two neighbouring blocks.
+    /* Layers that ZeRO 3 holds whole at once: all layers outside of blocks, or all whose weights stay after a work;
+     * and the largest two neighbouring blocks.
      * For weights under planned recomputation these may be any two blocks. */
     struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
 };

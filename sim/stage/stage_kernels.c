@@ -126,7 +126,8 @@ static struct cost kept_casts(const struct precision_spec *precision, const stru
 }
 
 /* What kernels read and write around the sums of a stage's gradients between two updates (zero_grad_buffer, division by
- * the number of replicas, copies into buckets and back), where no layer's are scattered by themselves. */
+ * the number of replicas, copies into buckets and back), where no layer's are scattered by themselves. ZeRO 3 that
+ * scatters once flattens each layer's then. */
 static struct cost around_sums(const struct scenario *scenario, const struct stage *stage)
 {
     enum sum_unit unit = scenario->recipe.gradients.unit;
@@ -134,8 +135,11 @@ static struct cost around_sums(const struct scenario *scenario, const struct sta
     double gradients = sums ? recipe_exchanged(scenario, stage->trained) : 0;
     int often = scenario->recipe.gradients.every ? scenario->plan.micro_batches : 1;
 
-    return costs_traffic(&scenario->costs, "around-sums", CLASS_OTHER, gradients * often *
-                         scenario_parameter_bytes(scenario).sent * scenario->memory.gradient_accesses);
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    bool flattens = scenario->recipe.gradients.once && scenario->recipe.weights.when == WEIGHTS_LAYER;
+    double bytes = flattens ? each.flattening : each.sent * scenario->memory.gradient_accesses;
+
+    return costs_traffic(&scenario->costs, "around-sums", CLASS_OTHER, gradients * often * bytes);
 }
 
 /* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */

@@ -56,6 +56,40 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     peaks->ahead = fmax(peaks->ahead, workspace.backward);
 }
 
+/* Bytes of the optimizer's states of one tensor. */
+static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
+{
+    enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 2048 };
+    double quantized = elements < LEAST_QUANTIZED ? 0 : optimizer->quantized;
+    double bytes = elements * (optimizer->full - 4 * quantized + quantized * (1 + 4.0 / QUANTIZED_BLOCK));
+
+    return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
+}
+
+struct by_class stage_states(const struct stage *stage, const struct scenario *scenario)
+{
+    struct optimizer_states optimizer = precision_optimizer(&scenario->memory.precision);
+    struct by_class bytes = {0};
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+
+        for (size_t k = 0; k < slice->ntensors; k++)
+            bytes.of[slice_class(slice, k)] += tensor_states(
+                &optimizer, slice->tensors[k], slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
+    }
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        bytes.of[class] += stage->trained.of[class] * scenario_parameter_bytes(scenario).master;
+    return bytes;
+}
+
+double stage_stashed(const struct stage *stage, const struct scenario *scenario)
+{
+    double each = scenario_schedule(scenario)->stashes_fp32 ? 4 : scenario_parameter_bytes(scenario).weights;
+
+    return (stage->versions - 1) * stage->parameters * each;
+}
+
 struct narrow_copies stage_narrow_copies(const struct stage *stage, const struct scenario *scenario)
 {
     const struct memory_spec *memory = &scenario->memory;
@@ -253,10 +287,12 @@ static struct whole_units tensors_at_once(const struct scenario *scenario, const
 /* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other is gathered or
  * freed, and of all layers outside of blocks. These are FSDP's outermost unit: it is not freed between forward and
  * backward (torch/distributed/fsdp, after the forward of a root), and its gradients are whole from the output layer's
- * backward to the embedding's. A recomputation plan may go from any block to any other. */
+ * backward to the embedding's. A recomputation plan may go from any block to any other. Weights that stay after a work
+ * are all whole at once, as those outside of blocks are. */
 static struct whole_units whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
+    bool stay = !gradients && (scenario->recipe.weights.stay_forward || scenario->recipe.weights.stay_backward);
     struct whole_units whole = {0};
     double before = 0;
 
@@ -264,7 +300,7 @@ static struct whole_units whole_at_once(const struct scenario *scenario, const s
         const struct slice *slice = &stage->slices[i];
         double here = gradients ? slice->parameters : recipe_exchanged(scenario, slice_weights(slice));
 
-        if (!slice->block) {
+        if (!slice->block || stay) {
             whole.outside += here;
             continue;
         }

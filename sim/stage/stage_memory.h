@@ -1,4 +1,5 @@
-/* stage_memory: bytes that a stage keeps, recomputes and uses as workspace, added up layer by layer; for stage.c. */
+/* stage_memory: bytes that a stage keeps, recomputes and uses as workspace, added up layer by layer; for stage.c. And
+ * what it holds all the time; for memory.c. */
 #ifndef DTSIM_STAGE_MEMORY_H
 #define DTSIM_STAGE_MEMORY_H
 
@@ -21,6 +22,11 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
 void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario);
 /* Sets `gathered` and `scattered`: the layers that ZeRO 3 holds whole at once. */
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario);
+
+/* B of the optimizer's states of all trained tensors, master weights included, before ZeRO divides them. */
+struct by_class stage_states(const struct stage *stage, const struct scenario *scenario);
+/* B of the older versions of its weights, which replicas hold whole (asynchronous schedules). */
+double stage_stashed(const struct stage *stage, const struct scenario *scenario);
 
 /* Elements of the weights of which a GPU holds copies in 8 or 4 bits: all the time; and of one block at a time, the
  * largest. Copies that each forward makes are the backward's too, but if the block's forward runs again right before its

@@ -3,8 +3,9 @@
 
 enum { LAYERS = 4, HIDDEN = 512, FFN = 2048, SEQUENCE = 256, MICRO_BATCHES = 3 };
 
-struct figures { double flop, recompute, sent, seconds; };
+struct figures { double flop, forward, recompute, sent, seconds; };
 
+/* `recompute`: the value of the key, and further keys of `memory`. */
 static struct figures figures_at(const char *model, const char *strategy, const char *recompute, const char *costs)
 {
     struct simulated simulated;
@@ -19,8 +20,10 @@ static struct figures figures_at(const char *model, const char *strategy, const 
     figures.flop = simulated.run.metrics.hardware_flop;
     figures.seconds = simulated.run.metrics.iteration_time;
     figures.sent = simulated.run.metrics.communication_bytes_per_gpu;
-    for (int s = 0; s < plan_virtual_stages(&simulated.scenario.plan); s++)
+    for (int s = 0; s < plan_virtual_stages(&simulated.scenario.plan); s++) {
+        figures.forward += simulated.workload.stages[s].work[FORWARD].seconds;
         figures.recompute += simulated.workload.stages[s].work[RECOMPUTE].seconds;
+    }
     simulated_release(&simulated);
     return figures;
 }
@@ -98,11 +101,51 @@ static void test_launches(void **state)
     }
 }
 
+/* LoRA: the backward of a frozen product needs its weights, which autograd saves before the product runs. So a block
+ * ends as early as in full fine-tuning, and what adapters compute on the way is all that a recomputation has more. An
+ * adapter of the last product saves the input of its second one: that alone, 2 s h r, and its sum are left out, and the
+ * frozen product runs again. */
+static void test_lora(void **state)
+{
+    enum { RANK = 8 };
+    static const struct { const char *targets; bool adapts_last; } cases[] = {
+        {"[qkv]", false}, {"[qkv, projection]", false}, {"[qkv, projection, mlp-up]", false},
+        {"[qkv, projection, mlp-up, mlp-down]", true}, {"[mlp-down]", true},
+    };
+    static const char *const strategies[] = {"data: 1", "data: 8, zero: 3", "pipeline: 2, data: 1",
+                                             "tensor: 2, data: 1"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t k = 0; k < COUNT(strategies); k++) {
+            double replicas = strstr(strategies[k], "data: 8") ? 8 : 1, blocks = LAYERS * MICRO_BATCHES;
+            double left = 2.0 * SEQUENCE * HIDDEN * (cases[i].adapts_last ? RANK : FFN) * blocks * replicas;
+            /* the adapter's second product of all outputs runs on both GPUs of a tensor group */
+            double doubled = cases[i].adapts_last && strstr(strategies[k], "tensor: 2") ? 2 : 1;
+            bool sums = strstr(strategies[k], "tensor: 2") && !cases[i].adapts_last;
+            struct figures trained = figures_of("dropout: 0", strategies[k], "{mode: full, early_stop: true}");
+            struct figures whole, stops;
+            char memory[2][160];
+
+            for (int stop = 0; stop < 2; stop++)
+                snprintf(memory[stop], sizeof memory[stop],
+                         "{mode: full, early_stop: %s}, lora: {rank: %d, targets: %s}", stop ? "true" : "false", RANK,
+                         cases[i].targets);
+            whole = figures_of("dropout: 0", strategies[k], memory[0]);
+            stops = figures_of("dropout: 0", strategies[k], memory[1]);
+            expect_near("flop", whole.flop - stops.flop, left * doubled, memory[1]);
+            expect_near("bytes", whole.sent - stops.sent, sums ? 2.0 * SEQUENCE * HIDDEN * blocks : 0, memory[1]);
+            assert_true(stops.recompute < whole.recompute && stops.seconds < whole.seconds);
+            if (!cases[i].adapts_last)
+                assert_true(stops.recompute - trained.recompute <= (whole.forward - trained.forward) * (1 + 1e-9));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tail), cmocka_unit_test(test_share), cmocka_unit_test(test_experts),
-        cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_launches), cmocka_unit_test(test_lora),
     };
 
     return cmocka_run_group_tests_name("early_stop", tests, NULL, NULL);

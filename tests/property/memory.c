@@ -46,6 +46,34 @@ static void test_zero_paper(void **state)
     }
 }
 
+/* The same model's checkpoints at each block, by both formulas: which buffers stand where the paper has about 8 GB.
+ * - rajbhandari: the inputs of all 48 blocks, 2 s b h each, and the activations of one, 24 s b h: 6.3 GB.
+ * - korthikanti: a block's are 34 s b h + 5 a s^2 b, less its input; but when the loss begins there are, beside the
+ *   checkpoints, logits in fp32, 4 s b v, the inputs of the last norm and of the output layer, and the mask of the
+ *   embedding's dropout: 11.9 GB. */
+static void test_checkpoints(void **state)
+{
+    const double s = 1024, b = 32, h = 1600, a = 25, v = 50257, checkpoints = 48 * 2 * s * b * h;
+    const double block = 34 * s * b * h + 5 * a * s * s * b - 2 * s * b * h;
+    const double loss = 4 * s * b * v + 2 * 2 * s * b * h + s * b * h;
+    const struct { const char *formula; double bytes, about; } cases[] = {
+        {"rajbhandari", checkpoints + 24 * s * b * h, 6.3}, {"korthikanti", checkpoints + fmax(block, loss), 11.9},
+    };
+
+    (void)state;
+    assert_true(block < loss);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        run_text(&simulated, "model: {preset: gpt2-1.5b}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                 "batch: {global: 32, micro: 32}\nstrategy: {data: 1}\nsimulation: {engine: ideal}\n"
+                 "software: none\nmemory: {recompute: full, activations: %s, enforce: false}\n", cases[i].formula);
+        assert_within("activations", simulated.run.metrics.ranks[0].peak_activation, cases[i].bytes, 1e-9);
+        assert_within("about", cases[i].bytes, cases[i].about * GB, 0.01);
+        simulated_release(&simulated);
+    }
+}
+
 /* Korthikanti et al. 2022, figure 1: GiB of parameters and optimizer states with gradients added up in fp32, which are
  * 18 bytes for each of the 12 h^2 parameters a layer; figure 7: percent of the activations that tensor parallelism
  * alone leaves (as read off the plot). */
@@ -365,7 +393,7 @@ int main(void)
         cmocka_unit_test(test_zero_paper),  cmocka_unit_test(test_korthikanti),     cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_every),       cmocka_unit_test(test_logits),          cmocka_unit_test(test_over_time),
         cmocka_unit_test(test_allowances),  cmocka_unit_test(test_buffers),         cmocka_unit_test(test_lora),
-        cmocka_unit_test(test_lora_composes), cmocka_unit_test(test_converted),
+        cmocka_unit_test(test_lora_composes), cmocka_unit_test(test_converted),     cmocka_unit_test(test_checkpoints),
     };
 
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

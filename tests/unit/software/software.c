@@ -181,6 +181,15 @@ static void test_idle(void **state)
     scenario_release(&scenario);
     refused("strategy: {tensor: 2, pipeline: 2, sequence_parallel: true}\nsoftware: {partitioned_outputs: true}\n",
             "software: partitioned_outputs: has no effect");
+    loaded(&scenario, "software: torchtitan\nstrategy: {zero: 1, pipeline: 2}\n");
+    assert_true(scenario.parallelism.reshard_after_forward && !scenario.parallelism.sums_once);
+    scenario_release(&scenario);
+    refused("strategy: {zero: 1, pipeline: 2}\nsoftware: {reshard_after_forward: false}\n",
+            "software: reshard_after_forward: has no effect");
+    refused("strategy: {zero: 3}\nsoftware: {reshard_after_forward: false, flatten: false}\n",
+            "software: reshard_after_forward: has no effect");
+    refused("strategy: {zero: 3}\nsoftware: {sums_once: true}\n", "software: sums_once: has no effect");
+    refused("strategy: {zero: 1, pipeline: 2}\nsoftware: {sums_once: true}\n", "software: sums_once: has no effect");
 }
 
 static void test_errors(void **state)
