@@ -2,6 +2,7 @@
 
 #include "files/data.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *const protocol_names[] = {
@@ -172,6 +173,25 @@ const struct pace *paces_with(const struct library_paces *paces, enum protocol p
     const struct pace *with[PROTOCOL_COUNT] = {paces->ll, paces->ll128, paces->simple};
 
     return with[protocol];
+}
+
+struct latencies communication_latencies(const struct communication *communication, bool between)
+{
+    const struct library_paces *const algorithms[] = {&communication->ring, &communication->tree, &communication->nvls};
+    struct latencies latencies = {INFINITY, 0};
+
+    for (size_t i = 0; i < PROTOCOL_COUNT * COUNT(algorithms) + 1; i++) {
+        const struct pace *pace = i == PROTOCOL_COUNT * COUNT(algorithms)
+                                      ? communication->send
+                                      : paces_with(algorithms[i / PROTOCOL_COUNT], (enum protocol)(i % PROTOCOL_COUNT));
+
+        if (!pace)
+            continue;
+        /* fmin and fmax ignore NaN */
+        latencies.least = fmin(latencies.least, between ? fmin(pace->network, pace->network_single) : pace->inside);
+        latencies.most = fmax(latencies.most, between ? pace->network : fmax(pace->inside, pace->spanning));
+    }
+    return latencies;
 }
 
 int communication_load(struct arena *arena, const struct communication_spec *spec,

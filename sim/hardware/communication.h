@@ -60,9 +60,9 @@ struct pace {
  *
  * NCCL deals a rank's 32 channels out over its n peers, itself included: each gets the largest power of two that is at
  * most 32 / n. While a rank has little to send, the channels of its own share, which it only copies, are idle for most
- * of the time, so that the own share costs nearly as much as another's. A peer gets twice as many channels whenever each
- * of its channels has more than 16 MiB, up to all 32. Channels that carry the messages of all peers are never idle; that
- * is so from 16 channels x 16 MiB for each peer (NVIDIA/nccl, src/enqueue.cc, addP2pToPlan). */
+ * of the time, so that the own share costs nearly as much as another's. A peer gets twice as many channels whenever
+ * each of its channels has more than 16 MiB, up to all 32. Channels that carry the messages of all peers are never
+ * idle; that is so from 16 channels x 16 MiB for each peer (NVIDIA/nccl, src/enqueue.cc, addP2pToPlan). */
 struct all_to_all_pace {
     const struct node *node;
     double launch;                   /* s, whatever its size */
@@ -117,6 +117,9 @@ extern const struct table communication_spec_table;
 /* Reads the profile that the spec names; *communication is NULL for "none". -1 after an error. */
 int communication_load(struct arena *arena, const struct communication_spec *spec,
                        const struct communication **communication, struct error *err);
+/* The least and the most latency in s of a message inside a node, or between nodes, of all algorithms and protocols. */
+struct latencies { double least, most; };
+struct latencies communication_latencies(const struct communication *communication, bool between);
 /* The pace with that protocol, or NULL. */
 const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol);
 
