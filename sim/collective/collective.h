@@ -29,11 +29,12 @@ double collective_bus_factor(enum collective_op op, int n);
 
 enum combine { COPY, REDUCE };       /* the receiver keeps the chunks that arrive, or adds them to its own */
 
-/* In `step`, src sends the chunks [chunk, chunk + nchunks) to dst. A message waits for the messages that last brought
- * any of these chunks, in earlier steps, to its source or to its destination. A rank sends one message after another on
- * each channel, in the order in which they are written. Within a step everything happens at the same time: messages of
- * one step do not see each other, and several may bring the same chunk to the same rank. So arrivals that must not
- * overlap, such as those at the root of a gather, have steps of their own. */
+/* In `step`, src sends nchunks chunks to dst, from `chunk` on; after the last chunk of the vector comes chunk 0. A
+ * message waits for the messages that last brought any of these chunks, in earlier steps, to its source or to its
+ * destination. A rank sends one message after another on each channel, in the order in which they are written. Within
+ * a step everything happens at the same time: messages of one step do not see each other, and several may bring the
+ * same chunk to the same rank. So arrivals that must not overlap, such as those at the root of a gather, have steps of
+ * their own. */
 struct message {
     int step, src, dst, chunk, nchunks;
     enum combine combine;

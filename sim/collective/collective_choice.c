@@ -1,5 +1,6 @@
 /* Estimates of the time of collectives on a cluster, by their own formulas; the choice of the cheapest algorithm and
  * protocol of the communication library. */
+#include "collective/all_to_all.h"
 #include "collective/group_topology.h"
 
 #include <math.h>
@@ -61,13 +62,14 @@ static double plateau_of(const struct pace *pace, enum collective_op op, const s
  * once. A gather sends n - 1 messages in n steps, the first of which only sends and the last of which only receives; an
  * all-reduce sends 2 (n - 1) in 2 n - 1 (NCCL, src/device/all_gather.h, all_reduce.h). pace.ends says how much of such
  * a step is not hidden. Measured bandwidths of 2, 4 and 8 GPUs follow it within 3 %. */
-static double ends_share(const struct pace *pace, const struct collective *collective, int n)
+static double ends_share(const struct pace *pace, const struct collective *collective, int n, double bytes)
 {
     double messages = (collective->op == COLLECTIVE_ALL_REDUCE ? 2.0 : 1.0) * (n - 1);
+    double ends = pace->all_to_all ? all_to_all_ends(pace->all_to_all, n, bytes) : pace->ends;
 
     if (n < 2 || (!collective->ring && collective->op != COLLECTIVE_ALL_TO_ALL))
         return 1;
-    return messages / (messages + pace->ends);
+    return messages / (messages + ends);
 }
 
 /* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
@@ -101,7 +103,7 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
                                                                 pace->inside));
     rates.inside.bandwidth = pace->inside_share * share * cluster->inside.bandwidth;
     if (!topology->nodes)
-        rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, collective, n),
+        rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, collective, n, bytes),
                                       pace->inside_most);       /* fmin ignores NaN */
     else
         rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
@@ -164,36 +166,6 @@ static int channels_of(const struct collective *collective, int channels)
     return collective->every_nic ? 1 : channels;
 }
 
-/* Sends that are grouped into one collective begin at the same time, so its launch includes their latency once. */
-static struct pace grouped(const struct pace *send, const struct group_topology *topology)
-{
-    struct pace pace = *send;
-
-    pace.launch += topology->nodes ? send->network : send->inside;
-    pace.inside = pace.spanning = pace.network = 0;
-    return pace;
-}
-
-/* The pace of an all-to-all with a protocol; false: it does not use that protocol. Where the profile does not tell LL
- * from Simple, Simple stands for both. */
-static bool all_to_all_pace(const struct communication *communication, int protocol,
-                            const struct group_topology *topology, struct pace *pace)
-{
-    const struct all_to_all_paces *inside = &communication->all_to_all;
-    const struct all_to_all_pace *with = protocol == PROTOCOL_LL     ? inside->ll :
-                                         protocol == PROTOCOL_SIMPLE ? inside->simple : NULL;
-
-    *pace = grouped(communication->send, topology);
-    if (topology->nodes || (!inside->ll && !inside->simple))
-        return protocol == PROTOCOL_SIMPLE;
-    if (!with)
-        return false;
-    pace->launch = with->launch;
-    pace->inside_share = with->inside_share;
-    pace->ends = with->ends;
-    return true;
-}
-
 /* The pace of a collective with a protocol; false: the library has no such pair. */
 static bool pace_of(const struct collective *collective, const struct cluster *cluster, int protocol,
                     const struct group_topology *topology, struct pace *pace)
@@ -202,7 +174,7 @@ static bool pace_of(const struct collective *collective, const struct cluster *c
     const struct pace *found = NULL;
 
     if (collective->pacer == PACER_SEND)
-        return all_to_all_pace(communication, protocol, topology, pace);
+        return all_to_all_pace(communication, protocol, topology->nodes, pace);
     if (collective->pacer == PACER_TREE)
         found = paces_with(&communication->tree, (enum protocol)protocol);
     else if (collective->pacer == PACER_NVLS)

@@ -45,12 +45,12 @@ static void arrivals_note(const struct dag *dag, struct arrivals *arrivals, uint
  * another, so only the latest of them is noted. True when a chunk is still the rank's own. */
 static bool arrivals_collect(const struct dag *dag, struct arrivals *arrivals, int rank, int chunk, int nchunks)
 {
-    const uint32_t *last = &arrivals->last[(size_t)rank * (size_t)dag->chunks + (size_t)chunk];
+    const uint32_t *last = &arrivals->last[(size_t)rank * (size_t)dag->chunks];
     uint32_t nmessages = (uint32_t)dag->messages.count, previous = NONE;
     bool own = false;
 
     for (int c = 0; c < nchunks; c++) {
-        uint32_t entry = last[c];
+        uint32_t entry = last[(chunk + c) % dag->chunks];
 
         own = own || entry == NONE;
         if (entry == previous || entry == NONE)
@@ -78,19 +78,19 @@ static void arrivals_wait(struct dag *dag, struct arrivals *arrivals, uint32_t l
 static void arrivals_deliver(const struct dag *dag, struct arrivals *arrivals, uint32_t i)
 {
     const struct message *message = &dag->messages.items[i];
-    uint32_t *last = &arrivals->last[(size_t)message->dst * (size_t)dag->chunks + (size_t)message->chunk];
+    uint32_t *row = &arrivals->last[(size_t)message->dst * (size_t)dag->chunks];
     uint32_t nmessages = (uint32_t)dag->messages.count;
 
     for (int c = 0; c < message->nchunks; c++) {
-        uint32_t before = last[c];
+        uint32_t *last = &row[(message->chunk + c) % dag->chunks], before = *last;
 
-        last[c] = i;
+        *last = i;
         if (before == NONE)
             continue;
         uint32_t head = before < nmessages ? before : arrivals->pairs.items[before - nmessages].message;
         if (dag->messages.items[head].step == message->step) {
             BUG_IF(nmessages + arrivals->pairs.count >= NONE);
-            last[c] = nmessages + (uint32_t)arrivals->pairs.count;
+            *last = nmessages + (uint32_t)arrivals->pairs.count;
             *GROW(&arrivals->pairs) = (struct pair){i, before};
         }
     }
@@ -104,7 +104,8 @@ static void message_waits(struct dag *dag, struct arrivals *arrivals, uint32_t i
     uint32_t nmessages = (uint32_t)dag->messages.count, src = (uint32_t)message->src, *sent = &arrivals->sent[src];
     bool src_own, dst_own;
 
-    BUG_IF(message->src >= dag->n || message->dst >= dag->n || message->nchunks > dag->chunks - message->chunk);
+    BUG_IF(message->src >= dag->n || message->dst >= dag->n || message->chunk >= dag->chunks ||
+           message->nchunks > dag->chunks);
     src_own = arrivals_collect(dag, arrivals, message->src, message->chunk, message->nchunks);
     dst_own = arrivals_collect(dag, arrivals, message->dst, message->chunk, message->nchunks);
     arrivals_wait(dag, arrivals, src);

@@ -27,6 +27,7 @@ struct mesh {
 
 struct cluster {
     const struct node *node;
+    const struct node *base;         /* the keys of the platform's file, which those of `node` replace; NULL: none */
     const char *platform;            /* name or absolute path of the platform's file, or NULL; "ideal": a network that
                                         takes no time, whose bandwidths and latencies are NaN */
     const char *title;
@@ -80,6 +81,9 @@ extern const struct table cluster_table;
  * name, a path, or a mapping, which may name the platform that it changes) or the root of a file with such a
  * mapping. */
 int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err);
+/* Whether the cluster has another value at the dotted path ("inside.efficiency") than its platform or, without a
+ * platform, than if the key was left out. */
+bool cluster_changes(struct arena *arena, const struct cluster *cluster, const char *path);
 /* Sets `nodes`, if it was left out, to enough for that many GPUs. */
 void cluster_size(struct cluster *cluster, int gpus);
 int cluster_gpus(const struct cluster *cluster);

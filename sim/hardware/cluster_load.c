@@ -1,4 +1,5 @@
 /* cluster_load: parses and checks the value of `cluster:`. */
+#include "hardware/cluster_idle.h"
 #include "hardware/cluster_platform.h"
 
 #include "files/data.h"
@@ -300,7 +301,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 {
     bool ideal;
     struct node *map = cluster_mapping(arena, value, err);
-    const struct node *whole = map ? cluster_platform(arena, map, &ideal, err) : NULL;
+    const struct node *base, *whole = map ? cluster_platform(arena, map, &ideal, &base, err) : NULL;
 
     if (!whole) {
         /* Without its platform a cluster cannot be checked, but mistakes in its keys can be reported. */
@@ -310,9 +311,12 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     }
     int status = field_parse(arena, &cluster_table, whole, cluster, err);
     cluster->ideal = ideal;
+    cluster->base = base;
     if (!status)
         status = check_cluster(arena, cluster, err);
     if (load_communication(arena, cluster, err))
         status = -1;
+    if (!status)
+        status = cluster_check_idle(arena, cluster, err);
     return load_gpu(arena, cluster, err) ? -1 : status;
 }

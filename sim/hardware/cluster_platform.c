@@ -77,14 +77,15 @@ static void drop_spare_nics(struct arena *arena, const struct node *map, struct 
     node_put(arena, merged, "network", network);
 }
 
-/* The mapping merged over its platform, which may itself be merged over another platform; NULL after an error. */
+/* The mapping merged over its platform, *base, which may itself be merged over another one; NULL after an error. */
 static const struct node *resolve_platform(struct arena *arena, const struct node *map, struct chain *chain,
-                                           struct error *err)
+                                           const struct node **base, struct error *err)
 {
     static const struct data_kind kind = {"platforms", "platform", "ideal"};
-    const struct node *name = node_get(map, "platform"), *root, *base;
+    const struct node *name = node_get(map, "platform"), *root, *below = NULL;
     struct node *merged;
 
+    *base = NULL;
     if (!name || name->kind != NODE_SCALAR)
         return map;
     if (strcmp(name->text, "ideal") == 0) {
@@ -103,10 +104,10 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
                   "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster", name->text);
         return NULL;
     }
-    base = resolve_platform(arena, root, chain, err);
-    if (!base)
+    *base = resolve_platform(arena, root, chain, &below, err);
+    if (!*base)
         return NULL;
-    merged = merge(arena, base, map, err);
+    merged = merge(arena, *base, map, err);
     if (!merged)
         return NULL;
     drop_spare_nics(arena, map, merged);
@@ -138,10 +139,11 @@ struct node *cluster_mapping(struct arena *arena, const struct node *value, stru
     return node_merge(arena, map, value);
 }
 
-const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, struct error *err)
+const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, const struct node **base,
+                                    struct error *err)
 {
     struct chain chain = {0};
-    const struct node *whole = resolve_platform(arena, map, &chain, err);
+    const struct node *whole = resolve_platform(arena, map, &chain, base, err);
 
     *ideal = chain.ideal;
     return whole;

@@ -8,7 +8,9 @@
 /* The value of `cluster:` as a mapping; a name or a path becomes {platform: NAME}. NULL after an error. */
 struct node *cluster_mapping(struct arena *arena, const struct node *value, struct error *err);
 /* The mapping merged over its platform, which may itself be merged over another platform. *ideal: whether this chain of
- * platforms ends at 'ideal'. NULL after an error. */
-const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, struct error *err);
+ * platforms ends at 'ideal'. *base: the keys of the platform's file, merged in the same way, or NULL. NULL after an
+ * error. */
+const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, const struct node **base,
+                                    struct error *err);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "files/data.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *const protocol_names[] = {
@@ -97,7 +98,17 @@ static const struct field all_to_all_pace_fields[] = {
     {KEY(all_to_all_pace, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
      .required = true, .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
     {KEY(all_to_all_pace, ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10, .fallback = "0",
-     .brief = "messages whose time an all-to-all adds: a rank copies its own share, and few peers have few channels"},
+     .brief = "messages whose time a rank's own share takes: its channels are idle when the share is copied"},
+    {KEY(all_to_all_pace, large_ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10,
+     .brief = "the same where messages are so large that every channel serves several peers; left out: as ends"},
+    {KEY(all_to_all_pace, large_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .brief = "bytes for each peer from which messages are large; left out: none is"},
+    {KEY(all_to_all_pace, pieces), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .brief = "bytes that arrive in the buffers of all channels before the receiver copies them to their place; left "
+              "out: they need no copy"},
+    {KEY(all_to_all_pace, piece_copy), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
+     .brief = "time that the copy of such pieces takes, divided by the time in which they arrive; nothing hides the "
+              "copy of the last ones"},
 };
 
 static const struct table all_to_all_pace_table = {
@@ -164,6 +175,25 @@ const struct pace *paces_with(const struct library_paces *paces, enum protocol p
     const struct pace *with[PROTOCOL_COUNT] = {paces->ll, paces->ll128, paces->simple};
 
     return with[protocol];
+}
+
+struct latencies communication_latencies(const struct communication *communication, bool between)
+{
+    const struct library_paces *const algorithms[] = {&communication->ring, &communication->tree, &communication->nvls};
+    struct latencies latencies = {INFINITY, 0};
+
+    for (size_t i = 0; i < PROTOCOL_COUNT * COUNT(algorithms) + 1; i++) {
+        const struct pace *pace = i == PROTOCOL_COUNT * COUNT(algorithms)
+                                      ? communication->send
+                                      : paces_with(algorithms[i / PROTOCOL_COUNT], (enum protocol)(i % PROTOCOL_COUNT));
+
+        if (!pace)
+            continue;
+        /* fmin and fmax ignore NaN */
+        latencies.least = fmin(latencies.least, between ? fmin(pace->network, pace->network_single) : pace->inside);
+        latencies.most = fmax(latencies.most, between ? pace->network : fmax(pace->inside, pace->spanning));
+    }
+    return latencies;
 }
 
 int communication_load(struct arena *arena, const struct communication_spec *spec,

@@ -54,16 +54,27 @@ struct pace {
     double copy;                     /* B/s of the copies between GPU and network buffers; NaN: there are none */
     struct list chunks;              /* struct chunk, group in one node, the largest first; empty: no filling time */
     struct list spanning_chunks;     /* struct chunk, group spans nodes */
+    const struct all_to_all_pace *all_to_all;        /* of an all-to-all in one node; not a key */
 };
 
 /* An all-to-all in one node with one protocol. All its messages begin at once, so it pays a launch once, and the link's
- * own latency for each message. */
+ * own latency for each message.
+ *
+ * NCCL deals a rank's 32 channels out over its n peers, itself included: each gets the largest power of two that is at
+ * most 32 / n. While a rank has little to send, the channels of its own share, which it only copies, are idle for most
+ * of the time, so that the own share costs nearly as much as another's. A peer gets twice as many channels whenever
+ * each of its channels has more than 16 MiB, up to all 32. Channels that carry the messages of all peers are never
+ * idle; that is so from 16 channels x 16 MiB for each peer (NVIDIA/nccl, src/enqueue.cc, addP2pToPlan). */
 struct all_to_all_pace {
     const struct node *node;
     double launch;                   /* s, whatever its size */
     double inside_share;             /* payload bandwidth / bandwidth on the data sheet */
-    double ends;                     /* messages whose time is added, because a rank copies its own share, and because
-                                        few peers have few channels */
+    double ends;                     /* messages whose time a rank's own share takes */
+    double large_ends;               /* the same of large messages; NaN: as ends */
+    double large_from;               /* B for each peer from which messages are large; NaN: none is */
+    double pieces;                   /* B for all peers that arrive in buffers before the receiver copies them to their
+                                        place; NaN: they need no copy */
+    double piece_copy;               /* time in which the last of these pieces are copied / in which they arrive */
 };
 
 /* Which NICs carry a group's collectives if several are equally near to a GPU.
@@ -108,6 +119,9 @@ extern const struct table communication_spec_table;
 /* Reads the profile that the spec names; *communication is NULL for "none". -1 after an error. */
 int communication_load(struct arena *arena, const struct communication_spec *spec,
                        const struct communication **communication, struct error *err);
+/* The least and the most latency in s of a message inside a node, or between nodes, of all algorithms and protocols. */
+struct latencies { double least, most; };
+struct latencies communication_latencies(const struct communication *communication, bool between);
 /* The pace with that protocol, or NULL. */
 const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol);
 

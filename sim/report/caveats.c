@@ -1,6 +1,7 @@
 #include "report/caveats.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "hardware/slow_parts.h"
 
@@ -41,12 +42,16 @@ static const char *skew_note(struct arena *arena, const struct scenario *scenari
 static const char *gpu_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct profile *profile = scenario->costs.loaded;
+    const struct gpu *gpu = &scenario->cluster.gpu;
 
-    if (!profile || !profile->changed)
+    if (!gpu->changed)
         return NULL;
-    return arena_printf(arena, "the GPU is %s with %s: kernels that this moves by more than 1 %% are scaled from those "
-                        "that were measured, and count as extrapolated", scenario->cluster.gpu.title,
-                        gpu_changes(arena, scenario->cluster.gpu_spec));
+    return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title,
+                        gpu_changes(arena, scenario->cluster.gpu_spec),
+                        model_is_timed(&scenario->model) ? "without effect on the times, which the scenario gives" :
+                        profile ? "kernels that this moves by more than 1 % are scaled from those that were measured, "
+                                  "and count as extrapolated" :
+                        "only kernels that it bounds take another time");
 }
 
 static const char *configuration_note(struct arena *arena, const struct scenario *scenario)
@@ -183,11 +188,103 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
                         scenario->simulation.repeat);
 }
 
+/* The library's own latencies count where they are longer than the links'. An all-to-all has those of the links. */
+static const char *latency_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    static const char *const paths[] = {"inside.latency", "network.latency"};
+    const char *notes = NULL;
+    char least[48], most[48];
+
+    for (size_t i = 0; i < COUNT(paths) && cluster->communication && !cluster->ideal; i++) {
+        struct latencies own = communication_latencies(cluster->communication, i > 0);
+
+        if (!((i ? cluster->network.latency : cluster->inside.latency) < own.most) ||
+            !cluster_changes(arena, cluster, paths[i]))
+            continue;
+        notes = arena_printf(arena, "%s%scluster.%s counts in all-to-alls, and else only where the communication "
+                             "profile's own latency is shorter, which is %s to %s by algorithm and protocol",
+                             notes ? notes : "", notes ? "; " : "", paths[i],
+                             unit_format_short(UNIT_TIME, own.least, least, sizeof least),
+                             unit_format_short(UNIT_TIME, own.most, most, sizeof most));
+    }
+    return notes;
+}
+
+/* Leaf switches whose uplinks carry as much as all NICs below them never make a message wait. */
+static const char *leaves_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    const struct topology_spec *topology = &cluster->network.topology;
+
+    if (topology->kind != TOPOLOGY_LEAF_SPINE || !cluster_changes(arena, cluster, "network.topology"))
+        return NULL;
+    if (topology->oversubscription > 1 && topology->leaf_nodes < cluster->nodes)
+        return NULL;
+    return arena_printf(arena, "cluster.network.topology: leaf_nodes, kind and oversubscription are without effect "
+                        "here, as %s", topology->oversubscription > 1 ?
+                        "all nodes are below one leaf switch" : "the uplinks carry as much as all NICs below them "
+                        "(oversubscription: 1)");
+}
+
+/* Whether nothing of the scenario uses a key of the cluster's part, "" for the cluster's own. */
+static bool is_unused(const struct scenario *scenario, const char *part, const char *key)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    bool one_node = scenario_gpus(scenario) <= cluster->gpus_per_node;
+
+    if (!strcmp(part, "inside"))
+        return cluster->gpus_per_node == 1 || scenario_gpus(scenario) == 1;
+    if (!strcmp(key, "across") || !strcmp(key, "gpus_per_switch"))
+        return one_node || cluster->ideal || !cluster->communication || cluster->communication->nics == NICS_OWN;
+    if (!strcmp(part, "host"))
+        return scenario_offloads(scenario, OFFLOAD_NONE) ||
+               (!strcmp(key, "update") && !scenario_offloads(scenario, OFFLOAD_OPTIMIZER));
+    if (!strcmp(key, "communication"))
+        return scenario_gpus(scenario) == 1;
+    return one_node;
+}
+
+/* Whether the number of NICs was not said, but follows that of GPUs (cluster_platform.c). */
+static bool nics_follow(const struct cluster *cluster)
+{
+    const struct node *nics = node_at(cluster->node, "network.nics"), *gpus = node_get(cluster->node, "gpus_per_node");
+
+    return nics && gpus && nics->loc.file == gpus->loc.file && nics->loc.line == gpus->loc.line &&
+           nics->loc.column == gpus->loc.column;
+}
+
+/* What is said of links that nothing uses. Without a platform a cluster must say most of it, used or not. */
+static const char *unused_note(struct arena *arena, const struct scenario *scenario)
+{
+    static const struct { const char *part, *key; bool always; } all[] = {      /* key NULL: all of the part */
+        {"inside", NULL, false}, {"network", NULL, false}, {"host", NULL, true}, {"", "gpus_per_switch", true},
+        {"", "communication", false}, {"communication", "nics", true},
+    };
+    const struct cluster *cluster = &scenario->cluster;
+    const char *names = "";
+
+    for (size_t i = 0; i < COUNT(all); i++) {
+        const struct table *table = all[i].key ? NULL : field_find(&cluster_table, all[i].part)->table;
+
+        for (size_t k = 0; k < (table ? table->count : 1) && (cluster->base || all[i].always); k++) {
+            const char *key = table ? table->fields[k].key : all[i].key;
+            const char *path = arena_printf(arena, "%s%s%s", all[i].part, *all[i].part ? "." : "", key);
+
+            if (is_unused(scenario, all[i].part, key) && cluster_changes(arena, cluster, path) &&
+                (strcmp(key, "nics") != 0 || !nics_follow(cluster)))
+                names = arena_printf(arena, "%s%scluster.%s", names, *names ? ", " : "", path);
+        }
+    }
+    return !*names ? NULL : arena_printf(arena, "%s: without effect here, as nothing of the scenario uses it", names);
+}
+
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
         software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, halves_note, sequence_note,
-        alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note, repeat_note,
+        alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note, repeat_note, latency_note, leaves_note,
+        unused_note,
     };
     struct caveats caveats = {0};
 

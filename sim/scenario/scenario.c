@@ -99,7 +99,7 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
     struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
                                             node_get(spec->node, "tensor") ? "tensor" :
                                             node_get(spec->node, "context") ? "context" : "pipeline");
-    bool sized = !cluster->ideal && cluster->nodes > 0;
+    bool sized = cluster->nodes > 0;
 
     if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
         return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s is more than 1048576 GPUs",

@@ -1,12 +1,14 @@
 /* Recursive doubling all-gather: neighbours swap their shares, then ranks two apart swap all shares that they have,
  * then ranks four apart, ...
  *
- * Other counts than powers of two are folded (fold.h): a resting rank sends its share to its neighbour before, and gets
- * all shares from it after.
+ * Other counts than powers of two have no such partners. There rank r sends the shares that it has to rank r - 1, then
+ * to rank r - 2, to rank r - 4, ..., in the last step only those that the receiver lacks (Bruck, Ho, Kipnis, Upfal,
+ * Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing systems", IEEE
+ * Transactions on Parallel and Distributed Systems 8(11), 1997; Open MPI does the same,
+ * ompi/mca/coll/base/coll_base_allgather.c).
  *
- * Cost: log2 n messages of 1, 2, 4, ... shares; folded, one share before them and the whole vector after them, and each
- * message of the core as large as its largest (Thakur, Rabenseifner, Gropp, "Optimization of collective communication
- * operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
+ * Cost: ceil(log2 n) messages, together n - 1 shares (Thakur, Rabenseifner, Gropp, "Optimization of collective
+ * communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "fold.h"
 
 /* a b c d: the shares of ranks 0 to 3; => the receiver keeps them. */
@@ -22,22 +24,25 @@ static int chunks(const struct task *task)
 
 static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, p = core_size(n), step = n > p;
+    int n = task->n, step = 0;
+    bool pairs = core_size(n) == n;
 
-    for (int i = 0; i < n - p; i++)
-        copy(messages, 0, 2 * i, 2 * i + 1, 2 * i, 1);
-    for (int d = 1; d < p; d *= 2, step++)
-        for (int q = 0; q < p; q++) {
-            int own = q / d * d, begin = core_share(n, own), end = core_share(n, own + d);
-
-            copy(messages, step, core_rank(n, q), core_rank(n, q ^ d), begin, end - begin);
+    for (int d = 1; d < n; d *= 2, step++)
+        for (int r = 0; r < n; r++) {
+            if (pairs)
+                copy(messages, step, r, r ^ d, r / d * d, d);
+            else
+                copy(messages, step, r, (r + n - d) % n, r, d < n - d ? d : n - d);
         }
-    fold_out(messages, step, n, n);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    return core_shares_ideal(task, latency, bandwidth);
+    int n = task->n, steps = 0;
+
+    for (int d = 1; d < n; d *= 2)
+        steps++;
+    return steps * latency + (n - 1) * (task->bytes / n) / bandwidth;
 }
 
 const struct collective collective_all_gather_doubling = {
@@ -45,10 +50,10 @@ const struct collective collective_all_gather_doubling = {
     .name = "doubling",
     .title = "Recursive doubling all-gather",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
-             "2005",
+             "2005; where n is no power of two: Bruck, Ho, Kipnis, Upfal, Weathersby, Efficient algorithms for "
+             "all-to-all communications in multiport message-passing systems, IEEE TPDS 8(11), 1997",
     .figure = figure,
-    .formula = "log2 n latency + (1 - 1/n) bytes / bandwidth, n = 2^k; else, p = 2^floor(log2 n): (2 + log2 p) "
-               "latency + (n + 1 + sum of d + min(d, n - p), d = 1, 2, .. p/2) bytes / n / bandwidth",
+    .formula = "ceil(log2 n) latency + (1 - 1/n) bytes / bandwidth",
     .crowds = true,
     .chunks = chunks,
     .messages = core_messages,

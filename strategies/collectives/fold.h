@@ -95,20 +95,4 @@ static inline int core_share(int n, int q)
     return q < resting ? 2 * q : q + resting;
 }
 
-/* Seconds of a core that swaps shares at distances 1, 2, .. p / 2, in any order, each time the shares of `distance`
- * numbers; and of the messages to the core and back, a whole vector and a share. The lowest numbers have the most
- * shares, and so the largest messages, for which all others wait. */
-static inline double core_shares_ideal(const struct task *task, double latency, double bandwidth)
-{
-    int n = task->n, p = core_size(n), messages = 0, shares = 0;
-
-    for (int distance = 1; distance < p; distance *= 2, messages++)
-        shares += core_share(n, distance);
-    if (n > p) {
-        messages += 2;
-        shares += n + 1;
-    }
-    return messages * latency + shares * task->bytes / n / bandwidth;
-}
-
 #endif

@@ -34,9 +34,19 @@ static void draw(struct messages *messages, const struct task *task)
         copy(messages, step, 2 * i + 1, 2 * i, 2 * i, 1);
 }
 
+/* The core swaps shares across the distances 1, 2, .. p / 2, each time the shares of `distance` numbers. The lowest
+ * numbers have the most shares, and so the largest messages, for which all others wait. */
 static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    return core_shares_ideal(task, latency, bandwidth);
+    int n = task->n, p = core_size(n), messages = 0, shares = 0;
+
+    for (int distance = 1; distance < p; distance *= 2, messages++)
+        shares += core_share(n, distance);
+    if (n > p) {
+        messages += 2;
+        shares += n + 1;
+    }
+    return messages * latency + shares * task->bytes / n / bandwidth;
 }
 
 const struct collective collective_reduce_scatter_halving = {

@@ -59,12 +59,14 @@ static inline void contributions_init(struct contributions *table, enum collecti
 /* What the source holds now, to be freed by contributions_arrive. */
 static inline uint64_t *contributions_leave(const struct contributions *table, const struct message *message)
 {
-    size_t size = (size_t)message->nchunks * table->words * sizeof *table->bits;
-    uint64_t *payload = xcalloc(size, 1);
+    size_t size = table->words * sizeof *table->bits;
+    uint64_t *payload = xcalloc((size_t)message->nchunks, size);
 
-    for (int chunk = message->chunk; chunk < message->chunk + message->nchunks; chunk++) {
-        const uint64_t *bits = contributions_at(table, message->src, chunk);
+    for (int c = 0; c < message->nchunks; c++) {
+        const uint64_t *bits = contributions_at(table, message->src, (message->chunk + c) % table->chunks);
         int held = 0;
+
+        memcpy(payload + (size_t)c * table->words, bits, size);
 
         for (size_t i = 0; i < table->words; i++)
             held += __builtin_popcountll(bits[i]);
@@ -73,17 +75,18 @@ static inline uint64_t *contributions_leave(const struct contributions *table, c
         if (table->op == COLLECTIVE_ALL_TO_ALL && held > 1)
             fail_msg("step %d, %d -> %d: sends what is not its own", message->step, message->src, message->dst);
     }
-    return memcpy(payload, contributions_at(table, message->src, message->chunk), size);
+    return payload;
 }
 
 static inline void contributions_arrive(struct contributions *table, const struct message *message, uint64_t *payload)
 {
-    uint64_t *to = contributions_at(table, message->dst, message->chunk);
-
     for (size_t i = 0; i < (size_t)message->nchunks * table->words; i++) {
-        if (message->combine == REDUCE && (to[i] & payload[i]))
+        int chunk = (message->chunk + (int)(i / table->words)) % table->chunks;
+        uint64_t *to = contributions_at(table, message->dst, chunk) + i % table->words;
+
+        if (message->combine == REDUCE && (*to & payload[i]))
             fail_msg("step %d, %d -> %d: a contribution is added twice", message->step, message->src, message->dst);
-        to[i] = message->combine == REDUCE ? to[i] | payload[i] : payload[i];
+        *to = message->combine == REDUCE ? *to | payload[i] : payload[i];
     }
     free(payload);
 }

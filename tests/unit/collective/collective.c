@@ -84,18 +84,8 @@ static struct traffic all_reduce_traffic(const char *name, int n, int g)
     return (struct traffic){0, 0, 0};
 }
 
-/* A folded core's largest messages, in shares: those of its lowest numbers, which have two shares each. */
-static double core_shares(int n)
-{
-    int k = (int)floor(log2(n) + 1e-12);
-    double rest = n - pow(2, k), shares = 0;
-
-    for (int d = 1; d < pow(2, k); d *= 2)
-        shares += d + fmin(d, rest);
-    return shares;
-}
-
-/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times, p - 1 vectors in all */
+/* Halving: at every distance d each of the p / d blocks of shares is sent d times, p - 1 vectors in all. Doubling:
+ * every rank sends a message in each of ceil(log2 n) steps, and as many shares as it lacks. */
 static struct traffic share_traffic(const char *name, int n)
 {
     int k = (int)floor(log2(n) + 1e-12);
@@ -106,7 +96,7 @@ static struct traffic share_traffic(const char *name, int n)
     if (!strcmp(name, "halving"))
         return (struct traffic){p * k + 2 * rest, total, folds > 0 ? 1 : (n - 1.0) / n};
     if (!strcmp(name, "doubling"))
-        return (struct traffic){p * k + 2 * rest, total, core_shares(n) / n + folds};
+        return (struct traffic){n * ceil(log2(n) - 1e-12), n - 1, (n - 1.0) / n};
     return (struct traffic){0, 0, 0};
 }
 

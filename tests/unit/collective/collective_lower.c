@@ -64,25 +64,26 @@ static void random_draw(struct messages *messages, const struct task *task)
     for (int i = 0, step = 0; i < count; i++, step += random_below(&seed, 5) == 0) {
         int src = random_below(&seed, n), dst = (src + 1 + random_below(&seed, n - 1)) % n;
         int chunk = random_below(&seed, RANDOM_CHUNKS);
-        reduce(messages, step, src, dst, chunk, 1 + random_below(&seed, RANDOM_CHUNKS - chunk));
+        reduce(messages, step, src, dst, chunk, 1 + random_below(&seed, RANDOM_CHUNKS));
     }
 }
 
 /* The time when a message can leave, by the rule in collective.h: both ends ready, the chunks' last arrivals at both
  * ends in earlier steps. (Its lane may delay it more.) */
-static double rule_start(const struct messages *messages, size_t i, const double *delays, const double *ends)
+static double rule_start(const struct messages *messages, size_t i, int chunks, const double *delays,
+                         const double *ends)
 {
     const struct message *message = &messages->items[i];
     int rank[] = {message->src, message->dst};
     double start = fmax(delays[message->src], delays[message->dst]);
 
     for (int end = 0; end < 2; end++)
-        for (int chunk = message->chunk; chunk < message->chunk + message->nchunks; chunk++) {
-            int last = -1;
+        for (int c = 0; c < message->nchunks; c++) {
+            int chunk = (message->chunk + c) % chunks, last = -1;
             for (size_t k = i; k-- > 0;) {
                 const struct message *other = &messages->items[k];
-                if (other->step == message->step || other->dst != rank[end] || chunk < other->chunk ||
-                    chunk >= other->chunk + other->nchunks)
+                if (other->step == message->step || other->dst != rank[end] ||
+                    (chunk - other->chunk + chunks) % chunks >= other->nchunks)
                     continue;
                 if (last >= 0 && other->step < last)
                     break;
@@ -100,18 +101,20 @@ static void check_rule(const struct collective *collective, int n, uint64_t *see
     double delays[8], lane[8] = {0}, finish[8] = {0}, *ends;
     bool takes_part[8] = {false};
     struct run run;
+    int chunks;
 
     for (int m = 0; m < n; m++)
         delays[m] = 1e-5 * random_below(seed, 10);
     run_init(&run, collective, &cluster, n, identity(), 4e6, 1, delays);
+    chunks = collective->chunks(&run.task);
     collective->draw(&messages, &run.task);
     ends = xcalloc(messages.count + 1, sizeof *ends);
     for (size_t i = 0; i < messages.count; i++) {
         const struct message *message = &messages.items[i];
         struct route route = cluster_route(&cluster, message->src, message->dst);
-        double start = fmax(lane[message->src], rule_start(&messages, i, delays, ends));
+        double start = fmax(lane[message->src], rule_start(&messages, i, chunks, delays, ends));
 
-        ends[i] = start + route.latency + 4e6 * message->nchunks / collective->chunks(&run.task) / route.bandwidth;
+        ends[i] = start + route.latency + 4e6 * message->nchunks / chunks / route.bandwidth;
         assert_true(fabs(run.timeline.start[run.first + i] - start) < 1e-12);
         assert_true(fabs(run.timeline.end[run.first + i] - ends[i]) < 1e-12);
         lane[message->src] = ends[i];

@@ -28,8 +28,8 @@ static bool keys_differ(const struct cluster *a, const struct cluster *b)
  * stands in the key, or here with a reason. */
 #define MEMBER(member) {offsetof(struct cluster, member), sizeof ((struct cluster *)NULL)->member}
 static const struct { size_t begin, size; } apart[] = {
-    MEMBER(node), MEMBER(inside.node), MEMBER(inside.meshes), MEMBER(network.node), MEMBER(network.topology.node),
-    MEMBER(host.node), MEMBER(gpu.node), MEMBER(gpu.peak.node),
+    MEMBER(node), MEMBER(base), MEMBER(inside.node), MEMBER(inside.meshes), MEMBER(network.node),
+    MEMBER(network.topology.node), MEMBER(host.node), MEMBER(gpu.node), MEMBER(gpu.peak.node),
     MEMBER(platform), MEMBER(title), MEMBER(gpu_spec), MEMBER(gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares),
     MEMBER(communication_spec), MEMBER(communication), MEMBER(gpu.name), MEMBER(gpu.title), MEMBER(gpu.changed),
 };

@@ -1,0 +1,72 @@
+#include "hardware/cluster_idle.h"
+
+#include <string.h>
+
+/* The value at the path, with its default filled in; "": none. Other mistakes of the mapping do not matter here. */
+static const char *value_at(struct arena *arena, const struct node *map, const char *path)
+{
+    struct cluster cluster;
+    struct error unread = {0};
+    int status = field_parse(arena, &cluster_table, map, &cluster, &unread);
+    const struct node *value = status ? NULL : node_at(field_dump(arena, &cluster_table, &cluster), path);
+
+    error_release(&unread);
+    return value ? node_flow(arena, value) : "";
+}
+
+bool cluster_changes(struct arena *arena, const struct cluster *cluster, const char *path)
+{
+    const struct node *own = node_at(cluster->node, path), *other = node_at(cluster->base, path);
+
+    if (!own || (other && node_equal(own, other)))
+        return false;
+    return strcmp(value_at(arena, cluster->node, path), value_at(arena, cluster->base, path)) != 0;
+}
+
+static bool no_time(const struct cluster *cluster)
+{
+    return cluster->ideal;
+}
+
+static bool paced(const struct cluster *cluster)
+{
+    return !cluster->ideal && cluster->communication;
+}
+
+static bool unpaced(const struct cluster *cluster)
+{
+    return !cluster->ideal && !cluster->communication;
+}
+
+static const char takes_no_time[] = "the network of the ideal cluster takes no time; expected it to be left out";
+static const char has_a_share[] =
+    "the communication profile says what share of the bandwidth payload gets (inside_share, network_share); expected "
+    "another 'bandwidth', a profile of your own (dtsim help communication), or 'communication: none'";
+
+static const struct idle {
+    const char *path;
+    bool (*idle)(const struct cluster *cluster);
+    const char *why;
+} idles[] = {
+    {"inside.efficiency", no_time, takes_no_time},
+    {"inside.mesh", no_time, takes_no_time},
+    {"network.efficiency", no_time, takes_no_time},
+    {"network.rate", no_time, takes_no_time},
+    {"network.nics", no_time, takes_no_time},
+    {"network.topology", no_time, takes_no_time},
+    {"communication", no_time, takes_no_time},
+    {"inside.efficiency", paced, has_a_share},
+    {"network.efficiency", paced, has_a_share},
+    {"inside.mesh", unpaced, "only a communication profile runs rings; expected a profile, or leave it out"},
+};
+
+int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struct error *err)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < COUNT(idles); i++)
+        if (idles[i].idle(cluster) && cluster_changes(arena, cluster, idles[i].path))
+            status = error_add(err, EXIT_INPUT, node_at(cluster->node, idles[i].path)->loc,
+                               "cluster: %s: has no effect here: %s", idles[i].path, idles[i].why);
+    return status;
+}
