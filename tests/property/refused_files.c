@@ -19,7 +19,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "cli/cmd.h"
+#include "child_command.h"
 
 /* What fails, in a command and in the processes that it starts. */
 struct fault {
@@ -157,7 +157,6 @@ FILE *__wrap_fopen(const char *path, const char *mode)
 /* What a command said. */
 struct said { int code; char *out, *err; };
 
-enum { MOST_ARGUMENTS = 12 };
 static const char *folder;       /* of the files that commands read; the working directory */
 
 static char *whole(const char *path)
@@ -182,29 +181,20 @@ static void write_text(const char *path, const char *text)
 /* Runs the command in a process of its own, where that call fails. */
 static struct said run_with(const char *const *words, int at, int why, struct fault *seen)
 {
-    char *argv[MOST_ARGUMENTS];
     struct fault *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct said said;
-    int argc = 0, status;
+    int status;
     pid_t pid;
 
     assert_true(shared != MAP_FAILED);
     shared->at = at;
     shared->why = why;
-    for (; words[argc]; argc++)
-        argv[argc] = (char *)(uintptr_t)words[argc];
-    argv[argc] = NULL;
-    fflush(NULL);
-    pid = fork();
+    pid = child_fork();
     if (!pid) {
-        const struct command *command = NULL;
-
         if (!freopen("said.out", "wb", stdout) || !freopen("said.err", "wb", stderr))
             _exit(99);
-        for (size_t i = 0; command_at(i); i++)
-            command = strcmp(command_at(i)->name, words[0]) ? command : command_at(i);
         fault = shared;
-        said.code = command_run(command, argc, argv);
+        said.code = command_code(words);
         fflush(NULL);
         _exit(said.code);
     }
