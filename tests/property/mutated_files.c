@@ -24,6 +24,7 @@ static const char first[] = DTSIM_SOURCE_DIR "/scenarios/first.yaml";
 /* What replaces a value. */
 static const char *const mutants[] = {
     "null", "{}", "[]", "\"\"", "huge", "7", "-1e300", "true", "word", "{a: 1}", "[[1]]", "[null]", "{a: null}",
+    "5e-324 unit", "1e308 unit",         /* of numbers: with the unit that they have */
 };
 
 /* A command on the changed file, "@" in its words. */
@@ -97,14 +98,18 @@ static void run_on(const char *const *words, const char *path, const char *what)
     arena_release(&arena);
 }
 
-static struct node *mutant_of(struct arena *arena, const char *text)
+static struct node *mutant_of(struct arena *arena, const char *text, const struct node *own)
 {
-    char huge[HUGE_LENGTH + 1];
+    char huge[HUGE_LENGTH + 1], *unit = NULL;
     struct error err = {0};
     struct node *root;
 
     memset(huge, 'x', HUGE_LENGTH);
     huge[HUGE_LENGTH] = '\0';
+    if (own->kind == NODE_SCALAR)
+        strtod(own->text, &unit);
+    if (unit && unit > own->text && strstr(text, " unit"))
+        return node_scalar(arena, arena_printf(arena, "%.*s%s", (int)strcspn(text, " "), text, unit), false);
     if (!strcmp(text, "huge"))
         return node_scalar(arena, arena_strdup(arena, huge), true);
     assert_int_equal(conf_parse(arena, "mutant", text, strlen(text), &root, &err), 0);
@@ -136,7 +141,7 @@ static void try_one(struct mutation *mutation, struct node **slot, const char *k
         FILE *out = fopen(mutation->changed, "wb");
 
         BUG_IF(!out);
-        *slot = mutant_of(&mutation->arena, mutants[m]);
+        *slot = mutant_of(&mutation->arena, mutants[m], own);
         node_print(slot == (struct node **)(uintptr_t)&mutation->root ? *slot : mutation->root, out);
         fclose(out);
         run_on(mutation->kind->words, mutation->changed,
