@@ -236,6 +236,7 @@ static void refuse_each(const char *const *words, int step, const char *before, 
     plain = run_with(words, 0, 0, &fault_seen);
     calls = fault_seen.calls;
     if (plain.code == EXIT_NO_TOOL) {
+        printf("skipped: %s, for its tool is not installed\n", words[0]);
         said_release(&plain);
         return;
     }
