@@ -21,15 +21,16 @@ static const char *last_words(char *text)
 }
 
 /* PDF files bear the date they were made on. The same run gives the same bytes, so theirs is the first of 2000. */
-static void undate(const char *path)
+static int undate(const char *path, struct error *err)
 {
     static const char mark[] = "/CreationDate (D:", date[] = "20000101000000";
     FILE *file = fopen(path, "r+b");
     size_t matched = 0;
-    int c;
+    struct loc loc = {.file = path};
+    int c, failed;
 
     if (!file)
-        return;
+        return error_system(err, loc, "cannot open the picture");
     while ((c = getc(file)) != EOF) {
         matched = c == mark[matched] ? matched + 1 : c == mark[0];
         if (matched < sizeof mark - 1)
@@ -38,14 +39,20 @@ static void undate(const char *path)
         fwrite(date, 1, sizeof date - 1, file);
         break;
     }
-    fclose(file);
+    failed = ferror(file) ? -1 : 0;
+    if (fclose(file) || failed)
+        failed = error_system(err, loc, "cannot remove the date from the picture");
+    return failed;
 }
 
-static bool is_made(const char *path)
+static int is_made(const char *path, bool *made, struct error *err)
 {
-    struct stat info;
+    struct stat info = {0};
 
-    return stat(path, &info) == 0 && info.st_size > 0;
+    if (stat(path, &info) && errno != ENOENT)
+        return error_system(err, (struct loc){.file = path}, "cannot find out whether it is there");
+    *made = info.st_size > 0;
+    return 0;
 }
 
 int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err)
@@ -56,6 +63,7 @@ int gnuplot_run(const char *folder, const char *script, const char *picture, str
     const char *const arguments[] = {"gnuplot", "-d", script, NULL};
     char text[4096];
     int status = 0, failed;
+    bool made = false;
 
     unlink(path);                    /* so that an old picture is not taken for the new one */
     failed = tool_run(folder, arguments, STDERR_FILENO, text, sizeof text, &status);
@@ -67,10 +75,12 @@ int gnuplot_run(const char *folder, const char *script, const char *picture, str
         error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "cannot start gnuplot: %s", strerror(failed));
     else if (WIFSIGNALED(status))
         failed = error_add(err, EXIT_UNEXPECTED, loc, "gnuplot was ended by signal %d", WTERMSIG(status));
-    else if (WEXITSTATUS(status) || !is_made(path))
+    else if (is_made(path, &made, err))
+        failed = -1;
+    else if (WEXITSTATUS(status) || !made)
         failed = error_add(err, EXIT_UNEXPECTED, loc, "gnuplot: %s", last_words(text));
     else if (strcmp(strrchr(picture, '.'), ".pdf") == 0)
-        undate(path);
+        failed = undate(path, err);
     if (failed)
         unlink(path);                /* half a picture is none */
     arena_release(&arena);

@@ -5,7 +5,8 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "files/look.h"
 
 enum { LONGEST_NAME = 90, LONGEST_MODEL = 60 };
 
@@ -136,10 +137,13 @@ int headline_load(struct arena *arena, const char *path, struct headline *headli
     struct loc loc = {.file = path};
     json_error_t bad;
     json_t *result;
+    enum look there;
 
-    if (access(path, R_OK))
+    if (look_at(path, &there, err))
+        return -1;
+    if (there == LOOK_NOTHING)
         return error_add(err, EXIT_INPUT, loc, "cannot open: %s; expected the folder of one run, which 'dtsim run -o' "
-                         "writes", strerror(errno));
+                         "writes", strerror(ENOENT));
     result = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
     if (!result) {
         loc.line = bad.line > 0 ? bad.line : 0;

@@ -21,17 +21,23 @@ enum { LINK, CLASS, PAYLOAD, WIRE, BUSY, REPLICAS };
 static const char *const columns[] = {"link", "class", "payload_bytes", "wire_bytes", "busy", "replicas", NULL};
 
 /* A link, or several that have one row. */
-struct link { const char *name; int class, count; double payload, wire, busy; size_t order; };
+struct link {
+    const char *name;
+    int class;
+    double count, payload, wire, busy;   /* count: whole, and exact far beyond an int */
+    size_t order;
+};
 struct links { struct link *items; size_t count, capacity; };
 
 static int read_link(const struct tsv *tsv, struct link *link, struct error *err)
 {
-    int failed = 0;
+    int failed = 0, count = 0;
 
     failed |= tsv_number(tsv, PAYLOAD, &link->payload, err);
     failed |= tsv_number(tsv, WIRE, &link->wire, err);
     failed |= tsv_number(tsv, BUSY, &link->busy, err);
-    failed |= tsv_integer(tsv, REPLICAS, 1, INT_MAX, &link->count, err);
+    failed |= tsv_integer(tsv, REPLICAS, 1, INT_MAX, &count, err);
+    link->count = count;
     if (!failed && (link->payload < 0 || link->wire < 0 || link->busy < 0))
         failed = error_add(err, EXIT_INPUT, tsv->loc, "less than nothing on a link");
     while (link->class < CLASSES && strcmp(classes[link->class].name, tsv_text(tsv, CLASS)))
@@ -92,7 +98,7 @@ static void gather(struct arena *arena, struct links *links)
         rest->wire = (rest->wire * rest->count + link->wire * link->count) / (rest->count + link->count);
         rest->busy = (rest->busy * rest->count + link->busy * link->count) / (rest->count + link->count);
         rest->count += link->count;
-        rest->name = arena_printf(arena, "%d more, mean", rest->count);
+        rest->name = arena_printf(arena, "%.0f more, mean", rest->count);
     }
     free(links->items);
     *links = kept;
@@ -113,8 +119,7 @@ static const char *bytes_text(struct arena *arena, double bytes)
 /* "NVLink: 64 links, 516 GB sent, 637 GB on the wire". */
 static const char *heading(struct arena *arena, const struct links *links, int class)
 {
-    double payload = 0, wire = 0;
-    int count = 0;
+    double payload = 0, wire = 0, count = 0;
 
     for (size_t i = 0; i < links->count; i++)
         if (links->items[i].class == class) {
@@ -122,7 +127,7 @@ static const char *heading(struct arena *arena, const struct links *links, int c
             payload += links->items[i].count * links->items[i].payload;
             wire += links->items[i].count * links->items[i].wire;
         }
-    return arena_printf(arena, "%s: %d link%s, %s of payload, %s on the wire", classes[class].title, count,
+    return arena_printf(arena, "%s: %.0f link%s, %s of payload, %s on the wire", classes[class].title, count,
                         count == 1 ? "" : "s", bytes_text(arena, payload), bytes_text(arena, wire));
 }
 
@@ -140,7 +145,7 @@ static int write_rows(const struct chart *chart, const struct links *links)
                     10 + link->class, heading(chart->arena, links, link->class), row++);
         fprintf(chart->script, "set ytics add (\"%s\" %d)\n",
                 text_tic(chart->arena, text_label(chart->arena, link->name)), row);
-        fprintf(chart->data, "%d\t%s\t%d\t%d\t%.17g\t%.17g\t%.17g\t%.3g %%, %s\n", row++,
+        fprintf(chart->data, "%d\t%s\t%d\t%.0f\t%.17g\t%.17g\t%.17g\t%.3g %%, %s\n", row++,
                 text_escape(chart->arena, text_label(chart->arena, link->name)), link->class, link->count,
                 link->payload, link->wire, link->busy, 100 * link->busy, bytes_text(chart->arena, link->wire));
     }

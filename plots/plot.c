@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "files/look.h"
 #include "rows.h"
 
 static const struct kind {
@@ -94,7 +95,7 @@ static int check_folder(const char *dir, struct error *err)
     struct stat info;
 
     if (stat(dir, &info))
-        return error_add(err, EXIT_INPUT, (struct loc){.file = dir}, "cannot open: %s", strerror(errno));
+        return error_system(err, (struct loc){.file = dir}, "cannot open");
     if (!S_ISDIR(info.st_mode))
         return error_add(err, EXIT_INPUT, (struct loc){.file = dir}, "not a folder; give the folder of a run");
     return 0;
@@ -176,16 +177,20 @@ static int write_chart(const struct kind *kind, struct chart *chart)
     return failed ? -1 : 0;
 }
 
-static const char *folder_of(struct arena *arena, const struct plot_request *request)
+/* NULL: an error. */
+static const char *folder_of(struct arena *arena, const struct plot_request *request, struct error *err)
 {
     const struct kind *kind = find_kind(request->kind);
-    struct stat info;
-    bool own = kind && (kind->face.inputs == PLOT_RUN ||
-                        (kind->face.inputs == PLOT_SWEEP && request->ninputs == 1 &&
-                         !stat(request->inputs[0], &info) && S_ISDIR(info.st_mode)));
+    bool own = kind && kind->face.inputs == PLOT_RUN;
+    enum look there;
 
     if (request->folder)
         return request->folder;
+    if (kind && kind->face.inputs == PLOT_SWEEP && request->ninputs == 1) {
+        if (look_at(request->inputs[0], &there, err))
+            return NULL;
+        own = there == LOOK_FOLDER;
+    }
     return own ? arena_printf(arena, "%s/plots", request->inputs[0]) : "plots";
 }
 
@@ -215,11 +220,11 @@ int plot(const struct plot_request *request, struct error *err)
     struct arena arena = {0};
     struct chart chart = {
         .kind = request->kind, .inputs = request->inputs, .ninputs = request->ninputs, .dir = request->inputs[0],
-        .format = request->format ? request->format : formats[0], .folder = folder_of(&arena, request),
+        .format = request->format ? request->format : formats[0], .folder = folder_of(&arena, request, err),
         .name = name_of(request),
         .view = &request->view, .rows = &request->rows, .arena = &arena, .err = err,
     };
-    int failed = check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
+    int failed = !chart.folder || check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
                  gnuplot_run(chart.folder, arena_printf(&arena, "%s.gp", chart.name),
                              arena_printf(&arena, "%s.%s", chart.name, chart.format), err);
 
@@ -227,11 +232,10 @@ int plot(const struct plot_request *request, struct error *err)
     return failed ? -1 : 0;
 }
 
-const char *plot_file(struct arena *arena, const struct plot_request *request, size_t i)
+const char *plot_file(struct arena *arena, const struct plot_request *request, size_t i, struct error *err)
 {
     const char *const endings[] = {request->format ? request->format : formats[0], "gp", "tsv"};
+    const char *folder = i < COUNT(endings) ? folder_of(arena, request, err) : NULL;
 
-    if (i >= COUNT(endings))
-        return NULL;
-    return arena_printf(arena, "%s/%s.%s", folder_of(arena, request), name_of(request), endings[i]);
+    return folder ? arena_printf(arena, "%s/%s.%s", folder, name_of(request), endings[i]) : NULL;
 }

@@ -65,8 +65,8 @@ bool plot_name(struct arena *arena, const char *path, struct plot_request *reque
  * line; without gnuplot EXIT_NO_TOOL, and the .tsv and the .gp are there all the same. */
 int plot(const struct plot_request *request, struct error *err);
 
-/* The i-th file that the request makes, the picture first, then the script and the data; NULL past the last. The path
- * lives in the arena. */
-const char *plot_file(struct arena *arena, const struct plot_request *request, size_t i);
+/* The i-th file that the request makes, the picture first, then the script and the data; NULL past the last, and after
+ * an error. The path lives in the arena. */
+const char *plot_file(struct arena *arena, const struct plot_request *request, size_t i, struct error *err);
 
 #endif

@@ -1,7 +1,6 @@
 #include "records.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +48,7 @@ int records_load(struct records *rows, const char *path, struct error *err)
     int failed = 0;
 
     if (!in)
-        return error_add(err, EXIT_INPUT, loc, "cannot open: %s", strerror(errno));
+        return error_system(err, loc, "cannot open");
     while (!failed && more(in)) {
         json_error_t bad;
         json_t *value = json_loadf(in, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &bad);
@@ -62,6 +61,8 @@ int records_load(struct records *rows, const char *path, struct error *err)
         json_decref(value);
         arena_release(&arena);
     }
+    if (ferror(in))
+        failed = error_system(err, loc, "cannot read");
     if (!failed && rows->count == before)
         failed = error_add(err, EXIT_INPUT, loc, "no rows");
     fclose(in);

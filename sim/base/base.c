@@ -1,6 +1,5 @@
 #include "base/base.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,7 +295,7 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
 
     *length = 0;
     if (!file) {
-        error_add(err, EXIT_INPUT, loc, "cannot open the %s '%s': %s", what, path, strerror(errno));
+        error_system(err, loc, "cannot open the %s '%s'", what, path);
         return NULL;
     }
     if (fstat(fileno(file), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
@@ -310,7 +309,7 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
         *length += got;
     } while (got && *length <= most);
     if (ferror(file))
-        rc = error_add(err, EXIT_INPUT, loc, "cannot read the %s '%s': %s", what, path, strerror(errno));
+        rc = error_system(err, loc, "cannot read the %s '%s'", what, path);
     else if (*length > most)
         rc = error_add(err, EXIT_INPUT, loc, "the %s '%s' is larger than %zu MiB", what, path, most >> 20);
     fclose(file);

@@ -77,6 +77,7 @@ struct error {
     } messages[ERROR_MAX];
     int count;             /* messages held */
     int dropped;           /* further messages that did not fit */
+    bool system;           /* one of them is error_system's: whoever goes on after errors passes these on */
 };
 
 /* Adds one message (a line without "file:line:column: error:"; newlines and control characters are escaped) and
@@ -87,6 +88,14 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
  * ERROR_DEGREES. */
 int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds the message that the system refused what the format says, "cannot open": why, by errno, and what to try. That
+ * there is no such file (ENOENT, ENOTDIR) is a mistake of the user like others (EXIT_INPUT). Any other failure may be
+ * gone the next time. So it is no answer to whether there is a file: the command ends, and its numbers never come from
+ * another file, or from fewer files. Returns -1. */
+int error_system(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* For those whom other errors do not stop: if `from` has a message of such a failure, copies its messages to `err` and
+ * returns -1; else 0. */
+int error_pass_system(const struct error *from, struct error *err);
 /* Prints one line "file:line:column: error: text" per message, ordered by file name, line and column, then the number
  * of dropped messages. Prints "file: error: text" when the line is 0, "error: text" when there is no file. Uses colour
  * on a terminal unless NO_COLOR is set, and on any other file if CLICOLOR_FORCE is set. */

@@ -1,6 +1,7 @@
 /* error: the messages of base.h, collected, put in order and printed. */
 #include "base/base.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +98,53 @@ int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, co
     va_start(args, format);
     add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = kind}, format, args);
     va_end(args);
+    return -1;
+}
+
+/* Whether there is no such file: the one failure that will be the same the next time. */
+static bool is_missing(int why)
+{
+    return why == ENOENT || why == ENOTDIR;
+}
+
+/* What to try. */
+static const char *remedy(int why)
+{
+    if (is_missing(why) || why == ELOOP || why == ENAMETOOLONG || why == EISDIR)
+        return "";
+    if (why == EACCES || why == EPERM)
+        return "; expected one that you may read";
+    if (why == EMFILE)
+        return "; raise the limit of open files ('ulimit -n') and try again";
+    if (why == ENFILE || why == ENOMEM)
+        return "; end other programs and try again";
+    return "; check the disk or the network and try again";
+}
+
+int error_system(struct error *err, struct loc loc, const char *format, ...)
+{
+    int why = errno;
+    bool path = !*remedy(why) || why == EACCES || why == EPERM;
+    va_list args;
+    char *text;
+
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        BUG("cannot write the message '%s'", format);
+    va_end(args);
+    error_add(err, path ? EXIT_INPUT : EXIT_UNEXPECTED, loc, "%s: %s%s", text, strerror(why), remedy(why));
+    err->system |= !is_missing(why);
+    free(text);
+    return -1;
+}
+
+int error_pass_system(const struct error *from, struct error *err)
+{
+    if (!from->system)
+        return 0;
+    for (int i = 0; i < from->count; i++)
+        error_add(err, from->messages[i].code, from->messages[i].loc, "%s", from->messages[i].text);
+    err->system = true;
     return -1;
 }
 

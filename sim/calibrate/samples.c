@@ -1,6 +1,5 @@
 #include "calibrate/samples.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,11 +183,10 @@ int samples_load(struct samples *samples, const char *path, struct error *err)
     int rc;
 
     if (!file)
-        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
-    errno = 0;
+        return error_system(err, (struct loc){.file = path}, "cannot open");
     length = getdelim(&text, &capacity, 0, file);       /* the whole file, or up to a zero byte */
-    if (length < 0 && ferror(file))
-        rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read: %s", strerror(errno));
+    if (ferror(file))
+        rc = error_system(err, (struct loc){.file = path}, "cannot read");
     else
         rc = samples_parse(samples, path, length < 0 ? "" : text, length < 0 ? 0 : (size_t)length, err);
     free(text);

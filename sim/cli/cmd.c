@@ -338,7 +338,11 @@ int arguments_parse(const struct command *command, int argc, char **argv, int mi
 
 int refuse_sweep(const char *folder, struct error *err)
 {
-    return !store_holds_rows(folder) ? 0 :
+    bool rows;
+
+    if (store_holds_rows(folder, &rows, err))
+        return -1;
+    return !rows ? 0 :
            error_add(err, EXIT_INPUT, (struct loc){.file = folder}, "the folder holds the rows of a sweep; expected the "
                      "folder of one run, which 'dtsim run -o' writes");
 }

@@ -12,8 +12,9 @@ struct command {
     const char *options;             /* the rest of the help */
     const char *const *accepts;      /* its options: "--json" takes no value, "--engine=" does; "-o=" is short */
     size_t naccepts;
-    const char **(*words)(struct arena *arena);      /* what its first argument may be, NULL-terminated, for completion;
-                                                      * NULL: a file or a folder */
+    const char **(*words)(struct arena *arena, struct error *err);
+                                     /* what its first argument may be, NULL-terminated, for completion; NULL after an
+                                      * error. No function: a file or a folder */
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
     bool json;                       /* a program reads what this call prints, mistakes of the command line too */
 };

@@ -195,11 +195,12 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
     return report_as(&err, arguments.values[OPT_JSON]);
 }
 
-static const char **words(struct arena *arena)
+static const char **words(struct arena *arena, struct error *err)
 {
     static const char *actions[] = {"fit", "check", NULL};
 
     (void)arena;
+    (void)err;
     return actions;
 }
 

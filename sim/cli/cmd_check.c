@@ -24,16 +24,15 @@ static void check_memory(const struct workload *workload, bool strict, struct er
 }
 
 /* Of standard input, which cannot be read twice, it is not known. */
-static bool is_sweep(const char *path)
+static int is_sweep(const char *path, bool *is, struct error *err)
 {
     struct arena arena = {0};
-    struct error ignored = {0};
-    struct node *root;
-    bool is = strcmp(path, "-") && !conf_load(&arena, path, &root, &ignored) && node_get(root, "sweep");
+    struct node *root = NULL;
+    int rc = strcmp(path, "-") ? conf_load(&arena, path, &root, err) : 0;
 
-    error_release(&ignored);
+    *is = root && node_get(root, "sweep");
     arena_release(&arena);
-    return is;
+    return rc;
 }
 
 /* The sweep itself and every value of an axis; what a dry run says of its points. */
@@ -60,11 +59,14 @@ static int check_main(const struct command *command, int argc, char **argv)
     struct scenario scenario;
     struct workload workload = {0};
     struct arena arena = {0};
+    bool sweep;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
 
     if (code != ARGS_DONE)
         return code;
-    if (is_sweep(arguments.positional[0]))
+    if (is_sweep(arguments.positional[0], &sweep, &err))
+        return report(&err);
+    if (sweep)
         return check_sweep(&arguments);
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
         !workload_init(&workload, &scenario, &err)) {

@@ -332,9 +332,9 @@ static int collective_main(const struct command *command, int argc, char **argv)
     return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON] && !printed) : code;
 }
 
-static const char **words(struct arena *arena)
+static const char **words(struct arena *arena, struct error *err)
 {
-    return data_names(arena, "platforms");
+    return data_names(arena, "platforms", err);
 }
 
 const struct command cmd_collective = {

@@ -28,10 +28,10 @@ static const struct values path_values[] = {
     {"model.preset", NULL, NULL, "scenarios/models"},
 };
 
-static void put_values(const struct values *values, FILE *out)
+static void put_values(const struct values *values, FILE *out, struct error *err)
 {
     struct arena arena = {0};
-    const char **names = values->folder ? data_names(&arena, values->folder) : NULL, *before = "";
+    const char **names = values->folder ? data_names(&arena, values->folder, err) : NULL, *before = "";
 
     for (size_t i = 0; values->words && values->words[i]; i++, before = " ")
         fprintf(out, "%s%s", before, values->words[i]);
@@ -82,12 +82,12 @@ static void put_options(FILE *out)
     }
 }
 
-static void put_first(FILE *out)
+static void put_first(FILE *out, struct error *err)
 {
     struct arena arena = {0};
 
     for (size_t i = 0; command_at(i); i++) {
-        const char **words = command_at(i)->words ? command_at(i)->words(&arena) : NULL;
+        const char **words = command_at(i)->words ? command_at(i)->words(&arena, err) : NULL;
 
         if (!words)
             continue;
@@ -99,11 +99,11 @@ static void put_first(FILE *out)
     arena_release(&arena);
 }
 
-static void put_option_values(FILE *out)
+static void put_option_values(FILE *out, struct error *err)
 {
     for (size_t i = 0; i < COUNT(option_values); i++) {
         fprintf(out, "    %.*s) found=\"", (int)strcspn(option_values[i].name, "="), option_values[i].name);
-        put_values(&option_values[i], out);
+        put_values(&option_values[i], out, err);
         fputs("\" ;;\n", out);
     }
 }
@@ -126,7 +126,7 @@ static const char **distinct_paths(struct arena *arena)
     return paths;
 }
 
-static void put_paths(FILE *out)
+static void put_paths(FILE *out, struct error *err)
 {
     struct arena arena = {0};
     const char **paths = distinct_paths(&arena);
@@ -142,7 +142,7 @@ static void put_paths(FILE *out)
         if (!values.name)
             continue;
         fprintf(out, "    %s) found=\"", paths[i]);
-        put_values(&values, out);
+        put_values(&values, out, err);
         fputs("\" ;;\n", out);
     }
     fputs("    *) found= ;;\n    esac\n}\n", out);
@@ -150,21 +150,21 @@ static void put_paths(FILE *out)
 }
 
 /* Both shells read this part: functions that put what may come into `found`. */
-static void put_tables(FILE *out)
+static void put_tables(FILE *out, struct error *err)
 {
     fputs("_dtsim_commands=\"", out);
     for (size_t i = 0; command_at(i); i++)
         fprintf(out, "%s%s", i ? " " : "", command_at(i)->name);
     fputs("\"\n", out);
-    put_paths(out);
+    put_paths(out, err);
     fputs("\n# The options of a command.\n_dtsim_options()\n{\n    case $1 in\n", out);
     put_options(out);
     fputs("    *) found= ;;\n    esac\n}\n\n# What the first argument of a command may be.\n_dtsim_first()\n{\n"
           "    case $1 in\n", out);
-    put_first(out);
+    put_first(out, err);
     fputs("    *) found= ;;\n    esac\n}\n\n# What the value of an option may be.\n_dtsim_option_values()\n{\n"
           "    case $1 in\n", out);
-    put_option_values(out);
+    put_option_values(out, err);
     fputs("    *) found= ;;\n    esac\n}\n", out);
 }
 
@@ -237,17 +237,19 @@ static const char zsh_script[] =
     "}\n"
     "compdef _dtsim dtsim\n";
 
-static const char **words(struct arena *arena)
+static const char **words(struct arena *arena, struct error *err)
 {
     static const char *shells[] = {"bash", "zsh", NULL};
 
     (void)arena;
+    (void)err;
     return shells;
 }
 
 static int completion_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
+    struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
     const char *shell = arguments.positional[0];
 
@@ -259,9 +261,9 @@ static int completion_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "unknown shell '%s'; expected bash or zsh", shell);
     if (!strcmp(shell, "zsh"))
         fputs("#compdef dtsim\n", stdout);
-    put_tables(stdout);
+    put_tables(stdout, &err);
     fputs(!strcmp(shell, "bash") ? bash_script : zsh_script, stdout);
-    return EXIT_OK;
+    return report(&err);
 }
 
 const struct command cmd_completion = {

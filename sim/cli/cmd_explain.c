@@ -1,11 +1,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/progress.h"
 #include "cache/cache.h"
 #include "cli/cmd.h"
+#include "files/look.h"
 #include "report/explanation.h"
 #include "run/memory_advice.h"
 
@@ -55,21 +55,28 @@ static int check_time(const struct expected *expected, const struct run *run, st
 static int load(const char *path, const struct arguments *arguments, struct scenario *scenario,
                 struct expected *expected, struct error *err)
 {
-    struct stat status;
+    enum look there;
 
-    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+    memset(scenario, 0, sizeof *scenario);
+    if (look_at(path, &there, err))
+        return -1;
+    if (there == LOOK_FOLDER)
         return load_result(path, arguments->sets, arguments->nsets, scenario, expected, err);
     return scenario_load(path, arguments->sets, arguments->nsets, scenario, err);
 }
 
-/* Prints all that was found; an error if the budget was spent before all was. */
-static void print(const struct run *run, struct simulate_options how, const struct arguments *arguments,
+/* Prints all that was found; an error if the budget was spent before all was. Whether anything was printed. */
+static bool print(const struct run *run, struct simulate_options how, const struct arguments *arguments,
                   struct error *err)
 {
     struct explanation explanation;
+    bool found = !explanation_init(&explanation, run, how, err);
 
-    explanation_init(&explanation, run, how);
     progress_end(run->workload->scenario->progress);
+    if (!found) {
+        explanation_release(&explanation);
+        return false;
+    }
     if (arguments->values[OPT_JSON]) {
         json_t *json = explanation_json(&explanation);
 
@@ -84,6 +91,7 @@ static void print(const struct run *run, struct simulate_options how, const stru
     if (progress_check(run->workload->scenario->progress, err))
         error_add(err, EXIT_STOPPED, (struct loc){0}, "the explanation is complete but for some of what would "
                   "gain: each question and each change takes a simulation");
+    return true;
 }
 
 static int explain_main(const struct command *command, int argc, char **argv)
@@ -119,10 +127,8 @@ static int explain_main(const struct command *command, int argc, char **argv)
         expected.seconds = 0;            /* another question than the folder's */
     if (!rc && !workload_init_advised(&workload, &scenario, &err) &&
         !simulate_advised(&workload, memory_is_short(&workload) ? memory_needs : how, &run, &err) &&
-        !check_time(&expected, &run, &err)) {
-        print(&run, how, &arguments, &err);
-        printed = true;
-    }
+        !check_time(&expected, &run, &err))
+        printed = print(&run, how, &arguments, &err);
     progress_end(&progress);
     run_release(&run);
     workload_release(&workload);

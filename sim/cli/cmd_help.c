@@ -60,15 +60,15 @@ static const struct { const char *name; const struct table *table; } table_topic
 
 struct topics { const char **items; size_t count, capacity; };
 
-static void add_files(struct arena *arena, const char *folder, struct topics *topics)
+static void add_files(struct arena *arena, const char *folder, struct topics *topics, struct error *err)
 {
-    const char **names = data_names(arena, folder);
+    const char **names = data_names(arena, folder, err);
 
-    for (size_t i = 0; names[i]; i++)
+    for (size_t i = 0; names && names[i]; i++)
         *GROW(topics) = names[i];
 }
 
-static void add_all(struct arena *arena, struct topics *topics)
+static void add_all(struct arena *arena, struct topics *topics, struct error *err)
 {
     for (size_t i = 0; command_at(i); i++)
         *GROW(topics) = command_at(i)->name;
@@ -84,7 +84,7 @@ static void add_all(struct arena *arena, struct topics *topics)
     for (size_t i = 0; list_at(i); i++) {
         *GROW(topics) = list_at(i);
         if (list_folder(i))
-            add_files(arena, list_folder(i), topics);
+            add_files(arena, list_folder(i), topics, err);
     }
 }
 
@@ -93,20 +93,20 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-const char **help_topics(struct arena *arena)
+const char **help_topics(struct arena *arena, struct error *err)
 {
     struct topics topics = {0};
     const char **names;
     size_t count = 0;
 
-    add_all(arena, &topics);
+    add_all(arena, &topics, err);
     qsort(topics.items, topics.count, sizeof *topics.items, compare_names);
     names = ARENA_ARRAY(arena, const char *, topics.count + 1);
     for (size_t i = 0; i < topics.count; i++)
         if (!count || strcmp(names[count - 1], topics.items[i]))
             names[count++] = topics.items[i];
     free(topics.items);
-    return names;
+    return err->system ? NULL : names;
 }
 
 static const char *topic_candidate(size_t i, const void *names)
@@ -114,29 +114,38 @@ static const char *topic_candidate(size_t i, const void *names)
     return ((const char *const *)names)[i];
 }
 
+static void print_lines(char *text)
+{
+    for (char *line = text, *end; *line; line = end) {
+        end = strchrnul(line, '\n');
+        bool ends = *end;
+
+        *end = '\0';
+        text_write(TEXT_LINE, line, stdout);
+        fputs(ends ? "\n" : "", stdout);
+        end += ends;
+    }
+}
+
 /* Files of data that have the name, as they stand: with their sources, as their authors wrote them. */
-static bool help_files(const char *name)
+static bool help_files(const char *name, struct error *err)
 {
     struct arena arena = {0};
     int shown = 0;
 
-    for (size_t i = 0; list_at(i) && !data_is_path(name); i++) {
-        const char *path = list_folder(i) ? data_file(&arena, list_folder(i), name) : NULL;
-        FILE *file = path ? fopen(path, "r") : NULL;
-        char line[4096];
+    for (size_t i = 0; list_at(i) && !data_is_path(name) && !err->count; i++) {
+        const char *path = NULL;
+        size_t length;
+        char *text;
 
-        if (!file)
+        if (!list_folder(i) || data_file(&arena, list_folder(i), name, &path, err) || !path)
+            continue;
+        text = file_read(path, "file", CONF_MAX_BYTES, (struct loc){.file = path}, &length, err);
+        if (!text)
             continue;
         printf("%s%s: %s\n", shown++ ? "\n" : "", list_at(i), path);
-        while (fgets(line, sizeof line, file)) {
-            size_t length = strcspn(line, "\n");
-            bool ends = line[length];
-
-            line[length] = '\0';
-            text_write(TEXT_LINE, line, stdout);
-            fputs(ends ? "\n" : "", stdout);
-        }
-        fclose(file);
+        print_lines(text);
+        free(text);
     }
     arena_release(&arena);
     return shown > 0;
@@ -202,18 +211,23 @@ static bool help_keys(const char *topic)
 
 static int help_topic(const struct command *command, const char *topic)
 {
-    static bool (*const helps[])(const char *) = {
-        help_commands, help_names, help_tables, help_keys, list_named, help_files,
-    };
+    static bool (*const helps[])(const char *) = {help_commands, help_names, help_tables, help_keys};
     struct arena arena = {0};
+    struct error err = {0};
+    const char **topics;
     const char *meant;
     int code;
 
     for (size_t i = 0; i < COUNT(helps); i++)
         if (helps[i](topic))
             return EXIT_OK;
-    meant = nearest(topic, topic_candidate, help_topics(&arena));
-    if (meant)
+    if (list_named(topic, &err) || help_files(topic, &err))
+        return report(&err);
+    topics = err.count ? NULL : help_topics(&arena, &err);
+    meant = topics ? nearest(topic, topic_candidate, topics) : NULL;
+    if (err.count)
+        code = report(&err);
+    else if (meant)
         code = usage_error(command, "unknown topic '%s'; did you mean '%s'?", topic, meant);
     else
         code = usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, "

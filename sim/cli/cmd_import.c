@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <string.h>
 
 #include "cli/cmd.h"
@@ -60,7 +59,7 @@ static struct node *import_trace(struct arena *arena, const char *path, const ch
     (void)arena;
     (void)op;
     if (!trace)
-        error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
+        error_system(err, (struct loc){.file = path}, "cannot open");
     else
         import_kineto(trace, standard ? "standard input" : path, stdout, err);
     if (trace && !standard)
@@ -124,10 +123,11 @@ static int import_main(const struct command *command, int argc, char **argv)
     return report(&err);
 }
 
-static const char **words(struct arena *arena)
+static const char **words(struct arena *arena, struct error *err)
 {
     const char **names = ARENA_ARRAY(arena, const char *, COUNT(imports) + 1);
 
+    (void)err;
     for (size_t i = 0; i < COUNT(imports); i++)
         names[i] = imports[i].name;
     return names;

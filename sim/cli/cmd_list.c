@@ -23,22 +23,30 @@ static void list_ideal(FILE *out)
     fprintf(out, "%-20s %s\n", "ideal", "as many GPUs as needed on a free network");
 }
 
-/* A file's own title stands beside its name; one that cannot be read is listed by name alone. */
-static void list_files(const char *folder, FILE *out)
+/* A file's own title stands beside its name; one that is damaged is listed by name alone. */
+static int list_file(struct arena *arena, const char *folder, const char *name, FILE *out, struct error *err)
+{
+    struct error found = {0};
+    struct node *root = NULL, *title = NULL;
+    const char *path;
+    int rc = data_file(arena, folder, name, &path, err);
+
+    if (path && !conf_load(arena, path, &root, &found))
+        title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
+    if (!rc && !(rc = error_pass_system(&found, err)))
+        fprintf(out, "%-20s %s\n", name, title && title->text ? title->text : "");
+    error_release(&found);
+    return rc;
+}
+
+static void list_files(const char *folder, FILE *out, struct error *err)
 {
     struct arena arena = {0};
-    const char **names = data_names(&arena, folder);
+    const char **names = data_names(&arena, folder, err);
 
-    for (size_t i = 0; names && names[i]; i++) {
-        struct error err = {0};
-        struct node *root = NULL, *title = NULL;
-        const char *path = data_file(&arena, folder, names[i]);
-
-        if (path && !conf_load(&arena, path, &root, &err))
-            title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
-        fprintf(out, "%-20s %s\n", names[i], title && title->text ? title->text : "");
-        error_release(&err);
-    }
+    for (size_t i = 0; names && names[i]; i++)
+        if (list_file(&arena, folder, names[i], out, err))
+            break;
     arena_release(&arena);
 }
 
@@ -54,12 +62,12 @@ static const struct { const char *name; void (*list)(FILE *); const char *folder
     {"software", NULL, "platforms/software"},
 };
 
-static void list_print(size_t index, FILE *out)
+static void list_print(size_t index, FILE *out, struct error *err)
 {
     if (lists[index].list)
         lists[index].list(out);
     if (lists[index].folder)
-        list_files(lists[index].folder, out);
+        list_files(lists[index].folder, out, err);
 }
 
 const char *list_at(size_t index)
@@ -78,11 +86,11 @@ static const char *list_candidate(size_t i, const void *context)
     return list_at(i);
 }
 
-bool list_named(const char *name)
+bool list_named(const char *name, struct error *err)
 {
     for (size_t i = 0; i < COUNT(lists); i++)
         if (!strcmp(name, lists[i].name)) {
-            list_print(i, stdout);
+            list_print(i, stdout, err);
             return true;
         }
     return false;
@@ -91,6 +99,7 @@ bool list_named(const char *name)
 static int list_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
+    struct error err = {0};
     int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
     const char *wanted = arguments.positional[0];
 
@@ -98,9 +107,9 @@ static int list_main(const struct command *command, int argc, char **argv)
         return code;
     for (size_t i = 0; i < COUNT(lists) && !wanted; i++) {
         printf("%s%s\n", i ? "\n" : "", lists[i].name);
-        list_print(i, stdout);
+        list_print(i, stdout, &err);
     }
-    if (wanted && !list_named(wanted)) {
+    if (wanted && !list_named(wanted, &err)) {
         const char *meant = nearest(wanted, list_candidate, NULL);
 
         return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
@@ -108,13 +117,14 @@ static int list_main(const struct command *command, int argc, char **argv)
                            meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, "
                            "communication, models or software");
     }
-    return EXIT_OK;
+    return report(&err);
 }
 
-static const char **words(struct arena *arena)
+static const char **words(struct arena *arena, struct error *err)
 {
     const char **names = ARENA_ARRAY(arena, const char *, COUNT(lists) + 1);
 
+    (void)err;
     for (size_t i = 0; i < COUNT(lists); i++)
         names[i] = lists[i].name;
     return names;

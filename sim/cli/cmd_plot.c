@@ -1,9 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "cli/key_list.h"
+#include "files/look.h"
 #include "plots/plot.h"
 #include "store/store.h"
 
@@ -105,18 +105,21 @@ static int check_runs(const struct plot_request *request, struct error *err)
 
     for (int i = 0; i < request->ninputs; i++) {
         char path[4400];
+        enum look there;
 
         snprintf(path, sizeof path, "%s/result.json", request->inputs[i]);
-        if (!access(path, R_OK) ? result_check(request->inputs[i], err) : refuse_sweep(request->inputs[i], err))
+        if (look_at(path, &there, err) || (there == LOOK_NOTHING ? refuse_sweep(request->inputs[i], err)
+                                                                 : result_check(request->inputs[i], err)))
             rc = -1;
     }
     return rc;
 }
 
 /* Whether the chart is one of rows: of sweeps always, of runs where the first input is no run but a sweep. */
-static bool has_rows(const struct plot_kind *kind, const struct plot_request *request)
+static int has_rows(const struct plot_kind *kind, const struct plot_request *request, bool *rows, struct error *err)
 {
-    return kind->inputs == PLOT_SWEEP || (kind->inputs == PLOT_RUNS && store_holds_rows(request->inputs[0]));
+    *rows = kind->inputs == PLOT_SWEEP;
+    return kind->inputs == PLOT_RUNS ? store_holds_rows(request->inputs[0], rows, err) : 0;
 }
 
 /* Draws from the files themselves. */
@@ -197,16 +200,20 @@ static int draw_and_tell(const struct command *command, const struct arguments *
     struct error err = {0};
     struct arena arena = {0};
     int code = parse_request(command, arguments, &arena, request), rc = -1;
+    const char *file;
+    bool rows;
 
     kind = code == ARGS_DONE ? plot_kind_find(request->kind, &err) : NULL;
-    if (kind && has_rows(kind, request))
+    if (kind && has_rows(kind, request, &rows, &err))
+        kind = NULL;
+    if (kind && rows)
         rc = draw_rows(arguments->values, kind->inputs == PLOT_SWEEP, request, &err);
     else if (kind && arguments->values[OPT_WHERE])
         code = usage_error(command, "--where: '%s' holds no rows of a sweep", request->inputs[0]);
     else if (kind)
         rc = draw(request, &err);
-    for (size_t i = 0; rc == 0 && plot_file(&arena, request, i); i++)
-        puts(plot_file(&arena, request, i));
+    for (size_t i = 0; rc == 0 && (file = plot_file(&arena, request, i, &err)); i++)
+        puts(file);
     arena_release(&arena);
     return code == ARGS_DONE ? report(&err) : code;
 }
@@ -225,7 +232,7 @@ static int plot_main(const struct command *command, int argc, char **argv)
 }
 
 #define CHART(name, inputs, brief) #name,
-static const char **words(struct arena *arena)
+static const char **words(struct arena *arena, struct error *err)
 {
     static const char *names[] = {
 #include "plots/list.h"
@@ -233,6 +240,7 @@ static const char **words(struct arena *arena)
     };
 
     (void)arena;
+    (void)err;
     return names;
 }
 #undef CHART

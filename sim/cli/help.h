@@ -7,12 +7,12 @@
 /* The lists of `dtsim list`: the name, NULL past the last, and the folder of data files that it lists, or NULL. */
 const char *list_at(size_t index);
 const char *list_folder(size_t index);
-/* Prints that list; false: there is none of the name. */
-bool list_named(const char *name);
+/* Prints that list; false: there is none of the name. Errors: what the list is of cannot be read. */
+bool list_named(const char *name, struct error *err);
 
 /* All topics of `dtsim help` but keys of scenarios: commands, kinds of files, schedules, collectives and operations,
- * lists, and the names of data files. Each once, sorted, NULL-terminated, in the arena. */
-const char **help_topics(struct arena *arena);
+ * lists, and the names of data files. Each once, sorted, NULL-terminated, in the arena. NULL: an error. */
+const char **help_topics(struct arena *arena, struct error *err);
 
 /* The manual page, dtsim(1), as man reads it (groff's man macros). */
 void man_page_print(FILE *out);

@@ -88,12 +88,11 @@ static void trial_work(void *context, uint64_t piece, char *note, FILE *reply)
 
 static int trial_done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
 {
+    struct row_head head;
+
     (void)piece;
-    (void)reply;
-    (void)length;
-    (void)err;
     ((struct trial *)context)->tried++;
-    return 0;
+    return row_split(reply, length, &head, err) ? 0 : -1;
 }
 
 static int trial_lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,

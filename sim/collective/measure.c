@@ -250,6 +250,7 @@ static int run(struct measure *measure, struct measurement *wanted, const int *g
     bool few = folded && folded->channels < wanted->result.channels;
     double bytes = 0, messages = 0;
 
+    BUG_IF(program.endless);             /* bytes of collectives are finite */
     timeline_init(&timeline, &program);
     rc = replay(measure->engine, &program, measure->cluster, &timeline, err);
     for (size_t i = 0; i < program.ops.count; i++) {

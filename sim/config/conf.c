@@ -1,6 +1,5 @@
 #include "config/conf.h"
 
-#include <errno.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -370,7 +369,7 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
     if (!*path)
         return error_add(err, EXIT_INPUT, (struct loc){0}, "the name of the file is empty");
     if (!file)
-        return error_add(err, EXIT_INPUT, loc, "cannot open: %s", strerror(errno));
+        return error_system(err, loc, "cannot open");
     if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
         if (!piped)
             fclose(file);
@@ -379,7 +378,7 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
     text = xrealloc(NULL, CONF_MAX_BYTES + 1, 1);
     length = fread(text, 1, CONF_MAX_BYTES + 1, file);
     if (ferror(file))
-        result = error_add(err, EXIT_INPUT, loc, "cannot read: %s", strerror(errno));
+        result = error_system(err, loc, "cannot read");
     else
         result = conf_parse(arena, loc.file, text, length, root, err);
     free(text);

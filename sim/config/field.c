@@ -28,6 +28,8 @@ static int record_parse(const struct reading *reading, const struct field *field
 
     if (!field->load)
         return object_parse(&inner, field->table, node, object);
+    if (node_is_null(node) && !field->table->count)      /* a table that says no keys: only the function knows more */
+        return reading_unexpected(reading, node, field->key, field->required ? "a value" : "a value, or no such key");
     if (node_is_null(node))
         return reading_unexpected(&inner, node, NULL, mapping_expected(inner.arena, field->table));
     return field->load(reading->arena, node, object, reading->err);

@@ -116,13 +116,16 @@ static void add_deps(struct program *program, const uint32_t *deps, size_t ndeps
 
 uint32_t program_append(struct program *program, const struct new_op *op, const uint32_t *deps, size_t ndeps)
 {
+    bool finite = isfinite(op->amount);
+
     BUG_IF(op->lane >= program->lanes.count);
-    BUG_IF(!(op->amount >= 0) || isinf(op->amount));
+    BUG_IF(op->amount < 0);
+    program->endless |= !finite;
     BUG_IF(op->kind == OP_TRANSFER &&
            (!(op->transfer.overhead > -1) || isinf(op->transfer.overhead) || isnan(op->transfer.delay)));
     *GROW(&program->ops) = (struct op){
-        .amount = op->amount, .lane = op->lane, .mb = op->mb, .stage = op->stage, .kind = op->kind, .what = op->what,
-        .continues = op->continues, .advances = op->advances,
+        .amount = finite ? op->amount : 0, .lane = op->lane, .mb = op->mb, .stage = op->stage, .kind = op->kind,
+        .what = op->what, .continues = op->continues, .advances = op->advances,
         .first_dep = (uint32_t)program->deps.count, .traits = traits_of(program, op),
     };
     program->stages = op->stage < program->stages ? program->stages : op->stage + 1;

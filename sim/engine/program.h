@@ -141,6 +141,7 @@ struct program {
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
     struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */
     struct progress *progress;       /* how far a replay is, or NULL */
+    bool endless;                    /* an amount that was appended is not finite: the program is not to be replayed */
 };
 
 static inline const struct traits *op_traits(const struct program *program, const struct op *op)

@@ -136,10 +136,12 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     static const char key[] = "errors.tsv";
     const struct evidence *known = arena->cache ? cache_find(arena->cache, CACHE_EVIDENCE, key, sizeof key) : NULL;
     struct arena own = {0};
-    const char *path = known ? NULL : data_path(arena, "scenarios/paper", key);
+    const char *path = NULL;
     struct evidence *read;
 
     *evidence = known;
+    if (!known && data_path(arena, "scenarios/paper", key, &path, err))
+        return -1;
     if (!path)
         return 0;
     *evidence = read = ARENA_ARRAY(&own, struct evidence, 1);

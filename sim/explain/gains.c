@@ -144,12 +144,12 @@ static const struct question {
 _Static_assert(COUNT(questions) <= COUNT(((struct gains *)0)->items), "room for every question");
 
 /* The iteration with the changes ("PATH=VALUE" lines), NaN where it cannot be simulated. */
-static double time_with(const struct asking *asking, const char *lines, bool *fits)
+static double time_with(const struct asking *asking, const char *lines, bool *fits, struct error *err)
 {
     enum { MOST = 8 };
     const char *sets[MOST];
     size_t count = 0;
-    struct error err = {0};
+    struct error found = {0};
     struct scenario changed = {0};
     struct workload workload = {0};
     struct run run = {0};
@@ -160,15 +160,16 @@ static double time_with(const struct asking *asking, const char *lines, bool *fi
         BUG_IF(count == MOST);
         sets[count++] = arena_strndup(asking->arena, lines, length);
     }
-    if (!scenario_vary(asking->run->workload->scenario, sets, count, &changed, &err) &&
-        !workload_init(&workload, &changed, &err) && !simulate(&workload, asking->options, &run, &err)) {
+    if (!scenario_vary(asking->run->workload->scenario, sets, count, &changed, &found) &&
+        !workload_init(&workload, &changed, &found) && !simulate(&workload, asking->options, &run, &found)) {
         time = run.metrics.iteration_time;
         *fits = run.metrics.peak_memory <= scenario_room(&changed);
     }
     run_release(&run);
     workload_release(&workload);
     scenario_release(&changed);
-    error_release(&err);
+    error_pass_system(&found, err);
+    error_release(&found);
     return time;
 }
 
@@ -194,7 +195,7 @@ static bool better(double time, bool fits, const struct gain *than)
     return !than->sets || (fits != than->fits ? fits : time < than->sets_time);
 }
 
-static struct gain answer(const struct asking *asking, const struct question *question)
+static struct gain answer(const struct asking *asking, const struct question *question, struct error *err)
 {
     struct changes changes = {.arena = asking->arena};
     struct gain gain = {.name = question->name, .title = question->title, .time = NAN};
@@ -205,7 +206,7 @@ static struct gain answer(const struct asking *asking, const struct question *qu
         gain.time = time_if(asking, question);
     for (size_t i = 0; i < changes.count; i++) {
         bool fits = false;
-        double time = time_with(asking, changes.items[i], &fits);
+        double time = time_with(asking, changes.items[i], &fits, err);
 
         if (question->exact && i == 0)
             gain.time = time;
@@ -226,22 +227,23 @@ static int by_time(const void *a, const void *b)
     return x->time != y->time ? (x->time < y->time ? -1 : 1) : strcmp(x->name, y->name);
 }
 
-void gains_init(struct gains *gains, struct arena *arena, const struct run *run, const struct critical_path *path,
-                struct simulate_options options)
+int gains_init(struct gains *gains, struct arena *arena, const struct run *run, const struct critical_path *path,
+               struct simulate_options options, struct error *err)
 {
     struct asking asking = {arena, run, path, options};
 
     asking.options.causes = false;
     asking.options.numbers = true;
     gains->count = 0;
-    for (size_t i = 0; i < COUNT(questions); i++) {
+    for (size_t i = 0; i < COUNT(questions) && !err->system; i++) {
         struct gain gain;
 
         if (!questions[i].applies(&asking))
             continue;
-        gain = answer(&asking, &questions[i]);
+        gain = answer(&asking, &questions[i], err);
         if (!isnan(gain.time))
             gains->items[gains->count++] = gain;
     }
     qsort(gains->items, gains->count, sizeof *gains->items, by_time);
+    return err->system ? -1 : 0;
 }

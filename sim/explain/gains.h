@@ -25,8 +25,8 @@ struct gains {
 };
 
 /* Simulates all of it with the options that `run` had, `causes` among them; texts are in the arena. Variations that
- * cannot be simulated are left out. */
-void gains_init(struct gains *gains, struct arena *arena, const struct run *run, const struct critical_path *path,
-                struct simulate_options options);
+ * cannot be simulated are left out, unless the system did not let a file be read (error_system): that is an error. */
+int gains_init(struct gains *gains, struct arena *arena, const struct run *run, const struct critical_path *path,
+               struct simulate_options options, struct error *err);
 
 #endif

@@ -1,37 +1,32 @@
 #include "files/data.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "files/look.h"
 
 enum { ROOTS_MAX = 2 };
 
-struct names {
-    const char **items;
-    size_t count, capacity;
-};
-
 /* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim. If
- * there is none, the sources. */
-static const char *own_root(struct arena *arena)
+ * there is none, the sources. NULL: an error. */
+static const char *own_root(struct arena *arena, struct error *err)
 {
     static const char key[] = "root";
-    const char *known = arena->cache ? cache_find(arena->cache, CACHE_ROOT, key, sizeof key) : NULL;
-    char path[PATH_MAX];
-    ssize_t length;
+    const char *known = arena->cache ? cache_find(arena->cache, CACHE_ROOT, key, sizeof key) : NULL, *program;
+    enum look found;
 
     if (known)
         return known;
-    length = readlink("/proc/self/exe", path, sizeof path);
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    known = length <= 0 ? NULL : arena_printf(arena, "%.*s" DTSIM_DATA_FOLDER, (int)length, path);
-    if (!known || access(known, R_OK) != 0)
+    program = look_program(arena, err);
+    if (!program)
+        return NULL;
+    known = arena_printf(arena, "%s" DTSIM_DATA_FOLDER, program);
+    if (look_at(known, &found, err))
+        return NULL;
+    if (found == LOOK_NOTHING)
         known = DTSIM_SOURCE_DIR;
     if (arena->cache)
         cache_copy(arena->cache, CACHE_ROOT, key, sizeof key, known, strlen(known) + 1);
@@ -40,33 +35,40 @@ static const char *own_root(struct arena *arena)
 
 /* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first, so its files replace those of the
  * same name. Then the folder that was installed with the program, or the sources if it is not installed. */
-static size_t data_roots(struct arena *arena, const char *roots[ROOTS_MAX])
+static int data_roots(struct arena *arena, const char *roots[ROOTS_MAX], size_t *count, struct error *err)
 {
     const char *user = getenv("DTSIM_DATA");
-    size_t count = 0;
 
+    *count = 0;
     if (user && *user)
-        roots[count++] = user;
-    roots[count++] = own_root(arena);
-    return count;
+        roots[(*count)++] = user;
+    roots[*count] = own_root(arena, err);
+    return roots[(*count)++] ? 0 : -1;
 }
 
-const char *data_path(struct arena *arena, const char *folder, const char *file)
+int data_path(struct arena *arena, const char *folder, const char *file, const char **path, struct error *err)
 {
     const char *roots[ROOTS_MAX];
-    size_t count = data_roots(arena, roots);
+    size_t count;
 
-    for (size_t i = 0; i < count; i++) {
-        const char *path = arena_printf(arena, "%s/%s/%s", roots[i], folder, file);
-        if (access(path, R_OK) == 0)
-            return path;
+    *path = NULL;
+    if (data_roots(arena, roots, &count, err))
+        return -1;
+    for (size_t i = 0; i < count && !*path; i++) {
+        const char *candidate = arena_printf(arena, "%s/%s/%s", roots[i], folder, file);
+        enum look found;
+
+        if (look_at(candidate, &found, err))
+            return -1;
+        if (found != LOOK_NOTHING)
+            *path = candidate;
     }
-    return NULL;
+    return 0;
 }
 
-const char *data_file(struct arena *arena, const char *folder, const char *name)
+int data_file(struct arena *arena, const char *folder, const char *name, const char **path, struct error *err)
 {
-    return data_path(arena, folder, arena_printf(arena, "%s.yaml", name));
+    return data_path(arena, folder, arena_printf(arena, "%s.yaml", name), path, err);
 }
 
 static bool ends_in_yaml(const char *text, size_t *stem)
@@ -78,26 +80,11 @@ static bool ends_in_yaml(const char *text, size_t *stem)
     return true;
 }
 
-static bool names_hold(const struct names *names, const char *name, size_t length)
+static bool is_data(const char *name)
 {
-    for (size_t i = 0; i < names->count; i++)
-        if (strlen(names->items[i]) == length && memcmp(names->items[i], name, length) == 0)
-            return true;
-    return false;
-}
+    size_t stem;
 
-static void names_collect(struct arena *arena, const char *path, struct names *names)
-{
-    DIR *dir = opendir(path);
-    if (!dir)
-        return;
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        size_t stem;
-        if (entry->d_name[0] == '.' || !ends_in_yaml(entry->d_name, &stem) || names_hold(names, entry->d_name, stem))
-            continue;
-        *GROW(names) = arena_strndup(arena, entry->d_name, stem);
-    }
-    closedir(dir);
+    return name[0] != '.' && ends_in_yaml(name, &stem);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -105,21 +92,27 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-const char **data_names(struct arena *arena, const char *folder)
+const char **data_names(struct arena *arena, const char *folder, struct error *err)
 {
-    struct names names = {0};
-    const char *roots[ROOTS_MAX];
-    size_t count = data_roots(arena, roots);
+    struct look_names files = {0};
+    const char *roots[ROOTS_MAX], **names = NULL;
+    size_t nroots, count = 0;
+    int rc = data_roots(arena, roots, &nroots, err);
 
-    for (size_t i = 0; i < count; i++)
-        names_collect(arena, arena_printf(arena, "%s/%s", roots[i], folder), &names);
-    if (names.count)
-        qsort(names.items, names.count, sizeof names.items[0], compare_names);
-    const char **list = ARENA_ARRAY(arena, const char *, names.count + 1);
-    for (size_t i = 0; i < names.count; i++)
-        list[i] = names.items[i];
-    free(names.items);
-    return list;
+    for (size_t i = 0; i < nroots && !rc; i++)
+        rc = look_into(arena, arena_printf(arena, "%s/%s", roots[i], folder), is_data, &files, err);
+    if (!rc) {
+        names = ARENA_ARRAY(arena, const char *, files.count + 1);
+        for (size_t i = 0; i < files.count; i++)
+            names[i] = data_stem(arena, files.items[i]);
+        qsort(names, files.count, sizeof *names, compare_names);
+        for (size_t i = 0; i < files.count; i++)
+            if (!count || strcmp(names[count - 1], names[i]))
+                names[count++] = names[i];
+        names[count] = NULL;
+    }
+    free(files.items);
+    return names;
 }
 
 const char *data_beside(struct arena *arena, const char *file, const char *path)
@@ -140,15 +133,15 @@ static const char *name_at(size_t i, const void *context)
 }
 
 /* The names of the folder's files, and the name without a file. */
-static const char **known_names(struct arena *arena, const struct data_kind *kind)
+static const char **known_names(struct arena *arena, const struct data_kind *kind, struct error *err)
 {
-    const char **files = data_names(arena, kind->folder);
+    const char **files = data_names(arena, kind->folder, err);
     size_t count = 0;
 
+    if (!files || !kind->other)
+        return files;
     while (files[count])
         count++;
-    if (!kind->other)
-        return files;
     const char **names = ARENA_ARRAY(arena, const char *, count + 2);
     names[0] = kind->other;
     for (size_t i = 0; i < count; i++)
@@ -159,10 +152,12 @@ static const char **known_names(struct arena *arena, const struct data_kind *kin
 static void report_unknown(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
                            struct error *err)
 {
-    const char **names = known_names(arena, kind);
-    const char *meant = nearest(text, name_at, names);
+    const char **names = known_names(arena, kind, err);
+    const char *meant = names ? nearest(text, name_at, names) : NULL;
     const char *list = "";
 
+    if (!names)
+        return;
     if (meant) {
         error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; did you mean '%s'?", kind->what, text, meant);
         return;
@@ -180,11 +175,15 @@ bool data_is_path(const char *text)
     return strchr(text, '/') || ends_in_yaml(text, &stem);
 }
 
-const char *data_absolute(struct arena *arena, const char *path)
+const char *data_absolute(struct arena *arena, const char *path, struct error *err)
 {
     char *real = realpath(path, NULL);
-    const char *copy = arena_strdup(arena, real ? real : path);
+    const char *copy = NULL;
 
+    if (real || errno == ENOENT || errno == ENOTDIR)
+        copy = arena_strdup(arena, real ? real : path);
+    else
+        error_system(err, (struct loc){.file = path}, "cannot find its absolute path");
     free(real);
     return copy;
 }
@@ -192,18 +191,20 @@ const char *data_absolute(struct arena *arena, const char *path)
 const char *data_resolve(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
                          struct error *err)
 {
+    const char *path;
+
     if (!data_is_path(text)) {
-        const char *file = data_file(arena, kind->folder, text);
-        if (!file)
+        if (data_file(arena, kind->folder, text, &path, err))
+            return NULL;
+        if (!path)
             report_unknown(arena, kind, text, loc, err);
-        return file;
+        return path;
     }
-    const char *path = data_beside(arena, loc.file, text);
-    if (access(path, R_OK) != 0) {
-        error_add(err, EXIT_INPUT, loc, "cannot read the %s file '%s': %s", kind->what, path, strerror(errno));
-        return NULL;
-    }
-    return path;
+    path = data_beside(arena, loc.file, text);
+    if (access(path, R_OK) == 0)
+        return path;
+    error_system(err, loc, "cannot read the %s file '%s'", kind->what, path);
+    return NULL;
 }
 
 const char *data_stem(struct arena *arena, const char *path)

@@ -1,16 +1,17 @@
 /* data: finds the files that come with dtsim. They are searched in $DTSIM_DATA, then in ../share/dtsim, relative to the
- * program's folder, or, if that does not exist, in the sources. */
+ * program's folder, or, if that does not exist, in the sources. Where the system does not say whether there is a file,
+ * or what is in a folder, that is an error (error_system). */
 #ifndef DTSIM_DATA_H
 #define DTSIM_DATA_H
 
 #include "base/base.h"
 
 /* The path of a named file, "platforms/NAME.yaml" for ("platforms", "NAME"), or NULL if there is no such file. */
-const char *data_file(struct arena *arena, const char *folder, const char *name);
+int data_file(struct arena *arena, const char *folder, const char *name, const char **path, struct error *err);
 /* The same of a file whose name has another end: "scenarios/paper/errors.tsv" for ("scenarios/paper", "errors.tsv"). */
-const char *data_path(struct arena *arena, const char *folder, const char *file);
-/* The names (without ".yaml") in a folder, sorted, NULL-terminated. */
-const char **data_names(struct arena *arena, const char *folder);
+int data_path(struct arena *arena, const char *folder, const char *file, const char **path, struct error *err);
+/* The names (without ".yaml") in a folder, sorted, NULL-terminated. NULL: an error. */
+const char **data_names(struct arena *arena, const char *folder, struct error *err);
 /* A kind of file that scenarios name: its folder, a noun for messages, and a name that is known though it has no file
  * (or NULL). */
 struct data_kind { const char *folder, *what, *other; };
@@ -21,8 +22,9 @@ const char *data_resolve(struct arena *arena, const struct data_kind *kind, cons
                          struct error *err);
 /* Whether text is a path rather than a name: it has a '/' or ends in ".yaml". */
 bool data_is_path(const char *text);
-/* The absolute path: resolved output needs paths that hold in any working directory. */
-const char *data_absolute(struct arena *arena, const char *path);
+/* The absolute path: resolved output needs paths that hold in any working directory. The path itself where there is no
+ * such file. NULL: an error. */
+const char *data_absolute(struct arena *arena, const char *path, struct error *err);
 /* The file's name without folder and extension: "../gpus/mine.yaml" gives "mine". */
 const char *data_stem(struct arena *arena, const char *path);
 /* `path` relative to the folder of `file`, as a path relative to the working directory; an absolute path stays. */

@@ -8,20 +8,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/look.h"
+
 static int refused(const char *path, const char *what, struct error *err)
 {
     return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot %s: %s", what, strerror(errno));
 }
 
-/* Leaves errno as it is. */
-static bool is_folder(const char *path)
+/* Makes one folder where there is none. */
+static int make_one(const char *path, struct error *err)
 {
-    struct stat status;
-    int before = errno;
-    bool folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    enum look found;
 
-    errno = before;
-    return folder;
+    if (!mkdir(path, 0777))
+        return 0;
+    if (errno != EEXIST)
+        return refused(path, "make the folder", err);
+    if (look_at(path, &found, err))
+        return -1;
+    errno = EEXIST;
+    return found == LOOK_FOLDER ? 0 : refused(path, "make the folder", err);
 }
 
 int make_folder(const char *dir, struct error *err)
@@ -37,8 +43,8 @@ int make_folder(const char *dir, struct error *err)
         if (old && old != '/')
             continue;
         *slash = 0;
-        if (mkdir(path, 0777) && (errno != EEXIST || !is_folder(path)))
-            return refused(path, "make the folder", err);
+        if (make_one(path, err))
+            return -1;
         *slash = old;
         if (!old)
             return 0;

@@ -59,7 +59,7 @@ static int fail(struct json_stream *stream, const char *expected)
         return -1;
     stream->failed = true;
     if (ferror(stream->file))
-        return error_add(stream->err, EXIT_INPUT, (struct loc){.file = stream->name}, "cannot read the file");
+        return error_system(stream->err, (struct loc){.file = stream->name}, "cannot read");
     if (c == EOF)
         return error_add(stream->err, EXIT_INPUT, here(stream), "expected %s, found the end of the file: it seems to "
                          "be cut off", expected);

@@ -16,7 +16,7 @@ static int read_whole(struct tsv *tsv, const char *path, struct error *err)
     struct stat info;
 
     if (!in)
-        return error_add(err, EXIT_INPUT, tsv->loc, "cannot open: %s", strerror(errno));
+        return error_system(err, tsv->loc, "cannot open");
     if (fstat(fileno(in), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
         capacity = (size_t)info.st_size + 2;
     tsv->text = xrealloc(NULL, capacity, 1);
@@ -28,7 +28,7 @@ static int read_whole(struct tsv *tsv, const char *path, struct error *err)
         tsv->text = xrealloc(tsv->text, capacity, 1);
     }
     if (ferror(in)) {
-        error_add(err, EXIT_INPUT, tsv->loc, "cannot read: %s", strerror(errno));
+        error_system(err, tsv->loc, "cannot read");
         fclose(in);
         return -1;
     }

@@ -266,8 +266,9 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     *spec = *cluster->gpu_spec;
     name = spec->name;
     struct loc loc = field_loc(&gpu_spec_table, spec, "name");
-    if (data_is_path(name))
-        spec->name = data_absolute(arena, data_beside(arena, loc.file, name));
+    if (data_is_path(name) &&
+        !(spec->name = data_absolute(arena, data_beside(arena, loc.file, name), err)))
+        return -1;
     cluster->gpu_spec = spec;
     cluster->gpu_name = spec->name;
     if (gpu_load(arena, name, loc, &cluster->gpu, err))
@@ -293,8 +294,8 @@ static int load_communication(struct arena *arena, struct cluster *cluster, stru
                          "its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
     if (data_is_path(spec->profile))
         spec->profile = data_absolute(arena, data_beside(arena, field_loc(&communication_spec_table, spec,
-                                                                          "profile").file, spec->profile));
-    return 0;
+                                                                          "profile").file, spec->profile), err);
+    return spec->profile ? 0 : -1;
 }
 
 int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err)

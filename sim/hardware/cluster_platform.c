@@ -16,11 +16,13 @@ struct chain {
     bool ideal;
 };
 
-/* Adds a file to the chain of platforms; -1 if the chain already contains it or is too long. */
+/* Adds a file to the chain of platforms; an error if the chain already contains it or is too long. */
 static int chain_enter(struct arena *arena, struct chain *chain, const char *path, struct loc loc, struct error *err)
 {
-    const char *real = data_absolute(arena, path);
+    const char *real = data_absolute(arena, path, err);
 
+    if (!real)
+        return -1;
     for (int i = 0; i < chain->count; i++) {
         if (strcmp(chain->paths[i], real) != 0)
             continue;
@@ -93,6 +95,7 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
         return map;
     }
     const char *path = data_resolve(arena, &kind, name->text, name->loc, err);
+    int place = chain->count;
     if (!path || chain_enter(arena, chain, path, name->loc, err) || conf_shared(arena, path, &root, err))
         return NULL;
     if (root->kind != NODE_MAPPING) {
@@ -112,7 +115,7 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
         return NULL;
     drop_spare_nics(arena, map, merged);
     if (data_is_path(name->text)) {
-        struct node *real = node_scalar(arena, data_absolute(arena, path), true);
+        struct node *real = node_scalar(arena, chain->paths[place], true);
         real->loc = name->loc;
         node_put(arena, merged, "platform", real);
     }

@@ -367,11 +367,15 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     bool apart = false;
     int rc = lower_as(workload, what, measure, true, &apart, lowered, err);
 
-    if (!apart)
-        return rc;
-    program_release(&lowered->program);
-    measure->carried.count = 0;
-    return lower_as(workload, what, measure, false, &apart, lowered, err);
+    if (apart) {
+        program_release(&lowered->program);
+        measure->carried.count = 0;
+        rc = lower_as(workload, what, measure, false, &apart, lowered, err);
+    }
+    if (!rc && lowered->program.endless)
+        rc = error_add(err, EXIT_INPUT, workload->scenario->node->loc, "a work or a transfer would never end: times, "
+                       "bytes or rates of the scenario are too far apart to simulate");
+    return rc;
 }
 
 void lowered_release(struct lowered *lowered)

@@ -1,6 +1,5 @@
 #include "model/model.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -100,7 +99,7 @@ static int load_hf_config(struct arena *arena, struct model *model, struct error
     const char *path = data_beside(arena, loc.file, model->hf_config);
 
     if (access(path, R_OK))
-        return error_add(err, EXIT_INPUT, loc, "model: hf_config: cannot read '%s': %s", path, strerror(errno));
+        return error_system(err, loc, "model: hf_config: cannot read '%s'", path);
     if (hf_config_load(arena, path, &model->transformer, &model->note, err) < 0)
         return -1;
     if (!model->title)

@@ -1,38 +1,29 @@
 #include "process/module.h"
 
 #include <dlfcn.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "files/digest.h"
+#include "files/look.h"
 
 /* Relative to the program's folder, in the order in which they are searched. CMake knows where modules are
  * installed. */
 static const char *const folders[] = {"", DTSIM_MODULE_FOLDER "/"};
 
-/* The folder of this program, with a '/' at its end; "" if the system does not tell. */
-static const char *program_folder(char path[PATH_MAX])
-{
-    ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 1);
-
-    while (length > 0 && path[length - 1] != '/')
-        length--;
-    path[length > 0 ? length : 0] = '\0';
-    return path;
-}
-
 /* NULL and an error if no folder has the file. */
 static const char *find(struct arena *arena, const char *name, const char *what, struct error *err)
 {
-    char own[PATH_MAX];
-    const char *paths[COUNT(folders)];
+    const char *own = look_program(arena, err), *paths[COUNT(folders)];
 
-    program_folder(own);
+    if (!own)
+        return NULL;
     for (size_t i = 0; i < COUNT(folders); i++) {
+        enum look found;
+
         paths[i] = arena_printf(arena, "%s%sdtsim-%s.so", own, folders[i], name);
-        if (access(paths[i], R_OK) == 0)
+        if (look_at(paths[i], &found, err))
+            return NULL;
+        if (found != LOOK_NOTHING)
             return paths[i];
     }
     error_add(err, EXIT_NO_TOOL, (struct loc){0}, "%s needs a module that is not installed: there is neither %s nor %s",

@@ -5,13 +5,14 @@
 
 #include "report/result.h"
 
-void explanation_init(struct explanation *explanation, const struct run *run, struct simulate_options options)
+int explanation_init(struct explanation *explanation, const struct run *run, struct simulate_options options,
+                     struct error *err)
 {
     memset(explanation, 0, sizeof *explanation);
     explanation->run = run;
     idle_init(&explanation->idle, run);
     critical_path_init(&explanation->path, run);
-    gains_init(&explanation->gains, &explanation->arena, run, &explanation->path, options);
+    return gains_init(&explanation->gains, &explanation->arena, run, &explanation->path, options, err);
 }
 
 void explanation_release(struct explanation *explanation)

@@ -16,7 +16,8 @@ struct explanation {
 };
 
 /* `run` has been simulated with these options, `causes` among them, and stays until explanation_release. */
-void explanation_init(struct explanation *explanation, const struct run *run, struct simulate_options options);
+int explanation_init(struct explanation *explanation, const struct run *run, struct simulate_options options,
+                     struct error *err);
 void explanation_release(struct explanation *explanation);
 
 void explanation_print(const struct explanation *explanation, FILE *out);

@@ -102,17 +102,19 @@ static int find_shortage(const struct workload *workload, struct run *run, struc
     return 0;
 }
 
-void outcome_simulate(json_t *row, const struct scenario *scenario)
+int outcome_simulate(json_t *row, const struct scenario *scenario, struct error *err)
 {
     struct workload workload = {0};
     struct run run = {0};
-    struct error err = {0};
+    struct error found = {0};
+    int rc = 0;
 
     json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(row, "software", software_json(scenario));
-    if (workload_init(&workload, scenario, &err) || find_shortage(&workload, &run, &err) ||
-        (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &err))) {
-        outcome_refused(row, &err);
+    if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
+        (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
+        rc = error_pass_system(&found, err);
+        outcome_refused(row, &found);
     } else if (run.metrics.peak_memory > memory_limit(scenario)) {
         too_large(row, &run);
     } else {
@@ -121,7 +123,8 @@ void outcome_simulate(json_t *row, const struct scenario *scenario)
     }
     run_release(&run);
     workload_release(&workload);
-    error_release(&err);
+    error_release(&found);
+    return rc;
 }
 
 void outcome_lost(json_t *row, enum outcome outcome, const char *reason)

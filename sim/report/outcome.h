@@ -24,8 +24,9 @@ static inline bool outcome_failed(enum outcome outcome)
 /* How a row ended; OUTCOME_COUNT: it does not say, or nothing that is known. */
 enum outcome outcome_of(const json_t *row);
 
-/* Simulates the scenario on its own engine and puts into the row how that ended. */
-void outcome_simulate(json_t *row, const struct scenario *scenario);
+/* Simulates the scenario on its own engine and puts into the row how that ended. -1: the system did not let a file be
+ * read (error_system), and the row says nothing. */
+int outcome_simulate(json_t *row, const struct scenario *scenario, struct error *err);
 /* The same of a scenario that could not be read: the first mistake. */
 void outcome_refused(json_t *row, const struct error *err);
 /* The same of a simulation that was lost. */

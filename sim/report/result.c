@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files/look.h"
 #include "report/caveats.h"
 
 static json_t *number(double value)
@@ -272,13 +273,15 @@ static int check_table(const char *dir, const char *name, const char *digest, st
     snprintf(path, sizeof path, "%s/%s.tsv", dir, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return error_add(err, EXIT_INPUT, loc, "cannot open: %s", strerror(errno));
+        return error_system(err, loc, "cannot open");
     digest_init(&sum);
     rc = digest_add_file(&sum, fd);
     digest_end(&sum, hex);
+    if (rc)
+        rc = error_system(err, loc, "cannot read");
     close(fd);
-    if (!rc && !strcmp(hex, digest))
-        return 0;
+    if (rc || !strcmp(hex, digest))
+        return rc;
     return error_add(err, EXIT_INPUT, loc, "the file is not of the run that result.json is of: its digest differs; "
                      "repeat 'dtsim run -o'");
 }
@@ -289,14 +292,17 @@ int result_check(const char *dir, struct error *err)
     const char *name;
     json_error_t why;
     json_t *result, *digest;
+    enum look there;
     int rc = 0;
 
     if (access(dir, R_OK))
-        return error_add(err, EXIT_INPUT, (struct loc){.file = dir}, "cannot open: %s", strerror(errno));
+        return error_system(err, (struct loc){.file = dir}, "cannot open");
     snprintf(path, sizeof path, "%s/result.json", dir);
-    if (access(path, R_OK))
+    if (look_at(path, &there, err))
+        return -1;
+    if (there == LOOK_NOTHING)
         return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s; expected the folder that a "
-                         "'dtsim run -o' has finished", strerror(errno));
+                         "'dtsim run -o' has finished", strerror(ENOENT));
     result = json_load_file(path, 0, &why);
     if (!json_is_object(result))
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);

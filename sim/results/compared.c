@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/progress.h"
+#include "files/look.h"
 #include "report/caveats.h"
 #include "report/result.h"
 #include "sweep/sweep.h"
@@ -122,7 +122,7 @@ static const char *point_name(struct compared *compared, const struct points *po
 /* Passes on what is wrong; what is infeasible is no mistake. */
 static int pass_on(const struct error *found, struct error *err)
 {
-    if (error_exit_code(found) == EXIT_INFEASIBLE)
+    if (error_exit_code(found) == EXIT_INFEASIBLE && !found->system)
         return 0;
     for (int i = 0; i < found->count; i++)
         error_add(err, found->messages[i].code, found->messages[i].loc, "%s", found->messages[i].text);
@@ -156,7 +156,7 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
     else if (compared->progress && compared->progress->over)
         outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
     else
-        outcome_simulate(row, &scenario);
+        rc = outcome_simulate(row, &scenario, &found);
     if (!rc)
         json_object_set_new(row, "notes", caveats_json(&scenario));
     rc = rc ? pass_on(&found, err) : 0;
@@ -184,12 +184,14 @@ int compared_add(struct compared *compared, const char *path, const char *const 
 {
     struct error found = {0};
     struct sweep sweep;
-    struct stat status;
+    enum look there;
     int rc;
 
     if (!compared->cache.limit)
         cache_init(&compared->cache, CACHE_BYTES);
-    if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
+    if (look_at(path, &there, err))
+        return -1;
+    if (there == LOOK_FOLDER) {
         rc = add_run(compared, path, err);
         tell_apart(compared);
         rank(compared);

@@ -1,8 +1,8 @@
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "files/json.h"
+#include "files/look.h"
 #include "results/results_internal.h"
 
 enum { HELD = 1024 };            /* rows beyond those that are asked for */
@@ -179,11 +179,15 @@ static int find_files(struct results *results, const char *const *folders, size_
 
     for (size_t f = 0; f < count; f++) {
         const char *const one[] = {folders[f], NULL}, *const *found = one;
-        struct stat status;
+        enum look there;
 
-        if (!stat(folders[f], &status) && S_ISDIR(status.st_mode))
-            found = store_files(&results->arena, folders[f]);
-        if (!found || !found[0])
+        if (look_at(folders[f], &there, err))
+            found = NULL;
+        else if (there == LOOK_FOLDER)
+            found = store_files(&results->arena, folders[f], err);
+        if (!found)
+            rc = -1;
+        else if (!found[0])
             rc = error_add(err, EXIT_INPUT, (struct loc){.file = folders[f]}, "the folder holds no rows of a sweep "
                            "(shard-*.jsonl)");
         for (; found && *found; found++)

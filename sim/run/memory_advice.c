@@ -150,12 +150,12 @@ static double workload_cost(const struct workload *workload, double limit, doubl
 
 /* What the candidate costs, where that is less than `most`; its collectives are measured alone, which is enough to
  * compare. */
-static double cost_of(const struct scenario *scenario, const char *lines, double limit, double most)
+static double cost_of(const struct scenario *scenario, const char *lines, double limit, double most, struct error *err)
 {
     enum { MOST = 16 };
     const char *sets[MOST + 1];
     size_t count = 0;
-    struct error err = {0};
+    struct error found = {0};
     struct arena arena = {0};
     struct scenario changed = {0};
     struct workload workload = {0};
@@ -167,12 +167,13 @@ static double cost_of(const struct scenario *scenario, const char *lines, double
         sets[count++] = arena_strndup(&arena, lines, length);
     }
     sets[count++] = "simulation.collectives=measured";
-    if (!scenario_vary(scenario, sets, count, &changed, &err) && !workload_init(&workload, &changed, &err))
-        cost = workload_cost(&workload, limit, most, &err);
+    if (!scenario_vary(scenario, sets, count, &changed, &found) && !workload_init(&workload, &changed, &found))
+        cost = workload_cost(&workload, limit, most, &found);
     workload_release(&workload);
     scenario_release(&changed);
     arena_release(&arena);
-    error_release(&err);
+    error_pass_system(&found, err);
+    error_release(&found);
     return cost;
 }
 
@@ -200,10 +201,11 @@ static char *sets_of(const struct scenario *scenario, const struct step *steps, 
 }
 
 /* Becomes the best where it fits and costs less; takes the text. */
-static void consider(const struct scenario *scenario, char *sets, double limit, struct candidate *best)
+static void consider(const struct scenario *scenario, char *sets, double limit, struct candidate *best,
+                     struct error *err)
 {
     bool over = scenario->progress && scenario->progress->over;
-    double cost = *sets && !over ? cost_of(scenario, sets, limit, best->cost) : INFINITY;
+    double cost = *sets && !over ? cost_of(scenario, sets, limit, best->cost, err) : INFINITY;
 
     if (cost < best->cost * (1 - 1e-9)) {
         free(best->sets);
@@ -215,39 +217,43 @@ static void consider(const struct scenario *scenario, char *sets, double limit, 
 
 /* Looks at all ways to take `wanted` steps of different changes that begin with the `count` first ones. */
 static void consider_more(const struct scenario *scenario, struct step *steps, int count, int wanted, double limit,
-                          struct candidate *best)
+                          struct candidate *best, struct error *err)
 {
     if (count == wanted) {
-        consider(scenario, sets_of(scenario, steps, count), limit, best);
+        consider(scenario, sets_of(scenario, steps, count), limit, best, err);
         return;
     }
     for (size_t c = count ? steps[count - 1].change + 1 : 0; c < COUNT(changes); c++)
         for (int step = 0; step < (wanted > 1 ? changes[c].paired : changes[c].steps); step++) {
             steps[count] = (struct step){c, step};
-            consider_more(scenario, steps, count + 1, wanted, limit, best);
+            consider_more(scenario, steps, count + 1, wanted, limit, best, err);
         }
 }
 
 /* The cheapest single change that fits, else the cheapest pair or three; sets, freed by the caller, is NULL where none
  * does. */
-static struct candidate cheapest(const struct scenario *scenario, double limit)
+static struct candidate cheapest(const struct scenario *scenario, double limit, struct error *err)
 {
     struct candidate best = {.sets = NULL, .cost = INFINITY};
     struct step steps[TOGETHER];
 
     for (int wanted = 1; wanted <= TOGETHER && !best.sets; wanted++)
-        consider_more(scenario, steps, 0, wanted, limit, &best);
+        consider_more(scenario, steps, 0, wanted, limit, &best, err);
     return best;
 }
 
 /* "--set strategy.zero=1 --set memory.recompute=full": what a person can add to the command as it stands, in quotes
  * where a shell would take it apart. */
-static const char *advice(struct arena *arena, const struct scenario *scenario, double limit)
+static const char *advice(struct arena *arena, const struct scenario *scenario, double limit, struct error *err)
 {
-    struct candidate best = cheapest(scenario, limit);
+    struct candidate best = cheapest(scenario, limit, err);
     bool over = scenario->progress && scenario->progress->over;
     const char *text = "";
 
+    if (err->system) {
+        free(best.sets);
+        return "no change that would make it fit was found: files could not be read";
+    }
     if (!best.sets && over)
         return "the budget was spent before a change was found that would make it fit";
     if (!best.sets)
@@ -290,7 +296,7 @@ void memory_advise(const struct scenario *scenario, struct error *err)
     const struct error_message *last = err->count ? &err->messages[err->count - 1] : NULL;
 
     if (last && last->kind == ERROR_MEMORY && scenario_by_layers(scenario))
-        error_infeasible(err, ERROR_MEMORY, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));
+        error_infeasible(err, ERROR_MEMORY, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario), err));
     arena_release(&arena);
 }
 
@@ -321,7 +327,7 @@ int memory_check(const struct run *run, bool advised, struct error *err)
         "%s, %s too little (%s); %s%s'enforce: false' simulates it anyway",
         memory_shortage(run, shortage, sizeof shortage),
         unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
-        largest_parts(&arena, &metrics->memory), advised ? advice(&arena, scenario, limit) : "",
+        largest_parts(&arena, &metrics->memory), advised ? advice(&arena, scenario, limit, err) : "",
         advised ? "; or " : "");
     arena_release(&arena);
     return -1;

@@ -13,17 +13,21 @@ static struct loc costs_loc(const struct scenario *scenario, const char *key)
 }
 
 /* The GPU's own profile, or NULL. A GPU of one's own file is another one, whatever that is called. */
-static const char *own_profile(struct scenario *scenario)
+static int find_own(struct scenario *scenario, const char **profile, struct error *err)
 {
-    const char *gpu = scenario->cluster.gpu_name;
+    const char *gpu = scenario->cluster.gpu_name, *path = NULL;
+    int rc = gpu && !data_is_path(gpu) ? data_file(&scenario->arena, folder, gpu, &path, err) : 0;
 
-    return gpu && !data_is_path(gpu) && data_file(&scenario->arena, folder, gpu) ? gpu : NULL;
+    *profile = path ? gpu : NULL;
+    return rc;
 }
 
 static int report_missing(struct scenario *scenario, struct error *err)
 {
-    const char **names = data_names(&scenario->arena, folder), *list = "";
+    const char **names = data_names(&scenario->arena, folder, err), *list = "";
 
+    if (!names)
+        return -1;
     for (size_t i = 0; names[i]; i++)
         list = arena_printf(&scenario->arena, "%s%s%s", list, i ? ", " : "", names[i]);
     return error_add(err, EXIT_INPUT, costs_loc(scenario, "gpu"),
@@ -69,14 +73,16 @@ static int load(struct scenario *scenario, struct error *err)
     struct costs_spec *costs = &scenario->costs;
     struct profile *profile = ARENA_ARRAY(&scenario->arena, struct profile, 1);
     struct loc loc = costs_loc(scenario, "profile");
-    const char *own = own_profile(scenario);
-    bool is_own = own && strcmp(own, costs->profile) == 0;
+    const char *own;
+    bool is_own;
 
-    if (profile_load(&scenario->arena, costs->profile, loc, profile, err))
+    if (find_own(scenario, &own, err) || profile_load(&scenario->arena, costs->profile, loc, profile, err))
         return -1;
-    if (data_is_path(costs->profile))
-        costs->profile =
-            data_absolute(&scenario->arena, data_beside(&scenario->arena, loc.file, costs->profile));
+    is_own = own && strcmp(own, costs->profile) == 0;
+    if (data_is_path(costs->profile) &&
+        !(costs->profile = data_absolute(&scenario->arena, data_beside(&scenario->arena, loc.file, costs->profile),
+                                         err)))
+        return -1;
     costs->loaded = profile;
     profile->changed = is_own ? scenario->cluster.gpu.changed : NULL;
     return check_rates(scenario, profile, err);
@@ -107,8 +113,8 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
         costs->given = true;
         return 0;
     }
-    if (costs->gpu != COST_ROOFLINE && !costs->profile)
-        costs->profile = own_profile(scenario);
+    if (costs->gpu != COST_ROOFLINE && !costs->profile && find_own(scenario, &costs->profile, err))
+        return -1;
     if (costs->gpu == COST_CALIBRATED && !costs->profile)
         return report_missing(scenario, err);
     costs->gpu = costs->profile ? COST_CALIBRATED : COST_ROOFLINE;

@@ -292,8 +292,9 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
         spec->like = usual_software(scenario);
     if (spec->like && strcmp(spec->like, "none") && software_lay(arena, spec->like, loc, &parts, &spec->title, err))
         return -1;
-    if (spec->like && data_is_path(spec->like))
-        spec->like = data_absolute(arena, data_beside(arena, loc.file, spec->like));
+    if (spec->like && data_is_path(spec->like) &&
+        !(spec->like = data_absolute(arena, data_beside(arena, loc.file, spec->like), err)))
+        return -1;
     return scenario->model.transformer ? transformer_finish((struct transformer *)items[PART_TRANSFORMER].object, err) :
            0;
 }

@@ -97,72 +97,113 @@ void rows_strip_updates(struct row *rows, int count)
 }
 
 /* Whether forward and backward of a direction's virtual stage and micro-batch have been done. */
-struct done { bool forward, backward; };
+struct done {
+    bool forward, backward;
+    int waits;                   /* 1 + the first rank that waits for one of them; 0: none */
+};
 
-static struct done *done_at(struct done *done, const struct plan *plan, int direction, int stage, int mb)
+/* Rows while they are tried in the order of their works. */
+struct trial {
+    const struct row *rows;
+    const struct plan *plan;
+    struct done *done;
+    size_t *cursor;              /* by rank: its next cell */
+    int *next;                   /* by rank: 1 + the next one that waits for the same; 0: none */
+    int *ready, nready;          /* ranks that may go on */
+};
+
+static struct done *done_at(const struct trial *trial, int direction, int stage, int mb)
 {
-    size_t row = (size_t)direction * (size_t)plan_virtual_stages(plan) + (size_t)stage;
+    size_t row = (size_t)direction * (size_t)plan_virtual_stages(trial->plan) + (size_t)stage;
 
-    return &done[row * (size_t)plan_micro_batches(plan) + (size_t)mb];
+    return &trial->done[row * (size_t)plan_micro_batches(trial->plan) + (size_t)mb];
 }
 
-/* Whether all work that a cell waits for has been done. */
-static bool may_begin(struct done *done, const struct plan *plan, int rank, struct work work)
+/* What a cell waits for that has not been done; NULL: nothing. */
+static struct done *obstacle(const struct trial *trial, int rank, struct work work)
 {
+    const struct plan *plan = trial->plan;
     int stage = plan_virtual_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+    struct done *own, *other;
 
-    if (work.kind == UPDATE)
-        return true;
-    if (work.kind == FORWARD)
-        return stage == 0 || done_at(done, plan, direction, stage - 1, work.mb)->forward;
+    if (work.kind == UPDATE || (work.kind == FORWARD && stage == 0))
+        return NULL;
+    own = done_at(trial, direction, stage, work.mb);
+    if (work.kind == FORWARD) {
+        other = done_at(trial, direction, stage - 1, work.mb);
+        return other->forward ? NULL : other;
+    }
     if (work.kind == BACKWARD_WEIGHT)
-        return done_at(done, plan, direction, stage, work.mb)->backward;
-    return done_at(done, plan, direction, stage, work.mb)->forward &&
-           (work.kind == RECOMPUTE || stage == plan_virtual_stages(plan) - 1 ||
-            done_at(done, plan, direction, stage + 1, work.mb)->backward);
+        return own->backward ? NULL : own;
+    if (!own->forward)
+        return own;
+    if (work.kind == RECOMPUTE || stage == plan_virtual_stages(plan) - 1)
+        return NULL;
+    other = done_at(trial, direction, stage + 1, work.mb);
+    return other->backward ? NULL : other;
 }
 
-/* Does the next cell of a row, with the cells that overlap with it, if all of them may begin. Returns their number, or
- * 0. */
-static size_t advance(struct done *done, const struct plan *plan, int rank, const struct row *row, size_t first)
+/* Does a cell: those that waited for it may go on. */
+static void finish(struct trial *trial, int rank, struct work work)
 {
-    size_t last = first;
+    const struct plan *plan = trial->plan;
+    int stage = plan_virtual_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+    struct done *done;
+
+    if (work.kind != FORWARD && work.kind != BACKWARD && work.kind != BACKWARD_INPUT)
+        return;
+    done = done_at(trial, direction, stage, work.mb);
+    *(work.kind == FORWARD ? &done->forward : &done->backward) = true;
+    for (; done->waits; done->waits = trial->next[done->waits - 1])
+        trial->ready[trial->nready++] = done->waits - 1;
+}
+
+/* Does the next cell of a row, with the cells that overlap with it, if all of them may begin; else the rank waits.
+ * Returns their number, or 0. */
+static size_t advance(struct trial *trial, int rank)
+{
+    const struct row *row = &trial->rows[rank];
+    size_t first = trial->cursor[rank], last = first;
 
     while (row->items[last].with_next)
         last++;
-    for (size_t i = first; i <= last; i++)
-        if (!may_begin(done, plan, rank, row->items[i]))
-            return 0;
     for (size_t i = first; i <= last; i++) {
-        struct work work = row->items[i];
-        int stage = plan_virtual_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+        struct done *missing = obstacle(trial, rank, row->items[i]);
 
-        if (work.kind == FORWARD)
-            done_at(done, plan, direction, stage, work.mb)->forward = true;
-        else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
-            done_at(done, plan, direction, stage, work.mb)->backward = true;
+        if (!missing)
+            continue;
+        trial->next[rank] = missing->waits;
+        missing->waits = rank + 1;
+        return 0;
     }
+    for (size_t i = first; i <= last; i++)
+        finish(trial, rank, row->items[i]);
     return last - first + 1;
 }
 
 bool rows_deadlock(const struct row *rows, const struct plan *plan)
 {
+    size_t ranks = (size_t)plan->stages, done = 0;
     size_t cells = (size_t)plan_directions(plan) * (size_t)plan_virtual_stages(plan) * (size_t)plan_micro_batches(plan);
-    struct done *done = xcalloc(cells, sizeof *done);
-    size_t *cursor = xcalloc((size_t)plan->stages, sizeof *cursor);
-    bool moved = true, waiting = true;
+    struct trial trial = {.rows = rows, .plan = plan, .done = xcalloc(cells, sizeof *trial.done),
+                          .cursor = xcalloc(ranks, sizeof *trial.cursor), .next = xcalloc(ranks, sizeof *trial.next),
+                          .ready = xcalloc(ranks, sizeof *trial.ready)};
 
-    while (moved && waiting) {
-        moved = waiting = false;
-        for (int rank = 0; rank < plan->stages; rank++) {
-            for (size_t n = 1; n && cursor[rank] < rows[rank].count; cursor[rank] += n, moved |= n > 0)
-                n = advance(done, plan, rank, &rows[rank], cursor[rank]);
-            waiting |= cursor[rank] < rows[rank].count;
-        }
+    for (int rank = plan->stages - 1; rank >= 0; rank--)
+        trial.ready[trial.nready++] = rank;
+    while (trial.nready) {
+        int rank = trial.ready[--trial.nready];
+        size_t n = 1;
+
+        while (n && trial.cursor[rank] < rows[rank].count)
+            trial.cursor[rank] += n = advance(&trial, rank);
+        done += n > 0;
     }
-    free(done);
-    free(cursor);
-    return waiting;
+    free(trial.done);
+    free(trial.cursor);
+    free(trial.next);
+    free(trial.ready);
+    return done < ranks;
 }
 
 #define SCHEDULE(name) extern const struct schedule schedule_##name;

@@ -63,7 +63,7 @@ static int write_all(int fd, const char *bytes, size_t length)
 /* Opens the file to write and locks it; an earlier writer may put another in its place meanwhile. */
 static int open_locked(struct store *store, struct error *err)
 {
-    struct stat mine, there;
+    struct stat mine, there = {0};
 
     for (;;) {
         store->fd = open(store->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -73,7 +73,9 @@ static int open_locked(struct store *store, struct error *err)
             return errno == EWOULDBLOCK ?
                    error_add(err, EXIT_UNEXPECTED, (struct loc){.file = store->path}, "another sweep writes this file; "
                              "expected one writer a shard") : disk_refuses(store->path, "lock", err);
-        if (!fstat(store->fd, &mine) && !stat(store->path, &there) && mine.st_ino == there.st_ino)
+        if (fstat(store->fd, &mine) || (stat(store->path, &there) && errno != ENOENT))
+            return disk_refuses(store->path, "look at", err);
+        if (mine.st_ino == there.st_ino)
             return 0;
         close(store->fd);
     }
@@ -85,6 +87,8 @@ static int cut_torn(struct store *store, struct error *err)
     off_t size = lseek(store->fd, 0, SEEK_END), end = size;
     char bytes[4096];
 
+    if (size < 0)
+        return disk_refuses(store->path, "read", err);
     while (end > 0) {
         off_t from = end > (off_t)sizeof bytes ? end - (off_t)sizeof bytes : 0;
         ssize_t count = pread(store->fd, bytes, (size_t)(end - from), from);
@@ -207,8 +211,8 @@ static int index_folder(struct store *store, const char *folder, struct error *e
 {
     const struct store_reader reader = {.row = index_row, .context = &store->ids};
     struct arena arena = {0};
-    const char **files = store_files(&arena, folder);
-    int rc = 0;
+    const char **files = store_files(&arena, folder, err);
+    int rc = files ? 0 : -1;
 
     for (size_t i = 0; files && files[i]; i++)
         rc = store_read(files[i], &reader, err) ? -1 : rc;

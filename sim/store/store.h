@@ -55,9 +55,9 @@ struct store_reader {
     void *context;
 };
 int store_read(const char *path, const struct store_reader *reader, struct error *err);
-/* The files of a folder, sorted, NULL-terminated; NULL where the folder cannot be read. */
-const char **store_files(struct arena *arena, const char *folder);
+/* The files of a folder, sorted, NULL-terminated; none where there is no such folder. NULL: an error. */
+const char **store_files(struct arena *arena, const char *folder, struct error *err);
 /* Whether the folder holds rows of a sweep. */
-bool store_holds_rows(const char *folder);
+int store_holds_rows(const char *folder, bool *rows, struct error *err);
 
 #endif

@@ -1,9 +1,9 @@
 #include "store/store.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "files/look.h"
 
 const char *store_id(const json_t *row)
 {
@@ -42,47 +42,51 @@ int store_read(const char *path, const struct store_reader *reader, struct error
     int rc = 0;
 
     if (!file)
-        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
+        return error_system(err, (struct loc){.file = path}, "cannot open");
     for (int number = 1; (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n'; number++)
         if (line_read(path, line, (size_t)length - 1, number, reader, err))
             rc = -1;
     if (ferror(file))
-        rc = error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot read: %s", strerror(errno));
+        rc = error_system(err, (struct loc){.file = path}, "cannot read");
     free(line);
     fclose(file);
     return rc;
 }
 
-static int is_store(const struct dirent *entry)
+static bool is_store(const char *name)
 {
     int shard, shards, end = 0;
 
-    return sscanf(entry->d_name, "shard-%d-of-%d.jsonl%n", &shard, &shards, &end) == 2 && end && !entry->d_name[end];
+    return sscanf(name, "shard-%d-of-%d.jsonl%n", &shard, &shards, &end) == 2 && end && !name[end];
 }
 
-const char **store_files(struct arena *arena, const char *folder)
+static int compare_names(const void *a, const void *b)
 {
-    struct dirent **entries;
-    int count = scandir(folder, &entries, is_store, versionsort);
-    const char **files;
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
 
-    if (count < 0)
-        return NULL;
-    files = ARENA_ARRAY(arena, const char *, count + 1);
-    for (int i = 0; i < count; i++) {
-        files[i] = arena_printf(arena, "%s/%s", folder, entries[i]->d_name);
-        free(entries[i]);
+const char **store_files(struct arena *arena, const char *folder, struct error *err)
+{
+    struct look_names names = {0};
+    const char **files = NULL;
+
+    if (!look_into(arena, folder, is_store, &names, err)) {
+        files = ARENA_ARRAY(arena, const char *, names.count + 1);
+        if (names.count)
+            qsort(names.items, names.count, sizeof *names.items, compare_names);
+        for (size_t i = 0; i < names.count; i++)
+            files[i] = arena_printf(arena, "%s/%s", folder, names.items[i]);
     }
-    free(entries);
+    free(names.items);
     return files;
 }
 
-bool store_holds_rows(const char *folder)
+int store_holds_rows(const char *folder, bool *rows, struct error *err)
 {
     struct arena arena = {0};
-    const char **files = store_files(&arena, folder);
-    bool rows = files && files[0];
+    const char **files = store_files(&arena, folder, err);
 
+    *rows = files && files[0];
     arena_release(&arena);
-    return rows;
+    return files ? 0 : -1;
 }

@@ -101,22 +101,25 @@ static int derived_value(struct moment *moment, size_t d, struct error *err);
 static int settings_make(struct moment *moment, struct arena *arena, struct point *point, struct error *err);
 
 /* The value at a path of the whole scenario of the point; none where the scenario is refused, as its row will say. */
-static struct value resolved_value(struct moment *moment, const char *path)
+static int resolved_value(struct moment *moment, const char *path, struct value *value, struct error *err)
 {
     struct scenario scenario = {0};
-    struct error err = {0};
+    struct error found = {0};
     struct point point;
+    int rc = 0;
 
     if (!moment->asked) {
         moment->asked = true;
-        if (!settings_make(moment, &moment->arena, &point, &err)) {
-            if (!scenario_read(&moment->arena, point.root, NULL, 0, moment->points->name, &scenario, &err))
+        if (!settings_make(moment, &moment->arena, &point, &found)) {
+            if (!scenario_read(&moment->arena, point.root, NULL, 0, moment->points->name, &scenario, &found))
                 moment->resolved = scenario_dump(&scenario.arena, &scenario);
             moment->arena = scenario.arena;
         }
-        error_release(&err);
+        rc = error_pass_system(&found, err);
+        error_release(&found);
     }
-    return path_value(path, moment->resolved ? node_at(moment->resolved, path) : NULL);
+    *value = path_value(path, moment->resolved ? node_at(moment->resolved, path) : NULL);
+    return rc;
 }
 
 /* name_value of expressions: axes by number, then derived values, then what they look up. */
@@ -142,7 +145,9 @@ static int value_of(void *context, int name, struct value *value, struct error *
     }
     const struct looked_up *lookup = &points->lookups.items[i - points->nderived];
 
-    *value = lookup->resolved ? resolved_value(moment, lookup->path) : lookup->value;
+    if (lookup->resolved)
+        return resolved_value(moment, lookup->path, value, err);
+    *value = lookup->value;
     return 0;
 }
 
@@ -177,6 +182,7 @@ static int tell(struct moment *moment, const struct expression *expression, cons
     for (int i = 0; i < found->count; i++)
         error_add(err, found->messages[i].code, found->messages[i].loc, "%s%s%s%s", found->messages[i].text,
                   *at ? " (at " : "", at, *at ? ")" : "");
+    err->system |= found->system;
     arena_release(&arena);
     return -1;
 }

@@ -44,11 +44,15 @@ static int digest_data(struct digest *digest, struct error *err)
     int rc = 0;
 
     for (size_t f = 0; f < COUNT(folders); f++) {
-        const char **names = data_names(&arena, folders[f]);
+        const char **names = data_names(&arena, folders[f], err), *path;
 
-        for (size_t i = 0; names[i] && !rc; i++) {
+        rc = names ? rc : -1;
+        for (size_t i = 0; !rc && names[i]; i++) {
+            rc = data_file(&arena, folders[f], names[i], &path, err);
+            if (!rc && !path)            /* a link to nothing */
+                continue;
             digest_text(digest, names[i]);
-            rc = digest_file(digest, data_file(&arena, folders[f], names[i]), err);
+            rc = rc ? rc : digest_file(digest, path, err);
         }
     }
     arena_release(&arena);
@@ -72,16 +76,26 @@ int row_maker_init(struct row_maker *maker, struct error *err)
     return rc;
 }
 
-/* Files that the resolved scenario names by absolute paths count by their content. */
-static void digest_named(struct digest *digest, const struct node *node)
+/* The same of what may be a file. */
+static int digest_if_file(struct digest *digest, const char *path, struct error *err)
 {
-    struct error ignored = {0};
+    struct error found = {0};
+    int rc;
 
-    if (node->kind == NODE_SCALAR && node->text[0] == '/')
-        digest_file(digest, node->text, &ignored);
-    for (size_t i = 0; i < node->count; i++)
-        digest_named(digest, node->items[i]);
-    error_release(&ignored);
+    digest_file(digest, path, &found);
+    rc = error_pass_system(&found, err);
+    error_release(&found);
+    return rc;
+}
+
+/* Files that the resolved scenario names by absolute paths count by their content. */
+static int digest_named(struct digest *digest, const struct node *node, struct error *err)
+{
+    int rc = node->kind == NODE_SCALAR && node->text[0] == '/' ? digest_if_file(digest, node->text, err) : 0;
+
+    for (size_t i = 0; i < node->count && !rc; i++)
+        rc = digest_named(digest, node->items[i], err);
+    return rc;
 }
 
 /* What tells one tree from another: kinds, keys and texts, but not their places in files. */
@@ -110,43 +124,45 @@ static void id_end(struct digest *digest, char id[ID_DIGITS + 1])
     id[ID_DIGITS] = '\0';
 }
 
-static void resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[ID_DIGITS + 1])
+static int resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[ID_DIGITS + 1],
+                       struct error *err)
 {
     const struct order *order = scenario->parallelism.schedule.order;
-    struct error ignored = {0};
     struct arena arena = {0};
     struct node *dump = scenario_dump(&arena, scenario);
     struct digest digest;
+    int rc;
 
     node_put(&arena, dump, "name", node_scalar(&arena, "", true));
     digest_init(&digest);
     digest_text(&digest, maker->common);
     digest_tree(&digest, dump);
-    digest_named(&digest, dump);
-    if (order)
-        digest_file(&digest, order->file, &ignored);
+    rc = digest_named(&digest, dump, err) || (order && digest_if_file(&digest, order->file, err)) ? -1 : 0;
     id_end(&digest, id);
-    error_release(&ignored);
     arena_release(&arena);
+    return rc;
 }
 
 /* Of the scenario as the point has it, whatever became of that when it was read. */
-static void written_id(const struct row_maker *maker, uint64_t number, char id[ID_DIGITS + 1])
+static int written_id(const struct row_maker *maker, uint64_t number, char id[ID_DIGITS + 1], struct error *err)
 {
     struct arena arena = {0};
-    struct error ignored = {0};
+    struct error found = {0};
     struct digest digest;
     struct point point;
+    int rc;
 
-    point_make(maker->points, number, &arena, &point, &ignored);
+    point_make(maker->points, number, &arena, &point, &found);
+    rc = error_pass_system(&found, err);
     digest_init(&digest);
     digest_text(&digest, maker->common);
     digest_text(&digest, "as written");
     digest_text(&digest, maker->engine ? maker->engine : "");
     digest_tree(&digest, point.root);
     id_end(&digest, id);
-    error_release(&ignored);
+    error_release(&found);
     arena_release(&arena);
+    return rc;
 }
 
 static json_t *row_begin(const char *id, const struct point *point)
@@ -168,34 +184,54 @@ bool row_is_done(const struct row_maker *maker, const char *id)
     return !maker->force && store_find(maker->store, id, &status) && !(maker->retry_failed && outcome_failed(status));
 }
 
-/* The point's row, or NULL where the store has it. */
+/* The row of a point whose scenario is refused, or NULL where the store has it, and after an error. */
+static json_t *refused_row(const struct row_maker *maker, uint64_t number, const struct point *point,
+                           const struct error *found, char *note, struct error *err)
+{
+    json_t *row;
+
+    if (error_pass_system(found, err) || written_id(maker, number, note, err) || row_is_done(maker, note))
+        return NULL;
+    row = row_begin(note, point);
+    outcome_refused(row, found);
+    return row;
+}
+
+/* The row of a scenario; the same. */
+static json_t *simulated_row(const struct row_maker *maker, const struct scenario *scenario, const struct point *point,
+                             char *note, struct error *err)
+{
+    json_t *row;
+
+    if (resolved_id(maker, scenario, note, err) || row_is_done(maker, note))
+        return NULL;
+    row = row_begin(note, point);
+    if (!outcome_simulate(row, scenario, err))
+        return row;
+    json_decref(row);
+    return NULL;
+}
+
+/* The row of a point; the same. */
 static json_t *row_of(const struct row_maker *maker, uint64_t number, const struct point *point, struct arena *arena,
-                      char *note)
+                      char *note, struct error *err)
 {
     struct scenario scenario = {0};
-    struct error err = {0};
+    struct error found = {0};
     struct progress progress;
-    json_t *row = NULL;
+    json_t *row;
 
     progress_begin(&progress, "--timeout", maker->timeout, maker->bytes);
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
-                      &err)) {
-        written_id(maker, number, note);
-        if (!row_is_done(maker, note)) {
-            row = row_begin(note, point);
-            outcome_refused(row, &err);
-        }
+                      &found)) {
+        row = refused_row(maker, number, point, &found, note, err);
     } else {
         scenario_prefer(&scenario, ENGINE_FAST);
         scenario.progress = &progress;
-        resolved_id(maker, &scenario, note);
-        if (!row_is_done(maker, note)) {
-            row = row_begin(note, point);
-            outcome_simulate(row, &scenario);
-        }
+        row = simulated_row(maker, &scenario, point, note, err);
     }
     scenario_release(&scenario);
-    error_release(&err);
+    error_release(&found);
     return row;
 }
 
@@ -215,44 +251,49 @@ struct row_head row_head_of(const json_t *row)
     return head;
 }
 
-/* The head as it is: reader and writer are one program. */
-static void reply(const struct row_head *head, const json_t *row, FILE *out)
+/* The head as it is: reader and writer are one program. Of errors the first one: its file, and its text. */
+static void reply(const struct row_head *head, const json_t *row, const struct error *err, FILE *out)
 {
+    const struct error_message *message = &err->messages[0];
+
     fwrite(head, sizeof *head, 1, out);
-    if (row)
+    if (head->refused)
+        fprintf(out, "%s%c%s", message->loc.file ? message->loc.file : "", '\0', message->text);
+    else if (row)
         json_line(row, out);
 }
 
-const char *row_split(const char *text, size_t length, struct row_head *head)
+const char *row_split(const char *text, size_t length, struct row_head *head, struct error *err)
 {
     BUG_IF(length < sizeof *head);
     memcpy(head, text, sizeof *head);
-    return text + sizeof *head;
+    text += sizeof *head;
+    if (!head->refused)
+        return text;
+    error_add(err, EXIT_UNEXPECTED, (struct loc){.file = *text ? text : NULL}, "%s", text + strlen(text) + 1);
+    return NULL;
 }
 
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out)
 {
     struct arena arena = {.cache = maker->cache}, own = arena;
     struct row_head head = {.stored = true};
-    struct error err = {0};
+    struct error found = {0}, err = {0};
     struct point point;
-    json_t *row = NULL;
+    json_t *row;
 
-    if (point_make(maker->points, number, &arena, &point, &err)) {
-        written_id(maker, number, note);
-        if (!row_is_done(maker, note)) {
-            row = row_begin(note, &point);
-            outcome_refused(row, &err);
-        }
-    } else {
-        row = row_of(maker, number, &point, &own, note);
-    }
+    if (point_make(maker->points, number, &arena, &point, &found))
+        row = refused_row(maker, number, &point, &found, note, &err);
+    else
+        row = row_of(maker, number, &point, &own, note, &err);
     if (row)
         head = row_head_of(row);
     else
         memcpy(head.id, note, ID_DIGITS);
-    reply(&head, row, out);
+    head.refused = err.count > 0;
+    reply(&head, row, &err, out);
     json_decref(row);
+    error_release(&found);
     error_release(&err);
     arena_release(&own);
     arena_release(&arena);
@@ -264,13 +305,16 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
 struct lost_id {
     const struct row_maker *maker;
     uint64_t number;
-    char *id;                    /* shared memory */
+    struct found_id {
+        char id[ID_DIGITS + 1], refusal[512];    /* why the system did not let a file be read */
+    } *found;                    /* shared memory */
 };
 
 static void find_id(void *context)
 {
     const struct lost_id *lost = context;
     const struct row_maker *maker = lost->maker;
+    struct found_id *found = lost->found;
     struct scenario scenario;
     struct arena arena = {0};
     struct error err = {0};
@@ -279,37 +323,45 @@ static void find_id(void *context)
     alarm(ID_SECONDS);
     if (!point_make(maker->points, lost->number, &arena, &point, &err) &&
         !scenario_read(&arena, point.root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario, &err))
-        resolved_id(maker, &scenario, lost->id);
+        resolved_id(maker, &scenario, found->id, &err);
+    if (err.system)
+        text_clip(err.messages[0].text, found->refusal, sizeof found->refusal);
 }
 
-static void lost_id(const struct row_maker *maker, uint64_t number, char id[ID_DIGITS + 1])
+static int lost_id(const struct row_maker *maker, uint64_t number, char id[ID_DIGITS + 1], struct error *err)
 {
-    struct lost_id lost = {maker, number, child_share(ID_DIGITS + 1)};
+    struct lost_id lost = {maker, number, child_share(sizeof *lost.found)};
     struct error ignored = {0};
+    int rc = 0;
 
-    if (lost.id && !child_run(find_id, &lost, "the scenario", &ignored) && strlen(lost.id) == ID_DIGITS)
-        memcpy(id, lost.id, ID_DIGITS + 1);
+    if (lost.found)
+        child_run(find_id, &lost, "the scenario", &ignored);
+    if (lost.found && *lost.found->refusal)
+        rc = error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "%s", lost.found->refusal);
+    else if (lost.found && strlen(lost.found->id) == ID_DIGITS)
+        memcpy(id, lost.found->id, ID_DIGITS + 1);
     else
-        written_id(maker, number, id);
-    child_unshare(lost.id, ID_DIGITS + 1);
+        rc = written_id(maker, number, id, err);
+    child_unshare(lost.found, sizeof *lost.found);
     error_release(&ignored);
+    return rc;
 }
 
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
-                 const char *reason)
+                 const char *reason, struct error *err)
 {
     struct arena arena = {0};
-    struct error err = {0};
+    struct error found = {0};
     struct point point;
     char own[ID_DIGITS + 1];
-    json_t *row;
+    json_t *row = NULL;
 
-    point_make(maker->points, number, &arena, &point, &err);
-    if (strlen(id) != ID_DIGITS)
-        lost_id(maker, number, own);
-    row = row_begin(strlen(id) == ID_DIGITS ? id : own, &point);
-    outcome_lost(row, status, reason);
-    error_release(&err);
+    point_make(maker->points, number, &arena, &point, &found);
+    if (!error_pass_system(&found, err) && (strlen(id) == ID_DIGITS || !lost_id(maker, number, own, err))) {
+        row = row_begin(strlen(id) == ID_DIGITS ? id : own, &point);
+        outcome_lost(row, status, reason);
+    }
+    error_release(&found);
     arena_release(&arena);
     return row;
 }

@@ -36,20 +36,22 @@ bool row_is_done(const struct row_maker *maker, const char *id);
 struct row_head {
     char id[ID_DIGITS + 1];
     bool stored;                 /* the store has it already */
+    bool refused;                /* there is none, for the system did not let a file be read */
     enum outcome status;
     double tokens, samples;      /* per second; NaN: it has none */
 };
 
-/* Simulates the point and writes the head of its row and, unless the store has the row already, the row as JSON.
- * `note` gets the id as soon as it is known (ID_DIGITS bytes and a zero byte). */
+/* Simulates the point and writes the head of its row and, unless the store has the row already, the row as JSON; or the
+ * error that ends the sweep. `note` gets the id as soon as it is known (ID_DIGITS bytes and a zero byte). */
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out);
-/* Takes apart what row_make wrote, `length` bytes and a zero byte: the row, and in `head` what precedes it. */
-const char *row_split(const char *text, size_t length, struct row_head *head);
+/* Takes apart what row_make wrote, `length` bytes and a zero byte: the row, and in `head` what precedes it. NULL: its
+ * error. */
+const char *row_split(const char *text, size_t length, struct row_head *head, struct error *err);
 /* The head of a row. */
 struct row_head row_head_of(const json_t *row);
 /* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note; where that is
- * empty the worker died before the id was known, and the id is looked for again. */
+ * empty the worker died before the id was known, and the id is looked for again. NULL: an error. */
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
-                 const char *reason);
+                 const char *reason, struct error *err);
 
 #endif

@@ -1,5 +1,6 @@
 #include "sweep/sweep.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -97,21 +98,23 @@ static int add_set(struct arena *arena, struct node *section, const char *set, s
 }
 
 /* The text of the file, where it can be read again: the columns of expressions follow from it. */
-static const char *read_again(struct arena *arena, const char *path)
+static int read_again(struct arena *arena, const char *path, const char **copy, struct error *err)
 {
-    struct error ignored = {0};
     struct stat status;
     size_t length;
-    char *text = NULL;
-    const char *copy = NULL;
+    char *text;
 
-    if (!stat(path, &status) && S_ISREG(status.st_mode))
-        text = file_read(path, "sweep file", CONF_MAX_BYTES, (struct loc){0}, &length, &ignored);
-    if (text)
-        copy = arena_strdup(arena, text);
+    *copy = NULL;
+    if (stat(path, &status))
+        return errno == ENOENT ? 0 : error_system(err, (struct loc){.file = path}, "cannot find out what it is");
+    if (!S_ISREG(status.st_mode))
+        return 0;
+    text = file_read(path, "sweep file", CONF_MAX_BYTES, (struct loc){0}, &length, err);
+    if (!text)
+        return -1;
+    *copy = arena_strdup(arena, text);
     free(text);
-    error_release(&ignored);
-    return copy;
+    return 0;
 }
 
 static int load_base(struct sweep *sweep, struct node **base, struct error *err)
@@ -158,6 +161,7 @@ static int read_section(struct sweep *sweep, const struct node *root, const char
 int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err)
 {
     const struct node *section;
+    const char *text;
     struct node *root, *base;
     struct arena arena = {0};
     int rc = conf_load(&arena, path, &root, err);
@@ -172,9 +176,10 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct s
     sweep->stem = sweep->name = strcmp(path, "-") ? data_stem(&sweep->arena, path) : "stdin";
     if (!sweep->report.top)
         sweep->report.top = TOP;
-    if (rc || read_section(sweep, root, sets, nsets, &section, err) || load_base(sweep, &base, err))
+    if (rc || read_section(sweep, root, sets, nsets, &section, err) || load_base(sweep, &base, err) ||
+        read_again(&sweep->arena, path, &text, err))
         return -1;
-    return points_read(&sweep->arena, section, read_again(&sweep->arena, path), base, sweep->name, &sweep->points, err);
+    return points_read(&sweep->arena, section, text, base, sweep->name, &sweep->points, err);
 }
 
 void sweep_release(struct sweep *sweep)

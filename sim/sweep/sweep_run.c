@@ -118,8 +118,10 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
 {
     struct running *running = context;
     struct row_head head;
-    const char *row = row_split(reply, length, &head);
+    const char *row = row_split(reply, length, &head, err);
 
+    if (!row)
+        return -1;
     locate(running, &head, piece);
     if (!head.stored)
         return keep(running, &head, row, err);
@@ -136,11 +138,16 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
 static int keep_lost(struct running *running, uint64_t piece, const char *note, enum outcome status,
                      const char *reason, struct error *err)
 {
-    json_t *row = row_lost(&running->maker, piece, note, status, reason);
-    struct row_head head = row_head_of(row);
-    char *text = json_text(row);
-    int rc = keep(running, &head, text, err);
+    json_t *row = row_lost(&running->maker, piece, note, status, reason, err);
+    struct row_head head;
+    char *text;
+    int rc;
 
+    if (!row)
+        return -1;
+    head = row_head_of(row);
+    text = json_text(row);
+    rc = keep(running, &head, text, err);
     free(text);
     json_decref(row);
     return rc;

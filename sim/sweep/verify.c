@@ -238,12 +238,15 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     struct verifying *verifying = context;
     struct candidate *candidate = &verifying->candidates[piece];
     struct row_head head;
-    json_t *other = json_loads(row_split(reply, length, &head), 0, NULL), *metrics;
+    const char *row = row_split(reply, length, &head, err);
+    json_t *other = row ? json_loads(row, 0, NULL) : NULL, *metrics;
     double own = metric_of(candidate->row, "iteration_time_s"), time = metric_of(other, "iteration_time_s");
     char *text;
     int rc;
 
     json_decref(other);
+    if (!row)
+        return -1;
     if (head.status != OUTCOME_OK || isnan(time)) {
         count(verifying, true);
         return 0;
@@ -314,14 +317,14 @@ int verify_best(const struct verification *verification, struct error *err)
     snprintf(engine, sizeof engine, "simulation.engine=%s", engine_names[ENGINE_SIMGRID]);
     verifying.maker.engine = engine;
     verifying.maker.force = true;
-    verifying.files = store_files(&verifying.arena, verification->options->folder);
+    verifying.files = store_files(&verifying.arena, verification->options->folder, err);
     while (verifying.files && verifying.files[verifying.nfiles])
         verifying.nfiles++;
     verifying.stores = xcalloc(verifying.nfiles + 1, sizeof *verifying.stores);
     for (size_t i = 0; i < verifying.nfiles; i++)
         verifying.stores[i].fd = -1;
     make_candidates(&verifying);
-    rc = read_numbers(&verifying, err);
+    rc = verifying.files ? read_numbers(&verifying, err) : -1;
     if (!rc)
         choose(&verifying);
     if (!rc && verification->state->verify.chosen) {

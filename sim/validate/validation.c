@@ -29,6 +29,7 @@ static void hand_over(const struct error *err, struct outcome *outcome)
                  message->loc.file ? message->loc.file : "");
         snprintf(outcome->messages[k].text, sizeof outcome->messages[k].text, "%s", message->text);
     }
+    outcome->unread = err->system;
 }
 
 /* Simulates a row, in a process of its own. */
@@ -84,6 +85,7 @@ static void row_ended(void *context, size_t index, const struct error *err)
     }
     if (err->count)
         outcome->simulated = false;
+    running->err->system |= outcome->unread || err->count;
     running->validation->failed += !outcome->simulated;
 }
 
@@ -316,14 +318,15 @@ static int simulate_rows(struct validation *validation, const struct validation_
 int validation_init(struct validation *validation, struct paper *paper, const struct validation_options *options,
                     struct error *err)
 {
-    struct error ignored = {0};
+    struct error found = {0};
+    int rc;
 
     *validation = (struct validation){.paper = paper, .plain = ARENA_ARRAY(&paper->arena, struct validation, 1)};
     *validation->plain = (struct validation){.paper = paper};
-    if (simulate_rows(validation, options, err) || simulate_rows(validation->plain, options, &ignored))
-        return -1;
-    error_release(&ignored);
-    return 0;
+    rc = simulate_rows(validation, options, err) || simulate_rows(validation->plain, options, &found) ||
+         error_pass_system(&found, err) ? -1 : 0;
+    error_release(&found);
+    return rc;
 }
 
 void validation_release(struct validation *validation)

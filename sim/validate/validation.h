@@ -15,6 +15,7 @@ struct outcome {
     struct metrics metrics;          /* without `ranks` */
     struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
     bool measurable;
+    bool unread;                     /* the row is not simulated, for the system did not let a file be read */
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
 };

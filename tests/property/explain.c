@@ -71,9 +71,10 @@ static void assert_path(const struct run *run, const char *text)
 static void assert_gains(const struct run *run, struct simulate_options options, const char *text)
 {
     struct explanation explanation;
+    struct error err = {0};
     double whole = run->metrics.iteration_time;
 
-    explanation_init(&explanation, run, options);
+    assert_int_equal(explanation_init(&explanation, run, options, &err), 0);
     assert_true(explanation.gains.count >= 1);
     for (size_t i = 0; i < explanation.gains.count; i++) {
         const struct gain *gain = &explanation.gains.items[i];
@@ -210,12 +211,13 @@ static void test_gpipe_path(void **state)
     struct simulated simulated;
     struct simulate_options options;
     struct explanation explanation;
+    struct error err = {0};
 
     (void)state;
     run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\n"
              "batch: {micro_batches: %d}\nstrategy: {schedule: gpipe, pipeline: %d}\n", M, P);
     options = simulate_options_of(&simulated.scenario);
-    explanation_init(&explanation, &simulated.run, options);
+    assert_int_equal(explanation_init(&explanation, &simulated.run, options, &err), 0);
     expect_near("forwards", explanation.path.seconds[ACCOUNT_FORWARD], M + P - 1, simulated.text);
     expect_near("backwards", explanation.path.seconds[ACCOUNT_BACKWARD], 2 * (M + P - 1), simulated.text);
     for (size_t i = 0; i < explanation.gains.count; i++) {

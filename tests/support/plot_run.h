@@ -107,8 +107,9 @@ static inline struct plot_request request_of(const char *kind, const char *const
 static inline const char *file_of(const char *kind, const char *dir, const char *format, size_t i)
 {
     struct plot_request request = request_of(kind, &dir, format);
+    struct error err = {0};
 
-    return plot_file(&arena, &request, i);
+    return plot_file(&arena, &request, i, &err);
 }
 
 static inline const char *errors(struct error *err)

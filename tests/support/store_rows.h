@@ -10,7 +10,8 @@
 static inline void place_remove(const struct place *place)
 {
     struct arena arena = {0};
-    const char **files = store_files(&arena, place->folder);
+    struct error err = {0};
+    const char **files = store_files(&arena, place->folder, &err);
 
     for (size_t i = 0; files[i]; i++)
         unlink(files[i]);

@@ -6,7 +6,7 @@
 static void gpus_are_sane(void **state)
 {
     (void)state;
-    const char **names = data_names(&arena, "platforms/gpus");
+    const char **names = data_names(&arena, "platforms/gpus", &error);
     int count = 0;
     for (; names[count]; count++) {
         struct gpu gpu;
@@ -63,7 +63,7 @@ static void gpu_constants(void **state)
 static void platforms_are_sane(void **state)
 {
     (void)state;
-    const char **names = data_names(&arena, "platforms");
+    const char **names = data_names(&arena, "platforms", &error);
     int count = 0;
     for (; names[count]; count++) {
         struct cluster cluster = load_good(names[count]);
@@ -132,8 +132,10 @@ static void data_of_ones_own(void **state)
     assert_string_equal(data_beside(&arena, "a/c.yaml", "/d.yaml"), "/d.yaml");
     assert_string_equal(data_beside(&arena, NULL, "x/d.yaml"), "x/d.yaml");
     assert_string_equal(data_beside(&arena, "--set cluster=x/d.yaml", "x/d.yaml"), "x/d.yaml");
-    assert_null(data_file(&arena, "platforms", "mine"));
-    assert_null(data_names(&arena, "no-such-folder")[0]);
+    const char *path = folder;
+    assert_int_equal(data_file(&arena, "platforms", "mine", &path, &error), 0);
+    assert_null(path);
+    assert_null(data_names(&arena, "no-such-folder", &error)[0]);
 
     assert_int_equal(mkdir(arena_printf(&arena, "%s/platforms", folder), 0700), 0);
     write_file("platforms/mine.yaml", "platform: dgx-a100\nnodes: 2\n");
@@ -141,7 +143,7 @@ static void data_of_ones_own(void **state)
     write_file("platforms/.hidden.yaml", "");
     write_file("platforms/README", "");
     assert_int_equal(setenv("DTSIM_DATA", folder, 1), 0);
-    const char **names = data_names(&arena, "platforms");
+    const char **names = data_names(&arena, "platforms", &error);
     static const char *const expected[] = {"dgx-1-v100", "dgx-2", "dgx-a100", "dgx-b200", "dgx-b300", "dgx-h100",
                                            "dgx-h200", "gb200-nvl72", "gb300-nvl72", "hgx-a100-4", "hgx-h100-4",
                                            "hgx-h200", "hgx-h200-4", "l40s-pcie", "mine", "pcie-10gbe", "pcie-25gbe"};

@@ -22,7 +22,8 @@ static void sane(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    const char **names = data_names(&arena, "calibration/data");
+    struct error none = {0};
+    const char **names = data_names(&arena, "calibration/data", &none);
 
     assert_non_null(names[0]);
     for (size_t i = 0; names[i]; i++) {

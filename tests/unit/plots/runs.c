@@ -78,6 +78,12 @@ static void links_add_up(void **state)
     assert_true(fabs(sum_of("links", "payload_bytes", "links") - payload) < 1e-9 * payload);
     assert_true(fabs(sum_of("links", "wire_bytes", "links") - wire) < 1e-9 * wire);
     assert_non_null(strstr(get(arena_printf(&arena, "%s/links.tsv", root)), "\n1\tgpu48.up\t2\t1\t480\t528\t0.47"));
+    links = "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n";
+    for (int i = 0; i < 10; i++)         /* more links than an int can count */
+        links = arena_printf(&arena, "%sgpu%d.up\tnic\t1\t1\t0.5\t2147483647\n", links, i);
+    put(arena_printf(&arena, "%s/links.tsv", dir), links);
+    draw("links", &dir, 1, EXIT_NO_TOOL, "gnuplot");
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/links.tsv", root)), "\t4294967294 more, mean\t3\t4294967294"));
     put(arena_printf(&arena, "%s/links.tsv", dir), "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n");
     draw("links", &dir, 1, EXIT_INPUT, "links.tsv: error: no link carried anything: nothing to draw");
     put(arena_printf(&arena, "%s/links.tsv", dir), LINKS "x\trope\t1\t1\t0\t1\n");

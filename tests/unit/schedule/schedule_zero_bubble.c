@@ -1,4 +1,6 @@
 /* ZB-H1 and ZB-H2: orders as the authors' scheduler builds them, closed forms, and properties for any times. */
+#include <time.h>
+
 #include "schedule_rows.h"
 
 #include "strategies/zero_bubble.h"
@@ -248,6 +250,59 @@ static void test_recomputed_until_weights(void **state)
     }
 }
 
+/* Rows whose works were shuffled a little deadlock if and only if a replay of them never ends. */
+static void test_deadlocks(void **state)
+{
+    const double cost[WORK_KIND_COUNT] = {0};
+    uint64_t seed = 2;
+    int deadlocks = 0;
+    enum { TRIALS = 4000 };
+
+    (void)state;
+    for (int i = 0; i < TRIALS; i++) {
+        int p = 1 + random_below(&seed, 8), m = 1 + random_below(&seed, 12);
+        struct plan plan = plan_of(p, m, (struct plan_times){1, 1, 1, 0});
+        struct row *rows = rows_of(schedule_named("zb-h1"), &plan);
+
+        for (int swaps = random_below(&seed, 4); swaps; swaps--) {
+            struct row *row = &rows[random_below(&seed, p)];
+            struct work *a = &row->items[random_below(&seed, (int)row->count)], *b, work = *a;
+
+            b = a > row->items ? a - 1 : a;
+            *a = *b;
+            *b = work;
+        }
+        bool deadlock = replay_in_order(rows, &plan, cost, 0, NULL) < 0;
+        assert_int_equal(rows_deadlock(rows, &plan), deadlock);
+        deadlocks += deadlock;
+        rows_release(rows, p);
+    }
+    assert_true(deadlocks > TRIALS / 20 && deadlocks < TRIALS / 2);
+}
+
+/* The time grows with the number of works, not with its product with that of the ranks: these ranks go on one by one,
+ * from the last to the first. */
+static void test_many_stages(void **state)
+{
+    enum { RANKS = 1 << 16 };
+    struct plan plan = plan_of(RANKS, 2, (struct plan_times){1, 1, 1, 0});
+    struct row *rows = xcalloc(RANKS, sizeof *rows);
+    clock_t begun;
+
+    (void)state;
+    for (int rank = 0; rank < RANKS; rank++)
+        for (int i = 0; i < 4; i++)
+            *GROW(&rows[rank]) = (struct work){.kind = i < 2 ? FORWARD : BACKWARD, .mb = i % 2};
+    begun = clock();
+    assert_false(rows_deadlock(rows, &plan));
+    assert_true(clock() - begun < 5 * CLOCKS_PER_SEC);
+    rows[RANKS / 2].items[0].mb = 1;
+    rows[RANKS / 2].items[1].mb = 0;
+    rows[RANKS / 2].items[2].kind = FORWARD;             /* its first micro-batch never goes back */
+    assert_true(rows_deadlock(rows, &plan));
+    rows_release(rows, RANKS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +315,8 @@ int main(void)
         cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_recomputed_until_weights),
+        cmocka_unit_test(test_deadlocks),
+        cmocka_unit_test(test_many_stages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

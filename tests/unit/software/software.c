@@ -276,7 +276,8 @@ static void test_every_file(void **state)
         "{precision: mixed-bf16, recompute: selective}",
     };
     struct arena arena = {0};
-    const char **names = data_names(&arena, "platforms/software");
+    struct error none = {0};
+    const char **names = data_names(&arena, "platforms/software", &none);
     int files = 0;
 
     (void)state;
@@ -304,7 +305,9 @@ static void test_every_file(void **state)
 static void test_every_model(void **state)
 {
     struct arena arena = {0};
-    const char **files = data_names(&arena, "platforms/software"), **models = data_names(&arena, "scenarios/models");
+    struct error none = {0};
+    const char **files = data_names(&arena, "platforms/software", &none);
+    const char **models = data_names(&arena, "scenarios/models", &none);
     int loads = 0;
 
     (void)state;

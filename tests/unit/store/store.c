@@ -135,9 +135,10 @@ static void test_shards(void **state)
     add(&second, 2, "error");
     closed(&first);
     closed(&second);
-    assert_int_equal(tally_of(store_files(&arena, place.folder)[0]).sum, 1);
-    assert_int_equal(tally_of(store_files(&arena, place.folder)[1]).sum, 2);
-    assert_null(store_files(&arena, place.folder)[2]);
+    const char **files = store_files(&arena, place.folder, &err);
+    assert_int_equal(tally_of(files[0]).sum, 1);
+    assert_int_equal(tally_of(files[1]).sum, 2);
+    assert_null(files[2]);
     arena_release(&arena);
     json_decref(header);
     place_remove(&place);

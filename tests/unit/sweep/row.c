@@ -25,11 +25,12 @@ static void row_made(const struct row_maker *maker, uint64_t number, struct row_
     char note[POOL_NOTE] = "", *reply = NULL;
     size_t length;
     FILE *out = open_memstream(&reply, &length);
+    struct error err = {0};
     json_t *row;
 
     row_make(maker, number, note, out);
     fclose(out);
-    row = json_loads(row_split(reply, length, head), 0, NULL);
+    row = json_loads(row_split(reply, length, head, &err), 0, NULL);
     assert_string_equal(head->id, note);
     assert_string_equal(head->id, store_id(row));
     assert_int_equal(head->status, outcome_of(row));
@@ -59,8 +60,8 @@ static void test_ids(void **state)
 
         row_made(&maker, i, &heads[i]);
         /* whether its worker died before it knew the id or later */
-        lost[0] = row_lost(&maker, i, "", OUTCOME_CRASH, "it broke");
-        lost[1] = row_lost(&maker, i, heads[i].id, OUTCOME_TIMEOUT, "it took long");
+        lost[0] = row_lost(&maker, i, "", OUTCOME_CRASH, "it broke", &err);
+        lost[1] = row_lost(&maker, i, heads[i].id, OUTCOME_TIMEOUT, "it took long", &err);
         for (int k = 0; k < 2; k++) {
             assert_string_equal(store_id(lost[k]), heads[i].id);
             assert_true(outcome_failed(outcome_of(lost[k])));

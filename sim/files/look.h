@@ -1,0 +1,17 @@
+/* look: what stands at a path, and what is in a folder. That nothing is there is an answer; that the system does not say
+ * is an error (error_system). */
+#ifndef DTSIM_LOOK_H
+#define DTSIM_LOOK_H
+
+#include "base/base.h"
+
+enum look { LOOK_NOTHING, LOOK_FOLDER, LOOK_FILE };      /* LOOK_FILE: anything but a folder; links are followed */
+int look_at(const char *path, enum look *found, struct error *err);
+/* Adds to the list, in no order, the names in the folder that `wanted` takes; none where there is no such folder. */
+struct look_names { const char **items; size_t count, capacity; };
+int look_into(struct arena *arena, const char *path, bool (*wanted)(const char *name), struct look_names *names,
+              struct error *err);
+/* The folder of this program, with a '/' at its end. NULL: an error. */
+const char *look_program(struct arena *arena, struct error *err);
+
+#endif

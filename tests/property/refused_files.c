@@ -1,0 +1,391 @@
+/* Files that the system does not let a command open, read or list, one at a time: the n-th call fails, for every n. Then
+ * the command ends with a message that names the file and says why, or its output is what it is without failures. It
+ * never takes another file, or fewer. */
+#define REAL(type, name, ...) type __real_##name(__VA_ARGS__); type __wrap_##name(__VA_ARGS__)
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "child_command.h"
+
+/* What fails, in a command and in the processes that it starts. */
+struct fault {
+    atomic_int calls;
+    int at;                      /* this call fails; 0: none */
+    int why;                     /* errno */
+    atomic_bool struck;
+    char path[4096];             /* of the call that failed; "" where it has none */
+};
+static struct fault *fault;      /* shared memory; NULL: calls are not counted */
+
+/* Whether this call is the one that fails. */
+static bool fails(const char *path)
+{
+    if (!fault || atomic_fetch_add(&fault->calls, 1) + 1 != fault->at)
+        return false;
+    snprintf(fault->path, sizeof fault->path, "%s", path ? path : "");
+    fault->struck = true;
+    errno = fault->why;
+    return true;
+}
+
+REAL(int, open, const char *path, int flags, ...);
+REAL(int, openat, int folder, const char *path, int flags, ...);
+REAL(int, stat, const char *path, struct stat *status);
+REAL(int, fstat, int fd, struct stat *status);
+REAL(int, access, const char *path, int mode);
+REAL(DIR *, opendir, const char *path);
+REAL(struct dirent *, readdir, DIR *dir);
+REAL(char *, realpath, const char *path, char *resolved);
+REAL(ssize_t, readlink, const char *path, char *text, size_t size);
+REAL(ssize_t, pread, int fd, void *bytes, size_t size, off_t at);
+REAL(FILE *, fopen, const char *path, const char *mode);
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    va_list args;
+
+    va_start(args, flags);
+    int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    return fails(path) ? -1 : __real_open(path, flags, mode);
+}
+
+/* Names are relative to the folder: messages have others. */
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+    va_list args;
+
+    va_start(args, flags);
+    int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    return fails(NULL) ? -1 : __real_openat(folder, path, flags, mode);
+}
+
+int __wrap_stat(const char *path, struct stat *status)
+{
+    return fails(path) ? -1 : __real_stat(path, status);
+}
+
+int __wrap_fstat(int fd, struct stat *status)
+{
+    return fails(NULL) ? -1 : __real_fstat(fd, status);
+}
+
+int __wrap_access(const char *path, int mode)
+{
+    return fails(path) ? -1 : __real_access(path, mode);
+}
+
+DIR *__wrap_opendir(const char *path)
+{
+    return fails(path) ? NULL : __real_opendir(path);
+}
+
+struct dirent *__wrap_readdir(DIR *dir)
+{
+    return fails(NULL) ? NULL : __real_readdir(dir);
+}
+
+char *__wrap_realpath(const char *path, char *resolved)
+{
+    return fails(path) ? NULL : __real_realpath(path, resolved);
+}
+
+ssize_t __wrap_readlink(const char *path, char *text, size_t size)
+{
+    return fails(path) ? -1 : __real_readlink(path, text, size);
+}
+
+ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t at)
+{
+    return fails(NULL) ? -1 : __real_pread(fd, bytes, size, at);
+}
+
+/* A file that cannot be read beyond its half. */
+struct torn { FILE *file; size_t left; };
+
+static ssize_t torn_read(void *cookie, char *bytes, size_t size)
+{
+    struct torn *torn = cookie;
+
+    if (!torn->left) {
+        errno = fault->why;
+        return -1;
+    }
+    size = fread(bytes, 1, size < torn->left ? size : torn->left, torn->file);
+    torn->left -= size;
+    return (ssize_t)size;
+}
+
+static int torn_close(void *cookie)
+{
+    struct torn *torn = cookie;
+    int rc = fclose(torn->file);
+
+    free(torn);
+    return rc;
+}
+
+/* A call to read counts twice: it fails, or reading does. */
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    bool refused = fails(path), torn = fault && mode[0] == 'r' && fails(path);
+    FILE *file = refused ? NULL : __real_fopen(path, mode);
+    struct stat status;
+
+    if (!file || !torn || __real_fstat(fileno(file), &status))
+        return file;
+    struct torn *cookie = xcalloc(1, sizeof *cookie);
+    *cookie = (struct torn){file, (size_t)status.st_size / 2};
+    return fopencookie(cookie, "r", (cookie_io_functions_t){.read = torn_read, .close = torn_close});
+}
+
+/* What a command said. */
+struct said { int code; char *out, *err; };
+
+static const char *folder;       /* of the files that commands read; the working directory */
+
+static char *whole(const char *path)
+{
+    struct error err = {0};
+    size_t length;
+    char *text = file_read(path, "file", 16 << 20, (struct loc){0}, &length, &err);
+
+    assert_non_null(text);
+    return text;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* Runs the command in a process of its own, where that call fails. */
+static struct said run_with(const char *const *words, int at, int why, struct fault *seen)
+{
+    struct fault *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct said said;
+    int status;
+    pid_t pid;
+
+    assert_true(shared != MAP_FAILED);
+    shared->at = at;
+    shared->why = why;
+    pid = child_fork();
+    if (!pid) {
+        if (!freopen("said.out", "wb", stdout) || !freopen("said.err", "wb", stderr))
+            _exit(99);
+        fault = shared;
+        said.code = command_code(words);
+        fflush(NULL);
+        _exit(said.code);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    said.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    said.out = whole("said.out");
+    said.err = whole("said.err");
+    *seen = *shared;
+    munmap(shared, sizeof *shared);
+    return said;
+}
+
+static void said_release(struct said *said)
+{
+    free(said->out);
+    free(said->err);
+}
+
+/* What the command left behind: the rows of the sweep. */
+static const char rows[] = "rows/shard-1-of-1.jsonl";
+
+static void set_rows(const char *text)
+{
+    if (text)
+        write_text(rows, text);
+}
+
+/* Each call of the command fails once, with another error than the one before. In between, where commands do the same to
+ * many files, so many calls are one step. `before`: the rows before each time; `after`: those in the end. Commands that
+ * need a tool that is not installed are left out. */
+static void refuse_each(const char *const *words, int step, const char *before, const char *after)
+{
+    static const int why[] = {EMFILE, EIO, EACCES};
+    struct fault fault_seen;
+    struct said plain, said;
+    int refused = 0, calls;
+
+    set_rows(before);
+    plain = run_with(words, 0, 0, &fault_seen);
+    calls = fault_seen.calls;
+    if (plain.code == EXIT_NO_TOOL) {
+        printf("skipped: %s, for its tool is not installed\n", words[0]);
+        said_release(&plain);
+        return;
+    }
+    if (plain.code)
+        fail_msg("%s: exit %d: %s", words[0], plain.code, plain.err);
+    for (int at = 1; at <= calls; at += at < 60 || at > calls - 100 ? 1 : step) {
+        set_rows(before);
+        said = run_with(words, at, why[at % (int)COUNT(why)], &fault_seen);
+        assert_true(fault_seen.struck);
+        if (said.code == 0 && strcmp(said.out, plain.out))
+            fail_msg("%s: call %d, of '%s', fails: exit 0 and another output:\n%s", words[0], at, fault_seen.path,
+                     said.out);
+        if (said.code && (!strstr(said.err, strerror(fault_seen.why)) || !strstr(said.err, fault_seen.path)))
+            fail_msg("%s: call %d, of '%s', fails: exit %d and\n%s", words[0], at, fault_seen.path, said.code,
+                     said.err);
+        if (said.code < 0 || said.code > 7)
+            fail_msg("%s: call %d, of '%s', fails: exit %d", words[0], at, fault_seen.path, said.code);
+        refused += said.code != 0;
+        if (after) {
+            struct said again = {0};
+            char *now;
+
+            if (said.code)
+                again = run_with(words, 0, 0, &fault_seen);
+            now = whole(rows);
+            if (again.code || strcmp(now, after))
+                fail_msg("%s: call %d fails; in the end the rows are others:\n%s", words[0], at, now);
+            free(now);
+            said_release(&again);
+        }
+        said_release(&said);
+    }
+    assert_true(refused > 0);
+    said_release(&plain);
+}
+
+static void test_run(void **state)
+{
+    (void)state;
+    refuse_each((const char *[]){"run", "scenario.yaml", NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"check", "sweep.yaml", NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"explain", "scenario.yaml", NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"compare", "scenario.yaml", NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"collective", "mine.yaml", "--ranks", "4", "--bytes", "1 MB", NULL}, 1, NULL, NULL);
+}
+
+static void test_results_of_a_run(void **state)
+{
+    struct fault fault_seen;
+    struct said said;
+
+    (void)state;
+    refuse_each((const char *[]){"run", "scenario.yaml", "-o", "out", NULL}, 1, NULL, NULL);
+    said = run_with((const char *[]){"run", "scenario.yaml", "-o", "out", NULL}, 0, 0, &fault_seen);
+    assert_int_equal(said.code, 0);
+    said_release(&said);
+    refuse_each((const char *[]){"explain", "out", NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"compare", "out", NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"plot", "breakdown", "out", "-o", "breakdown.pdf", NULL}, 1, NULL, NULL);
+}
+
+/* Files that others wrote, and published measurements. */
+static void test_files_of_others(void **state)
+{
+    static const char *const imports[][2] = {
+        {"nccl-tests", "import_nccl_corpus/all_reduce.log"}, {"pytorch-schedule", "order_corpus/1f1b.csv"},
+        {"pipedream-profile", "pipedream_profile_corpus/graph.txt"}, {"kineto", "kineto_corpus/trace0.json"},
+    };
+    struct arena arena = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(imports); i++)
+        refuse_each((const char *[]){"import", imports[i][0], arena_printf(&arena, DTSIM_SOURCE_DIR "/tests/fuzz/%s",
+                                                                           imports[i][1]), NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"validate", "-j", "1", DTSIM_SOURCE_DIR "/scenarios/paper/gpipe.yaml", NULL}, 1, NULL,
+                NULL);
+    arena_release(&arena);
+}
+
+static void test_lists(void **state)
+{
+    (void)state;
+    refuse_each((const char *[]){"list", NULL}, 7, NULL, NULL);
+    refuse_each((const char *[]){"help", "a100-80gb", NULL}, 1, NULL, NULL);
+    refuse_each((const char *[]){"completion", "bash", NULL}, 7, NULL, NULL);
+}
+
+/* A sweep that goes on after two of its rows: the rows in the end are those of a sweep that nothing has disturbed. */
+static void test_sweep(void **state)
+{
+    const char *const words[] = {"sweep", "sweep.yaml", "-o", "rows", "-j", "1", "--engine", "ideal", NULL};
+    struct fault fault_seen;
+    struct said said;
+    char *all, *some;
+
+    (void)state;
+    said = run_with(words, 0, 0, &fault_seen);
+    if (said.code)
+        fail_msg("%s", said.err);
+    said_release(&said);
+    all = whole(rows);
+    some = strdup(all);
+    *(strchr(strchr(strchr(some, '\n') + 1, '\n') + 1, '\n') + 1) = '\0';
+    refuse_each(words, 11, some, all);
+    refuse_each((const char *[]){"results", "rows", NULL}, 1, all, NULL);
+    free(all);
+    free(some);
+}
+
+static int make_files(void **state)
+{
+    static char path[] = "/tmp/dtsim-refused-XXXXXX";
+    static const char scenario[] = "model: {preset: gpt2-124m}\ncluster: mine.yaml\nbatch: {global: 16, micro: 1}\n"
+                                   "strategy: {pipeline: 2}\nmemory: {precision: mixed-bf16}\n"
+                                   "simulation: {engine: fast}\n";
+
+    (void)state;
+    if (!mkdtemp(path) || chdir(path))
+        return -1;
+    folder = path;
+    write_text("mine.yaml", "platform: dgx-a100\nnodes: 1\ngpus_per_node: 4\n");
+    write_text("scenario.yaml", scenario);
+    write_text("sweep.yaml", "base: scenario.yaml\nsweep:\n  let: {twice: 2 * strategy.tensor}\n"
+               "  grid: {strategy.tensor: [1, 2], strategy.schedule: [1f1b, gpipe]}\n  where: strategy.data > 0 and twice < 8\n");
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+static int remove_files(void **state)
+{
+    (void)state;
+    return chdir("/") || nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run),
+        cmocka_unit_test(test_results_of_a_run),
+        cmocka_unit_test(test_files_of_others),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_sweep),
+    };
+    return cmocka_run_group_tests(tests, make_files, remove_files);
+}
