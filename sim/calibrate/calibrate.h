@@ -50,8 +50,9 @@ enum dtype sample_format(const struct sample *sample);
 
 /* Fits a profile to the samples. A fifth of the shapes is held out, chosen by a hash of the shape; the errors are those
  * on these samples. Products of a format have one record; or two, one for single and one for batched products, if this
- * lowers the mean error on the fitted samples of either by more than 0.01. The sustained share of the speed is the
- * median over the products that ran for seconds; it also holds for attention, as the clock is the same. The profile
+ * lowers the mean error on the fitted samples of either by more than 0.01. The sustained share of the speed is the one
+ * with which the predictions for all products that ran for seconds add up to their times; it also holds for attention,
+ * as the clock is the same. The profile
  * lives in the arena; call calibration_release in any case.
  * Errors: no group could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);

@@ -209,6 +209,9 @@ enum layer_role {
     LAYER_BLOCK,                 /* blocks are divided over the stages */
     LAYER_LAST,                  /* after the blocks, on the last stage: final norm, output layer, loss */
 };
+/* The weight of a linear layer on one GPU, of one expert; its product adds its gradient to that of the weight. */
+enum linear_place { LINEAR_BLOCK, LINEAR_OUTPUT, LINEAR_EXPERT };
+struct linear { enum linear_place place; double out, in; };      /* the shape: widths of output and input */
 struct layer {
     const char *name;
     enum layer_role role;
@@ -221,6 +224,8 @@ struct layer {
     const double *tensors;       /* elements on this GPU of each trained tensor, in model order (sum: parameters) */
     const double *rows;          /* rows of each tensor that is a matrix, 0 for others; NULL: nothing is known */
     size_t ntensors, ndivided;   /* the last ndivided of the tensors belong to experts */
+    const struct linear *linears;    /* its trained weights of linear layers, each shape of its experts once */
+    size_t nlinears;
     const struct kernel *kernels;    /* of every phase but UPDATE; none if times are given */
     size_t nkernels;
     double given[PHASE_COUNT];   /* s per phase, if times are given (backward as input and weight) */

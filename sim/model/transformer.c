@@ -156,9 +156,14 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     struct kernel *copy = ARENA_ARRAY(arena, struct kernel, kernels->count + 1);
     double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
     double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
+    struct linear *linears = ARENA_ARRAY(arena, struct linear, tensors->count + 1);
 
     for (size_t i = 0; i < tensors->count; i++) {
         if (tensors->items[i].frozen)
+            continue;
+        if (tensors->items[i].linear.out > 0)
+            linears[layer->nlinears++] = tensors->items[i].linear;
+        if (tensors->items[i].elements == 0)
             continue;
         if (i + tensors->nexperts >= tensors->count)
             layer->divided_parameters += tensors->items[i].elements;
@@ -171,6 +176,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     layer->frozen = tensors_sum(tensors, true);
     layer->tensors = sizes;
     layer->rows = rows;
+    layer->linears = linears;
     layer->ndivided = tensors->nexperts;
     layer->kernels = copy;
     layer->nkernels = kernels->count;

@@ -63,6 +63,7 @@ struct tensors {
         double elements;
         double rows;         /* of a matrix: the width of its output; of other tensors 0 */
         bool frozen;
+        struct linear linear;    /* if it is the weight of a linear layer, else 0 x 0 */
     } items[32];
     size_t count, nexperts;
 };

@@ -71,10 +71,16 @@ static void add_matrix(struct tensors *list, double rows, double columns)
     add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows});
 }
 
+/* The weight of a linear layer. */
+static void add_weight(struct tensors *list, double rows, double columns)
+{
+    add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows, .linear = {LINEAR_BLOCK, rows, columns}});
+}
+
 /* A weight and its bias; with `bias` 0 it has none. */
 static void add_product(struct tensors *list, double rows, double columns, double bias)
 {
-    add_matrix(list, rows, columns);
+    add_weight(list, rows, columns);
     if (bias > 0)
         add_vector(list, bias);
 }
@@ -100,13 +106,13 @@ static void add_latent_inputs(struct tensors *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
 
     if (shape->q_rank > 0) {
-        add_matrix(list, shape->q_rank, cut->hidden);
+        add_weight(list, shape->q_rank, cut->hidden);
         add_vector(list, shape->q_rank);
     }
-    add_matrix(list, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
-    add_matrix(list, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    add_weight(list, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    add_weight(list, shape->kv_rank + shape->rope_head_size, cut->hidden);
     add_vector(list, shape->kv_rank);
-    add_matrix(list, cut->heads * (shape->head_size + shape->value_head_size), shape->kv_rank);
+    add_weight(list, cut->heads * (shape->head_size + shape->value_head_size), shape->kv_rank);
 }
 
 /* `copies` MLPs of that width, with one tensor for each product of all copies. */
@@ -148,6 +154,13 @@ struct tensors block_tensors(const struct cut *cut)
     before = list.count;
     add_mlp(&list, cut, cut->expert_ffn, cut->experts);
     list.nexperts = list.count - before;
+    for (size_t i = before; i < list.count; i++) {
+        struct tensor *tensor = &list.items[i];
+
+        tensor->linear.place = LINEAR_EXPERT;      /* up, then down: one expert's share of the tensor */
+        tensor->linear.out /= i == before ? cut->experts : 1;
+        tensor->linear.in /= i == before ? 1 : cut->experts;
+    }
     return list;
 }
 
@@ -160,12 +173,15 @@ struct tensors output_tensors(const struct cut *cut)
     if (shape->final_norm)
         add_norm(&list, cut);
     if (masked) {
-        add_product(&list, cut->hidden, cut->hidden, cut->hidden);
+        add_matrix(&list, cut->hidden, cut->hidden);      /* Megatron-LM's BertLMHead: PyTorch's linear layer */
+        add_vector(&list, cut->hidden);
         add_norm(&list, cut);
         add_vector(&list, cut->vocabulary);       /* the output layer's bias */
     }
-    if (shape->head != HEAD_NONE && !shape->tied)
-        add_matrix(&list, cut->vocabulary, cut->hidden);
+    if (shape->head != HEAD_NONE)      /* a tied weight has no elements of its own */
+        add_tensor(&list, (struct tensor){.elements = shape->tied ? 0 : cut->vocabulary * cut->hidden,
+                                          .rows = shape->tied ? 0 : cut->vocabulary,
+                                          .linear = {LINEAR_OUTPUT, cut->vocabulary, cut->hidden}});
     return list;
 }
 

@@ -13,6 +13,12 @@ enum logits { LOGITS(ENUM_VALUE) };
     X(OFFLOAD_OPTIMIZER, "optimizer")
 enum offload { OFFLOADS(ENUM_VALUE) };
 
+/* Of which linear layers' weights dummy gradients are kept: each includes those before it, and the places up to it
+ * (enum linear_place). */
+#define DUMMY_GRADIENTS(X) \
+    X(DUMMIES_NONE, "none") X(DUMMIES_BLOCKS, "blocks") X(DUMMIES_OUTPUT, "output") X(DUMMIES_EXPERTS, "experts")
+enum dummy_gradients { DUMMY_GRADIENTS(ENUM_VALUE) };
+
 /* What backwards compute again. */
 struct recompute_spec {
     const struct node *node;
@@ -35,6 +41,7 @@ struct memory_spec {
     int cross_entropy;               /* enum cross_entropy */
     int logits;                      /* enum logits */
     bool fused_gradients, flat_gradients, bucket_copies;
+    int dummy_gradients;             /* enum dummy_gradients */
     int gradient_accesses;           /* reads and writes of a gradient that kernels do around a sum over replicas */
     double context;                  /* B; NaN: memory_states says */
     double fragmentation;            /* share of what the allocator holds */

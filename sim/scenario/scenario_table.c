@@ -162,6 +162,13 @@ static const struct field memory_spec_fields[] = {
               "copied into one more buffer before the update (DeepSpeed's ZeRO 1 and 2)"},
     {KEY(memory_spec, bucket_copies), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "without ZeRO: DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
+    {KEY(memory_spec, dummy_gradients), .kind = FIELD_CHOICE, .fallback = "none", .choices = CHOICES(DUMMY_GRADIENTS),
+     .choice_briefs = NAMES("of no weights",
+                            "of the blocks' linear layers (Transformer Engine since 2.3)",
+                            "of the output layer too (Megatron Core since 0.14)",
+                            "of experts too, one for all of a GPU (Transformer Engine since 2.10)"),
+     .brief = "with fused_accumulation: a tensor in the compute format that stands for weight gradients is kept for "
+              "each shape of a weight"},
     {KEY(memory_spec, gradient_accesses), .kind = FIELD_INT, .min = 0, .max = 100, .fallback = "0",
      .brief = "up to zero 2, where replicas sum gradients: how often kernels of their own read or write each gradient "
               "for a sum: 1 to clear it or to look it through for NaN, 2 to divide it by the number of replicas, to "
@@ -180,7 +187,7 @@ static const struct field memory_spec_fields[] = {
 const struct table memory_table = {
     TABLE("memory", "which data is stored, where and in which format", memory_spec, memory_spec_fields),
     .lent = "fp8_weights master gradients clip_gradients fused_optimizer fused_accumulation cross_entropy logits fused_gradients "
-            "flat_gradients bucket_copies gradient_accesses fragmentation",
+            "flat_gradients bucket_copies dummy_gradients gradient_accesses fragmentation",
 };
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",

@@ -9,7 +9,7 @@ const char *const memory_kind_names[] = {
     [MEMORY_PARAMETERS] = "parameters",   [MEMORY_GATHERED] = "gathered", [MEMORY_GRADIENTS] = "gradients",
     [MEMORY_OPTIMIZER] = "optimizer",     [MEMORY_ACTIVATIONS] = "activations",
     [MEMORY_WORKSPACE] = "workspace",     [MEMORY_BUFFERS] = "buffers",   [MEMORY_CONTEXT] = "context",
-    [MEMORY_FRAGMENTATION] = "fragmentation", NULL,
+    [MEMORY_DUMMIES] = "dummies",         [MEMORY_FRAGMENTATION] = "fragmentation", NULL,
 };
 _Static_assert(COUNT(memory_kind_names) == MEMORY_KIND_COUNT + 1, "a name for every kind");
 
@@ -168,6 +168,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
+    memory.bytes[MEMORY_DUMMIES] = rank_dummy_gradients(scenario, stages, program_rank % scenario->plan.stages);
     return memory;
 }
 
@@ -280,8 +281,7 @@ struct kept { double now, most; uint32_t lane; };
 static void take(struct kept *kept, const struct traits *traits, struct memory_peak *peak)
 {
     kept->now += traits->takes;
-    if (kept->now > peak->activations)
-        peak->activations = kept->now;
+    peak->activations = fmax(peak->activations, kept->now);
     if (kept->now + traits->workspace > kept->most) {
         kept->most = kept->now + traits->workspace;
         peak->memory.bytes[MEMORY_ACTIVATIONS] = kept->now;

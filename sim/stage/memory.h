@@ -15,6 +15,7 @@ enum memory_kind {
     MEMORY_ACTIVATIONS,      /* activations kept from a forward to its backward, and recomputed ones */
     MEMORY_WORKSPACE,        /* temporary tensors of the operation that runs at the peak */
     MEMORY_BUFFERS,          /* buffers of communication, and a flat buffer of all gradients */
+    MEMORY_DUMMIES,          /* dummy weight gradients, one of each shape (stage_memory.h: rank_dummy_gradients) */
     MEMORY_CONTEXT,          /* driver, CUDA and NCCL; outside the framework's allocator */
     MEMORY_FRAGMENTATION,    /* bytes that the allocator holds and cannot use */
     MEMORY_KIND_COUNT

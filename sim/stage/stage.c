@@ -126,6 +126,8 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     slice->tensors = layer->tensors;
     slice->rows = layer->rows;
     slice->ntensors = layer->ntensors;
+    slice->linears = layer->linears;
+    slice->nlinears = layer->nlinears;
     slice->ncommon = layer->ntensors - (divides_parameters(scenario) ? layer->ndivided : 0);
     slice->parameters = layer->parameters;
     slice->trained = layer_trained(scenario, layer);

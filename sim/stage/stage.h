@@ -43,6 +43,8 @@ struct slice {
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* rows of each matrix, 0 for other tensors; NULL: the shapes are unknown */
     size_t ntensors, ncommon;    /* the first ncommon are PARAMETERS_COMMON */
+    const struct linear *linears;    /* trained weights of its linear layers */
+    size_t nlinears;
     double parameters;       /* the sum of `tensors` */
     struct by_class trained; /* `parameters` by class */
     double frozen;           /* parameters that are not trained */

@@ -110,6 +110,43 @@ struct narrow_copies stage_narrow_copies(const struct stage *stage, const struct
     return copies;
 }
 
+/* The shapes of which a rank has met a weight. */
+struct shapes { struct linear *items; size_t count, capacity; };
+
+/* B of a layer's weights whose shapes were not met before. */
+static double new_shapes(struct shapes *met, const struct slice *slice, const struct scenario *scenario)
+{
+    double elements = 0;
+
+    for (size_t i = 0; i < slice->nlinears; i++) {
+        const struct linear *linear = &slice->linears[i];
+        bool known = scenario->memory.dummy_gradients <= (int)linear->place;     /* none is kept */
+
+        for (size_t k = 0; k < met->count && !known; k++)
+            known = met->items[k].out == linear->out && met->items[k].in == linear->in;
+        if (known)
+            continue;
+        *GROW(met) = *linear;
+        elements += linear->out * linear->in;
+    }
+    return elements * scenario_parameter_bytes(scenario).weights;
+}
+
+double rank_dummy_gradients(const struct scenario *scenario, const struct stage *stages, int rank)
+{
+    struct shapes met = {0};
+    double bytes = 0;
+
+    for (int chunk = 0; chunk < plan_chunks(&scenario->plan, rank); chunk++) {
+        const struct stage *stage = &stages[plan_virtual_stage(&scenario->plan, rank, chunk)];
+
+        for (size_t i = 0; i < stage->nslices; i++)
+            bytes += new_shapes(&met, &stage->slices[i], scenario);
+    }
+    free(met.items);
+    return bytes;
+}
+
 void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario)
 {
     bool ahead = scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;

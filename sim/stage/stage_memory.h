@@ -34,6 +34,14 @@ double stage_stashed(const struct stage *stage, const struct scenario *scenario)
 struct narrow_copies { double lasting, passing; };
 struct narrow_copies stage_narrow_copies(const struct stage *stage, const struct scenario *scenario);
 
+/* B of the dummy weight gradients that a rank's process keeps, one of each shape (memory: dummy_gradients). A product
+ * that adds the gradient of its weight to the sum itself hands PyTorch a tensor that nobody reads, so that the hooks of
+ * gradients run. It has the weight's shape and format. Transformer Engine keeps it for all weights of that shape (since
+ * 2.3; pytorch/module/base.py: get_dummy_wgrad, called by linear.py and layernorm_linear.py; since 2.10 by
+ * grouped_linear.py for each expert), and so does Megatron Core for its output layer (since 0.14; tensor_parallel/
+ * layers.py). */
+double rank_dummy_gradients(const struct scenario *scenario, const struct stage *stages, int rank);
+
 /* ZeRO 3 that gathers tensor by tensor (DeepSpeed, runtime/zero/partitioned_param_coordinator.py): a work of a stage as
  * steps, each of which computes with one piece of a layer (slice_piece), in the order in which they run. A piece is
  * gathered for its step, unless it is whole already. Then the next pieces that are not are gathered ahead: `prefetch`

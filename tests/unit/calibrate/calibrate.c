@@ -139,6 +139,42 @@ static void what_lasts(void **state)
     }
 }
 
+/* A large product keeps 0.7 of its speed and takes nearly all the time; nine small ones keep 0.95. */
+static void what_lasts_is_weighed_by_time(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    struct matmul_fit as_fitted;
+    double measured = 0, predicted = 0;
+
+    (void)state;
+    add_matmuls(&samples, 600, 0);
+    for (int i = 0; i < 10; i++) {
+        const double side = i ? 2048 : 16384;
+        const struct product product = {1, side, side, side, LAYOUT_NT, 2, FORM_MATMUL, {0, 0}};
+        struct matmul_fit slower = truth;
+
+        slower.speed = i ? 0.95 : 0.7;
+        *GROW(&samples) = (struct sample){.kind = SAMPLE_SUSTAINED, .dtype = DTYPE_FP16, .layout = LAYOUT_NT,
+                                          .batch = 1, .m = side, .n = side, .k = side,
+                                          .seconds = matmul_seconds(&slower, SMS, &product)};
+    }
+    calibrated(&arena, &samples, &calibration);
+    as_fitted = ((const struct matmul_record *)calibration.profile.matmul.items)->fit;
+    for (size_t i = 600; i < samples.count; i++) {
+        const struct product product = sample_product(&samples.items[i]);
+
+        measured += samples.items[i].seconds;
+        predicted += matmul_seconds(&as_fitted, SMS, &product);
+    }
+    assert_near("the times' sum", predicted, measured, 2e-3);
+    assert_near("speed", as_fitted.speed, 0.7, 0.02);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
 /* The half formats have one record, from the samples of both, and what was measured to last of one lasts; of single
  * precision that says nothing. */
 static void halves_are_one(void **state)
@@ -319,7 +355,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_come_back), cmocka_unit_test(noise_and_outliers),
         cmocka_unit_test(a_shape_is_held_out_or_not),
-        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts), cmocka_unit_test(halves_are_one),
+        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts),
+        cmocka_unit_test(what_lasts_is_weighed_by_time), cmocka_unit_test(halves_are_one),
         cmocka_unit_test(round_trip), cmocka_unit_test(too_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
