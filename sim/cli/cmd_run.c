@@ -184,6 +184,22 @@ static void print_alike(const struct run *run, FILE *out)
     fputs(folded || shorter ? " simulated for all\n" : "\n", out);
 }
 
+/* Or why none is known. */
+static void print_expected_error(const struct run *run, FILE *out)
+{
+    const struct metrics *m = &run->metrics;
+    struct arena arena = {0};
+    const char *unlike = certainty_unlike(&arena, run->workload->scenario, m);
+
+    if (unlike)
+        fprintf(out, "  %-24s %s\n", "expected error", unlike);
+    else if (!isnan(m->expected_error))
+        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of similar work are nearer, 9 of 10 within %.0f %%; %.0f "
+                "of 10 are longer\n", "expected error", 100 * m->expected_error, 200 * m->expected_error,
+                10 * m->expected_longer);
+    arena_release(&arena);
+}
+
 static void print_run(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
@@ -208,10 +224,7 @@ static void print_run(const struct run *run, FILE *out)
         fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
                 100 * scenario->simulation.jitter, run->seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time);
-    if (!isnan(m->expected_error))
-        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of similar work are nearer, 9 of 10 within %.0f %%; %.0f "
-                "of 10 are longer\n", "expected error", 100 * m->expected_error, 200 * m->expected_error,
-                10 * m->expected_longer);
+    print_expected_error(run, out);
     if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
         fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
                 unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),

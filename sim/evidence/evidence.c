@@ -9,10 +9,14 @@
 #include "files/tsv.h"
 
 const char *const evidence_columns[] = {
-    "table", "software", "costs", "format", "gpus", "exposed_percent", "measured_percent", "error_permille",
-    NULL,
+    "table", "software", "costs", "format", "gpus", "exposed_percent", "measured_percent", "nic_mbits",
+    "error_permille", NULL,
 };
-enum { TABLE, SOFTWARE, COSTS, FORMAT, GPUS, EXPOSED, MEASURED, ERROR };
+enum { TABLE, SOFTWARE, COSTS, FORMAT, GPUS, EXPOSED, MEASURED, NIC, ERROR };
+
+/* Of nic_mbits; a NIC of 40 Tb/s is the fastest. */
+static const double MBIT = 1e6 / 8;
+enum { MOST_MBITS = 40000000 };
 
 /* What a difference leaves of the weight. Tables that differ in all of this still say something. */
 #define OTHER_SOFTWARE (1 / 20.0)
@@ -42,9 +46,9 @@ static double size_weight(const struct evidence_row *row, const struct likeness 
 
 void evidence_print(FILE *out, const char *table, const struct likeness *likeness, double error)
 {
-    fprintf(out, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%d", table, likeness->software, likeness->costs,
+    fprintf(out, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%d", table, likeness->software, likeness->costs,
             likeness->format, likeness->gpus, 100 * likeness->exposed, 100 * likeness->measured,
-            (int)round(1000 * error));
+            likeness->nic / MBIT, (int)round(1000 * error));
 }
 
 /* The index of the kind with this row's names. The search begins with the last one: rows of a table stand together. */
@@ -69,10 +73,11 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
 {
     const struct evidence_row *last = evidence->rows.count ? &evidence->rows.items[evidence->rows.count - 1] : NULL;
     struct evidence_row row = {.kind = find_kind(tsv, evidence)};
-    int gpus, exposed, measured, error;
+    int gpus, exposed, measured, mbits, error;
 
     if (tsv_integer(tsv, GPUS, 1, 1 << 30, &gpus, err) || tsv_integer(tsv, EXPOSED, 0, 100, &exposed, err) ||
-        tsv_integer(tsv, MEASURED, 0, 100, &measured, err) || tsv_integer(tsv, ERROR, -1000, 1 << 30, &error, err))
+        tsv_integer(tsv, MEASURED, 0, 100, &measured, err) ||
+        tsv_integer(tsv, NIC, 0, MOST_MBITS, &mbits, err) || tsv_integer(tsv, ERROR, -1000, 1 << 30, &error, err))
         return -1;
     row.table = tsv_text(tsv, TABLE);
     row.table = last && !strcmp(last->table, row.table) ? last->table : arena_strdup(arena, row.table);
@@ -81,6 +86,9 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
     row.measured = measured / 100.0;
     row.error = error / 1000.0;
     *GROW(&evidence->rows) = row;
+    if (mbits > 0 && (evidence->slowest_nic == 0 || mbits * MBIT < evidence->slowest_nic))
+        evidence->slowest_nic = mbits * MBIT;
+    evidence->fastest_nic = fmax(evidence->fastest_nic, mbits * MBIT);
     return 0;
 }
 

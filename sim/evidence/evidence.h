@@ -14,6 +14,8 @@ struct likeness {
     double gpus;
     double exposed;                  /* share of the iteration in which GPUs wait for communication */
     double measured;                 /* share of the kernels' time that stands on kernels measured in such sizes */
+    double nic;                      /* B/s of a NIC; 0: nothing goes through NICs. It says nothing about errors between
+                                      * the slowest and the fastest one that a published time has */
 };
 
 /* A published time, and what makes others like it. */
@@ -28,6 +30,7 @@ struct evidence_row {
 struct evidence {
     struct { struct evidence_row *items; size_t count, capacity; } rows;     /* by the size of the error, least first */
     struct { struct likeness *items; size_t count, capacity; } kinds;        /* names alone */
+    double slowest_nic, fastest_nic;     /* B/s, of rows with NICs; 0: there are none */
 };
 
 /* The columns of such a file, by name, and NULL. */

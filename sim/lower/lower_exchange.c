@@ -1,5 +1,5 @@
 /* The emitter of exchanges: a collective over all members of a stage becomes operations, message by message or as a
- * measured duration, and an event for their ends. */
+ * measured duration, and an event for their ends. Exchanges within a work become a part of its operation. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
@@ -259,4 +259,83 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
             here.chunk_state->synced = end = done;
     }
     return end;
+}
+
+static void communicate(struct new_op *op, enum peers with, double seconds)
+{
+    op->compute.communication += seconds;
+    op->compute.with[with] += seconds;
+}
+
+void exchanges_count(const struct lowering *lowering, const struct place *here, const struct stage_work *cost)
+{
+    struct chunk_state *own = here->chunk_state;
+
+    for (int i = 0; lowering->exchanges && i < EXCHANGE_COUNT; i++)
+        own->exchanged[i] += cost->exchanges[i] * own->exchanges[i].bytes_sent;
+    own->gathered += cost->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
+}
+
+/* Seconds of an exchange of the work, as often as it runs. */
+static double exchange_seconds(const struct place *here, const struct stage_work *cost, int exchange)
+{
+    return cost->exchanges[exchange] * here->chunk_state->exchanges[exchange].seconds *
+           (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
+}
+
+/* Of hidden gathers that no EXCHANGE_OVERLAPPED includes, which overlap with all kernels of the work. */
+static double exposed_gathers(const struct place *here, const struct stage_work *cost)
+{
+    const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
+    double kernels = cost->seconds - cost->starved;
+    int gathers = cost->hidden_gathers;
+
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        gathers -= cost->exchanges[EXCHANGE_OVERLAPPED + c];
+    return gathers > 0 ? contention_exposed(gathers * gather->seconds, kernels, gather->share) : 0;
+}
+
+/* Whether kernels of the work overlap with the exchange, so that its seconds are those which they do not hide. */
+static bool overlaps(const struct lowering *lowering, int exchange)
+{
+    bool ring = lowering->scenario->parallelism.context_attention == CONTEXT_RING;
+
+    return (exchange >= EXCHANGE_OVERLAPPED && exchange < EXCHANGE_ROWS) ||
+           (ring && exchange_groups[exchange] == GROUP_CONTEXT);
+}
+
+/* The share of what kernels do not hide of overlapped exchanges that is longer than the GPU's waits for launches. The
+ * kernels that would hide an exchange are short there, and nothing else on the GPU waits for its end meanwhile. */
+static double exposed_share(const struct lowering *lowering, const struct place *here, const struct stage_work *cost)
+{
+    double all = exposed_gathers(here, cost);
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        all += overlaps(lowering, i) ? exchange_seconds(here, cost, i) : 0;
+    return all > cost->starved ? 1 - cost->starved / all : 0;
+}
+
+void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
+                     struct new_op *op)
+{
+    struct contention *contention = &lowering->overlapped[here->prank];
+    const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &exchanges[EXCHANGE_GATHER];
+    double share = exposed_share(lowering, here, cost);
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        if (!cost->exchanges[i])
+            continue;
+        communicate(op, exchange_peers[i], exchange_seconds(here, cost, i) * (overlaps(lowering, i) ? share : 1));
+        op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+    }
+    communicate(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
+    op->compute.sent += cost->hidden_gathers * gather->bytes_sent;
+    /* half of the backward's bytes are keys and values, half are their gradients */
+    op->compute.activations =
+        cost->hidden_gathers * gather->bytes_sent +
+        cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    if (contention->collective == 0)
+        return;
+    contention_pass(contention, op->compute.communication);
+    communicate(op, PEERS_DATA, contention_stretch(contention, cost->seconds));
 }

@@ -331,51 +331,6 @@ int exchange_costs(struct lowering *lowering)
     return rc;
 }
 
-static void communicate(struct new_op *op, enum peers with, double seconds)
-{
-    op->compute.communication += seconds;
-    op->compute.with[with] += seconds;
-}
-
-void exchanges_count(const struct lowering *lowering, const struct place *here, const struct stage_work *cost)
-{
-    struct chunk_state *own = here->chunk_state;
-
-    for (int i = 0; lowering->exchanges && i < EXCHANGE_COUNT; i++)
-        own->exchanged[i] += cost->exchanges[i] * own->exchanges[i].bytes_sent;
-    own->gathered += cost->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
-}
-
-/* Hidden gathers that no EXCHANGE_OVERLAPPED includes overlap with all kernels of the work. */
-void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
-                     struct new_op *op)
-{
-    struct contention *contention = &lowering->overlapped[here->prank];
-    const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &exchanges[EXCHANGE_GATHER];
-    int gathers = cost->hidden_gathers;
-
-    for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        if (!cost->exchanges[i])
-            continue;
-        communicate(op, exchange_peers[i],
-                    cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here->hidden : 1));
-        op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
-    }
-    for (int c = 0; c < COLUMN_COUNT; c++)
-        gathers -= cost->exchanges[EXCHANGE_OVERLAPPED + c];
-    if (gathers > 0)
-        communicate(op, PEERS_TENSOR, contention_exposed(gathers * gather->seconds, cost->seconds, gather->share));
-    op->compute.sent += cost->hidden_gathers * gather->bytes_sent;
-    /* half of the backward's bytes are keys and values, half are their gradients */
-    op->compute.activations =
-        cost->hidden_gathers * gather->bytes_sent +
-        cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
-    if (contention->collective == 0)
-        return;
-    contention_pass(contention, op->compute.communication);
-    communicate(op, PEERS_DATA, contention_stretch(contention, cost->seconds));
-}
-
 void exchanges_carry(struct lowering *lowering)
 {
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {

@@ -324,13 +324,13 @@ void replicated_memory(const struct lowering *lowering, struct place here, struc
 
 /* lower_group.c: measures the exchanges within each rank's works. */
 int exchange_costs(struct lowering *lowering);
-/* Counts the bytes of the exchanges within a work, and of the gathers before it. */
+/* Counts the bytes of all these exchanges on links, after all works have been lowered. */
+void exchanges_carry(struct lowering *lowering);
+/* lower_exchange.c: counts the bytes of the exchanges within a work, and of the gathers before it. */
 void exchanges_count(const struct lowering *lowering, const struct place *here, const struct stage_work *cost);
 /* Adds the communication within a work to the work's operation. */
 void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
                      struct new_op *op);
-/* Counts the bytes of all these exchanges on links, after all works have been lowered. */
-void exchanges_carry(struct lowering *lowering);
 /* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */
 static inline int stood_for(const struct lowering *lowering, int own, int n)
 {

@@ -304,14 +304,17 @@ void caveats_print(const struct scenario *scenario, FILE *out)
     arena_release(&arena);
 }
 
-json_t *caveats_json(const struct scenario *scenario)
+json_t *caveats_json(const struct scenario *scenario, const struct metrics *metrics)
 {
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
+    const char *unlike = certainty_unlike(&arena, scenario, metrics);
     json_t *json = json_array();
 
     for (size_t i = 0; i < caveats.count; i++)
         json_array_append_new(json, json_string(caveats.items[i]));
+    if (unlike)
+        json_array_append_new(json, json_string(unlike));
     arena_release(&arena);
     return json;
 }

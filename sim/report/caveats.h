@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "scenario/scenario.h"
+#include "run/certainty.h"
 
 struct caveats {
     const char *items[17];       /* a sentence each, without a full stop; in the arena */
@@ -14,8 +14,9 @@ struct caveats {
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
 /* That weights or gradients that ZeRO divides are whole during an iteration; NULL: they are not. */
 const char *caveat_whole(struct arena *arena, const struct scenario *scenario);
-/* As a list for `notes`; the caller owns the reference. */
-json_t *caveats_json(const struct scenario *scenario);
+/* As a list for `notes`, with what makes the scenario unlike all published runs (`metrics`: as certainty_unlike takes
+ * them); the caller owns the reference. */
+json_t *caveats_json(const struct scenario *scenario, const struct metrics *metrics);
 /* "note: ...", a line each. */
 void caveats_print(const struct scenario *scenario, FILE *out);
 

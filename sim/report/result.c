@@ -199,7 +199,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
     json_object_set_new(json, "software", software_json(scenario));
     json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.title));
-    json_object_set_new(json, "notes", caveats_json(scenario));
+    json_object_set_new(json, "notes", caveats_json(scenario, &run->metrics));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
     json_object_set_new(json, "scenario", scenario_json(scenario));

@@ -158,7 +158,7 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
     else
         rc = outcome_simulate(row, &scenario, &found);
     if (!rc)
-        json_object_set_new(row, "notes", caveats_json(&scenario));
+        json_object_set_new(row, "notes", caveats_json(&scenario, NULL));
     rc = rc ? pass_on(&found, err) : 0;
     scenario_release(&scenario);
     arena_release(&arena);

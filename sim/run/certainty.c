@@ -1,6 +1,12 @@
 #include "run/certainty.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+
+/* Share by which NICs may differ and count as the same: the evidence has whole Mb/s. */
+static const double NIC_ROUNDED = 1e-3;
 
 static double measured_share(const struct cost_bases *bases)
 {
@@ -14,6 +20,12 @@ static double measured_share(const struct cost_bases *bases)
     return all > 0 ? measured / all : 0;
 }
 
+/* B/s of a NIC, and of the limit that it may have. */
+static double nic_rate(const struct network *network)
+{
+    return network->rate > 0 ? fmin(network->rate, network->bandwidth) : network->bandwidth;
+}
+
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
     bool timed = model_is_timed(&scenario->model), calibrated = scenario->costs.gpu == COST_CALIBRATED;
@@ -23,6 +35,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
         .exposed = metrics->iteration_time > 0 ? metrics->exposed_communication / metrics->iteration_time : 0,
     };
 
+    if (!scenario->cluster.ideal && scenario_gpus(scenario) > scenario->cluster.gpus_per_node)
+        likeness.nic = nic_rate(&scenario->cluster.network);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
              timed ? "given" : calibrated ? scenario->costs.profile : "roofline");
@@ -53,13 +67,91 @@ static double stated_error(const struct metrics *metrics, const struct costs_spe
     return stated ? seconds / metrics->iteration_time : NAN;
 }
 
+/* Whether kernels of any published run are timed by the profile. */
+static bool has_costs(const struct evidence *evidence, const char *profile)
+{
+    for (size_t i = 0; i < evidence->kinds.count; i++)
+        if (!strcmp(evidence->kinds.items[i].costs, profile))
+            return true;
+    return false;
+}
+
+/* What the times of kernels stand on; NULL: most of them on measured ones, of a GPU that published runs have. */
+static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+{
+    const struct costs_spec *costs = &scenario->costs;
+    const char *title = scenario->cluster.gpu.title;
+    double sheet = 0, all = 0;
+
+    if (model_is_timed(&scenario->model))
+        return "its kernel times are given";
+    if (costs->gpu == COST_ROOFLINE)
+        return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
+    if (costs->loaded && costs->loaded->changed)
+        return arena_printf(arena, "the data sheet of %s is changed", title);
+    if (scenario->evidence && !has_costs(scenario->evidence, costs->profile))
+        return arena_printf(arena, "its kernel times come from profile %s, and those of no published run do",
+                            costs->profile);
+    for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
+        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
+            all += metrics->bases.seconds[kind][basis];
+            sheet += basis == BASIS_DATA_SHEET ? metrics->bases.seconds[kind][basis] : 0;
+        }
+    return sheet <= all / 2 ? NULL :
+           arena_printf(arena, "most of its kernel times come from the data sheet of %s", title);
+}
+
+/* What its network has that no published run's has, or NULL. */
+static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
+{
+    const struct evidence *evidence = scenario->evidence;
+    double nic = nic_rate(&scenario->cluster.network);
+    bool slower;
+    char own[32], other[32];
+
+    if (scenario->cluster.ideal)
+        return "its network takes no time";
+    if (!evidence || evidence->slowest_nic == 0 || scenario_gpus(scenario) <= scenario->cluster.gpus_per_node)
+        return NULL;
+    slower = nic < evidence->slowest_nic * (1 - NIC_ROUNDED);
+    if (!slower && nic <= evidence->fastest_nic * (1 + NIC_ROUNDED))
+        return NULL;
+    return arena_printf(arena, "its NICs have %s, and those of published runs at %s %s",
+                        unit_format_short(UNIT_BANDWIDTH, nic, own, sizeof own), slower ? "least" : "most",
+                        unit_format_short(UNIT_BANDWIDTH, slower ? evidence->slowest_nic : evidence->fastest_nic, other,
+                                          sizeof other));
+}
+
+const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+{
+    unsigned uneven = scenario_uneven(scenario);
+    const char *const reasons[] = {
+        unlike_costs(arena, scenario, metrics),
+        scenario->costs.speed == 1 ? NULL : arena_printf(arena, "costs.speed is %g", scenario->costs.speed),
+        unlike_network(arena, scenario),
+        uneven & UNEVEN_GPUS ? "some of its GPUs are slower (stragglers)" : NULL,
+        uneven & UNEVEN_LINKS ? "some of its NICs are slower (slow_links)" : NULL,
+        scenario->simulation.jitter > 0 ? "its kernels vary at random (jitter)" : NULL,
+    };
+    const char *text = NULL;
+
+    for (size_t i = 0; i < COUNT(reasons); i++)
+        if (reasons[i])
+            text = arena_printf(arena, "%s%s", text ? arena_printf(arena, "%s; ", text)
+                                                    : "no published run is like this: ", reasons[i]);
+    return text;
+}
+
 void certainty_state(struct metrics *metrics, const struct scenario *scenario)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
     struct expectation expectation;
+    struct arena arena = {0};
+    bool unlike = certainty_unlike(&arena, scenario, metrics) != NULL;
 
+    arena_release(&arena);
     metrics->stated_error = stated_error(metrics, &scenario->costs);
     expectation = evidence_expect(scenario->evidence, &likeness, NULL);
-    metrics->expected_error = expectation.error;
-    metrics->expected_longer = expectation.longer;
+    metrics->expected_error = unlike ? NAN : expectation.error;
+    metrics->expected_longer = unlike ? NAN : expectation.longer;
 }

@@ -54,7 +54,7 @@ struct metrics {
     double jitter;                   /* s of iteration_time, less that without jitter; NaN as above */
     double stated_error;             /* share of iteration_time: the profile's mean error on kernels held out of its
                                       * fit, on the kernels that it times; NaN: it states none, or there is none */
-    double expected_error;           /* share of iteration_time (evidence_expect); NaN: there is no evidence */
+    double expected_error;           /* share of iteration_time (evidence_expect); NaN: certainty_unlike, or no evidence */
     double expected_longer;          /* share of the evidence that was longer than predicted; NaN: there is none */
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */

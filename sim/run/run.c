@@ -3,6 +3,7 @@
 #include "base/progress.h"
 #include "engine/jitter.h"
 #include "run/memory_advice.h"
+#include "steady/rounding.h"
 #include "steady/steady.h"
 
 #include <math.h>
@@ -49,8 +50,8 @@ struct job {
     struct simulate_options options;
 };
 
-/* No error: a shorter workload does not tell the times of the whole one. */
-enum { UNSTEADY = 1 };
+/* No errors: this shorter workload does not tell the times of the whole one; none does. */
+enum { UNSTEADY = 1, UNPREDICTABLE = 2 };
 
 /* Changes the program as it is asked for, and replays it. `loads`: as program_what_if has them. */
 static int play(const struct job *job, struct program *program, struct luck luck, const struct loads *loads,
@@ -62,7 +63,11 @@ static int play(const struct job *job, struct program *program, struct luck luck
     timeline_init(timeline, program);
     if (replay(job->options.engine, program, &job->workload->scenario->cluster, timeline, err))
         return -1;
-    return job->shorter && !steady_find(timeline, job->shorter) ? UNSTEADY : 0;
+    if (!job->shorter)
+        return 0;
+    if (!steady_find(timeline, job->shorter))
+        return UNSTEADY;
+    return rounding_grows(timeline, &job->workload->scenario->cluster) ? UNPREDICTABLE : 0;
 }
 
 /* Where the time goes in a replay of the same program with other what-ifs and jitter. */
@@ -115,7 +120,7 @@ static int replay_balanced(const struct job *job, const struct program *plain, s
     shorter_release(&shorter);
     balanced.workload = job->workload;
     balanced.shorter = job->shorter;
-    return rc == UNSTEADY ? replay_again(&balanced, plain, luck, loads, metrics, err) : rc;
+    return rc > 0 ? replay_again(&balanced, plain, luck, loads, metrics, err) : rc;
 }
 
 /* What stages that differ and jitter add, each found where there is any. For a difference to simgrid, fast is as good:
@@ -194,7 +199,7 @@ static int count(const struct scenario *scenario, bool whole, struct run *run, s
     return -1;
 }
 
-/* UNSTEADY: only the whole workload can tell. */
+/* UNSTEADY or UNPREDICTABLE: as play() has them. */
 static int simulate_job(const struct job *job, struct run *run, struct error *err)
 {
     const struct scenario *scenario = job->workload->scenario;
@@ -241,13 +246,13 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
 
     while (rc == UNSTEADY && may && shorter_next(&shorter, workload)) {
         rc = simulate_job(&(struct job){&shorter.workload, &shorter, options}, run, err);
-        if (rc == UNSTEADY) {
+        if (rc > 0) {
             run_release(run);
             run->workload = whole;
         }
     }
     shorter_release(&shorter);
-    return rc == UNSTEADY ? simulate_job(&(struct job){workload, NULL, options}, run, err) : rc;
+    return rc > 0 ? simulate_job(&(struct job){workload, NULL, options}, run, err) : rc;
 }
 
 /* A number that is not finite, or a time that does not go forwards, is never a result. */

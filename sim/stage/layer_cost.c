@@ -56,6 +56,7 @@ static struct stage_work stopped(const struct parallelism *spec, const struct co
     stage_add_needed(&needed, costs, layer);
     exchanges_add(&needed, spec, costs, layer, PHASE_FORWARD);
     forward.seconds = needed.seconds - (sums && costs->launch_blocking ? costs->host_launch : 0);
+    forward.starved = needed.starved;
     forward.flop = needed.flop;
     forward.extrapolated = needed.extrapolated;
     forward.bases = needed.bases;

@@ -17,6 +17,7 @@ void stage_work_note(struct stage_work *work, const struct cost *cost)
 void stage_work_add(struct stage_work *sum, const struct stage_work *more)
 {
     sum->seconds += more->seconds;
+    sum->starved += more->starved;
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         sum->exchanges[i] += more->exchanges[i];
     sum->hidden_gathers += more->hidden_gathers;

@@ -27,7 +27,8 @@ extern const enum peers exchange_peers[EXCHANGE_COUNT];
 
 /* One kind of work on one stage, for one micro-batch, on each GPU of the tensor group. */
 struct stage_work {
-    double seconds;          /* s of kernels alone */
+    double seconds;          /* s of kernels alone, and of waits for their launches */
+    double starved;          /* s of these in which the GPU waits for the host's launches */
     int exchanges[EXCHANGE_COUNT];   /* the number of each */
     int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
     double flop;             /* FLOP of matrix products and fused attention, as kernel_whole_flop counts them */

@@ -37,27 +37,29 @@ static struct launched phase_kernels(struct stage_work *work, const struct costs
 }
 
 /* The host of an eager framework may launch kernels more slowly than the GPU runs them, or wait for each kernel. */
-static double launched_seconds(const struct costs_spec *costs, struct launched kernels)
+static void add_launched(struct stage_work *work, const struct costs_spec *costs, struct launched kernels)
 {
     double host = kernels.launches * costs->host_launch;
+    double starved = costs->launch_blocking ? 0 : fmax(0, host - kernels.seconds);
 
-    return costs->launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
+    work->seconds += costs->launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
+    work->starved += starved;
 }
 
 void stage_add_core(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,
                     enum phase phase)
 {
-    work->seconds += launched_seconds(costs, phase_kernels(work, costs, layer, phase, PART_CORE));
+    add_launched(work, costs, phase_kernels(work, costs, layer, phase, PART_CORE));
 }
 
 void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer)
 {
-    work->seconds += launched_seconds(costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_NEEDED));
+    add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_NEEDED));
 }
 
 void stage_add_again(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer)
 {
-    work->seconds += launched_seconds(costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_AGAIN));
+    add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_AGAIN));
 }
 
 double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase)
@@ -65,7 +67,7 @@ double stage_core_seconds(const struct costs_spec *costs, const struct layer *la
     struct stage_work attention = {0};
 
     stage_add_core(&attention, costs, layer, phase);
-    return attention.seconds;
+    return attention.seconds - attention.starved;
 }
 
 /* Adds the layer's weight gradients to the batch's; from ZeRO 2 on this GPU's share, after the replicas' sum. */
@@ -106,7 +108,7 @@ void stage_add_phase(struct stage_work *work, const struct scenario *scenario, c
         add_flattening(work, &sum, scenario, layer);
         add_accumulation(work, &sum, scenario, layer);
     }
-    work->seconds += launched_seconds(&scenario->costs, sum);
+    add_launched(work, &scenario->costs, sum);
 }
 
 /* After an update: reads the blocks' weights, and writes them in the products' format, as they are and transposed. */

@@ -16,7 +16,7 @@ void stage_add_core(struct stage_work *work, const struct costs_spec *costs, con
 void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer);
 /* Adds what a block's backward computes again under recompute: operators or modules. */
 void stage_add_again(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer);
-/* s of the core of attention. */
+/* s of the core of attention, without waits for launches. */
 double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase);
 /* s of the stage's update, with what kernels do around the sums of its gradients before it and the casts of weights
  * after it, and of averaging weights; sets stage->update, stage->averaging, and adds to stage->updating. */

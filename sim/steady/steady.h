@@ -4,7 +4,8 @@
  * one such period is repeated (struct repeat in engine/program.h). That is exact but for rounding. It is not assumed but
  * seen: in the short timeline, the last period before the first rank drains must be the one before it, operation by
  * operation, on every lane, with the same dependencies. Whatever an operation does from then on follows from what is
- * under way at that time, so that further periods would be the same. */
+ * under way at that time, so that further periods would be the same. The times of the drain follow from it too, unless
+ * rounding errors grow there: rounding.h finds that out. */
 #ifndef DTSIM_STEADY_H
 #define DTSIM_STEADY_H
 

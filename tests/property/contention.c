@@ -45,15 +45,23 @@ static void shares_add(void **state)
     assert_true(contention_stretch(&beside, 10) == 0);
 }
 
-static void run_tensor(struct simulated *simulated, const char *schedule, int hidden, bool sequence_parallel,
-                       const char *overlap, const char *engine)
+/* `launch`: us of the host a kernel. */
+static void run_launched(struct simulated *simulated, const char *schedule, int hidden, bool sequence_parallel,
+                         const char *overlap, const char *engine, int launch)
 {
     run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 16, sequence: 1024, vocabulary: 8, positions: 0,\n"
              "        head: none, final_norm: false}}\n"
              "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 1, micro_batches: 1}\n"
-             "strategy: {schedule: %s, tensor: 8, sequence_parallel: %s%s}\nsimulation: {engine: %s}\n",
-             LAYERS, hidden, schedule, sequence_parallel ? "true" : "false", overlap, engine);
+             "strategy: {schedule: %s, tensor: 8, sequence_parallel: %s%s}\ncosts: {host_launch: %d us}\n"
+             "simulation: {engine: %s}\n",
+             LAYERS, hidden, schedule, sequence_parallel ? "true" : "false", overlap, launch, engine);
+}
+
+static void run_tensor(struct simulated *simulated, const char *schedule, int hidden, bool sequence_parallel,
+                       const char *overlap, const char *engine)
+{
+    run_launched(simulated, schedule, hidden, sequence_parallel, overlap, engine, 0);
 }
 
 static bool on_lane(const struct simulated *simulated, size_t i, enum lane_kind kind)
@@ -119,6 +127,33 @@ static void tensor_overlap(void **state)
             simulated_release(&beside);
             simulated_release(&again);
         }
+    assert_true(hidden && shown);
+}
+
+/* What kernels do not hide of overlapped exchanges, waits for launches do: the work takes as long as its launches, or as
+ * its kernels and the exchanges. Exchanges that nothing overlaps with come after either. */
+static void launches_hide(void **state)
+{
+    int hidden = 0, shown = 0;
+
+    (void)state;
+    for (int launch = 1; launch <= 64; launch *= 2) {
+        struct simulated none, some;
+        const struct stage_work *work;
+        double exposed;
+
+        run_launched(&none, "1f1b", 1024, false, ", overlap_tensor: true", "ideal", 0);
+        run_launched(&some, "1f1b", 1024, false, ", overlap_tensor: true", "ideal", launch);
+        work = &some.workload.stages[0].work[BACKWARD];
+        exposed = communication(&none, WHAT_BACKWARD);
+        expect_near("kernels", work->seconds - work->starved, none.workload.stages[0].work[BACKWARD].seconds, some.text);
+        expect_near("backward", communication(&some, WHAT_BACKWARD), fmax(0, exposed - work->starved), some.text);
+        expect_near("forward", communication(&some, WHAT_FORWARD), communication(&none, WHAT_FORWARD), some.text);
+        hidden += work->starved >= exposed;
+        shown += work->starved > 0 && work->starved < exposed;
+        simulated_release(&none);
+        simulated_release(&some);
+    }
     assert_true(hidden && shown);
 }
 
@@ -363,7 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms),   cmocka_unit_test(shares_add),   cmocka_unit_test(tensor_overlap),
-        cmocka_unit_test(cut_products),
+        cmocka_unit_test(launches_hide),  cmocka_unit_test(cut_products),
         cmocka_unit_test(when_it_applies), cmocka_unit_test(conservation), cmocka_unit_test(messages_agree),
         cmocka_unit_test(overlapped_works), cmocka_unit_test(every_attention),
         cmocka_unit_test(channels),

@@ -14,7 +14,7 @@ static void run(struct simulated *simulated, const struct place *p, const char *
              "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb,\n"
              "          inside: {bandwidth: %.17g B/s, latency: %.17g s},\n"
              "          network: {bandwidth: 25 GB/s, latency: 5 us, nics: %d}}\n"
-             "strategy: {context: %d, data: %d, expert: %d, context_attention: %s}\n"
+             "strategy: {context: %d, data: %d, expert: %d, context_attention: %s}\ncosts: {host_launch: 0}\n"
              "simulation: {engine: %s%s}\nbatch: {micro_batches: %d}\n",
              LAYERS, H, HEADS, SEQUENCE, p->nodes, p->gpus_per_node, p->bandwidth, p->latency, p->gpus_per_node,
              p->context, p->data, p->expert, attention, engine, more, micro_batches);

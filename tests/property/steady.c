@@ -2,9 +2,10 @@
  * metrics but for rounding, whatever the schedule, recipe, cluster and contention. */
 #include "engine/replay.h"
 #include "random_scenario.h"
+#include "steady/rounding.h"
 #include "steady/steady.h"
 
-enum { PLANS = 300, SCENARIOS = 400, SIMGRID = 12 };
+enum { PLANS = 300, SCENARIOS = 400, SHARED = 60, SIMGRID = 12 };
 
 /* The workload's metrics. */
 static int run(struct simulated *simulated, struct simulate_options options, struct error *err)
@@ -121,6 +122,41 @@ static void test_scenarios(void **state)
     assert_true(12 * shorter > SCENARIOS);
 }
 
+/* A real model on a few nodes whose boundaries and sums of gradients share NICs and PCIe: there rounding errors may grow.
+ * Every other schedule has two directions. */
+static char *shared_nodes(uint64_t *seed)
+{
+    const char *cluster = PICK(seed, "l40s-pcie", "l40s-pcie", "pcie-25gbe", "pcie-10gbe", "hgx-a100-4", "dgx-h100");
+    int pipeline = PICK_INT(seed, 2, 2, 4), nodes = PICK_INT(seed, 1, 2, 4), count = 0;
+    char *text = NULL;
+
+    while (schedule_at((size_t)count))
+        count++;
+    assert_true(asprintf(&text,
+        "model: {preset: %s}\ncluster: {platform: %s, nodes: %d}\nbatch: {micro_batches: %d, micro: %d}\n"
+        "strategy: {schedule: %s, pipeline: %d%s%s}\nmemory: {recompute: %s, enforce: false}\n",
+        PICK(seed, "llama3-8b", "gpt2-355m", "llama2-7b"), cluster, nodes, 2 * pipeline * (5 + random_below(seed, 40)),
+        PICK_INT(seed, 1, 2), random_below(seed, 2) ? PICK(seed, "dualpipe", "chimera")
+                                                    : schedule_at((size_t)random_below(seed, count))->name,
+        pipeline, sometimes(seed, 3, ", zero: 1"), sometimes(seed, 4, ", placement: [data, pipeline, tensor]"),
+        PICK(seed, "full", "full", "selective", "none")) >= 0);
+    return text;
+}
+
+static void test_shared_nodes(void **state)
+{
+    int shorter = 0;
+
+    (void)state;
+    for (uint64_t i = 1; i <= SHARED; i++) {
+        uint64_t seed = i * 0x9E3779B97F4A7C15u;
+
+        shorter += compare(shared_nodes(&seed), ENGINE_FAST);
+    }
+    print_message("%d of %d scenarios on shared nodes were simulated with fewer micro-batches\n", shorter, SHARED);
+    assert_true(8 * shorter > SHARED);
+}
+
 static void test_simgrid(void **state)
 {
     int shorter = 0;
@@ -175,6 +211,7 @@ static void test_changed(void **state)
     replay_shorter(&replayed);
     ops = replayed.lowered.program.ops.items;
     assert_true(steady_find(timeline, &replayed.shorter));
+    assert_false(rounding_grows(timeline, &replayed.simulated.scenario.cluster));
     struct repeat repeat = timeline->repeat;
     for (size_t i = 0; i < replayed.lowered.program.ops.count; i++) {
         double end = timeline->end[i], amount = ops[i].amount;
@@ -200,8 +237,8 @@ static void test_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans), cmocka_unit_test(test_scenarios), cmocka_unit_test(test_simgrid),
-        cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_plans), cmocka_unit_test(test_scenarios), cmocka_unit_test(test_shared_nodes),
+        cmocka_unit_test(test_simgrid), cmocka_unit_test(test_changed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 #include "evidence/evidence.h"
 
-#define HEADING "table\tsoftware\tcosts\tformat\tgpus\texposed_percent\tmeasured_percent\terror_permille\n"
+#define HEADING "table\tsoftware\tcosts\tformat\tgpus\texposed_percent\tmeasured_percent\tnic_mbits\terror_permille\n"
 
 static struct arena arena;
 
@@ -37,7 +37,7 @@ static struct evidence evidence_of(const char *rows)
     return evidence;
 }
 
-static const struct likeness mine = {"megatron-core", "h100-80gb", "bf16", 64, 0.1, 0.5};
+static const struct likeness mine = {"megatron-core", "h100-80gb", "bf16", 64, 0.1, 0.5, 50e9};
 
 static double expect(const char *rows, const char *without)
 {
@@ -50,8 +50,8 @@ static double expect(const char *rows, const char *without)
 static void all_equal(void **state)
 {
     (void)state;
-    assert_true(expect("a\tmegatron-core\th100-80gb\tbf16\t64\t10\t50\t-70\n"
-                       "b\tnone\tgiven\tgiven\t2\t90\t0\t70\n", NULL) == 0.07);
+    assert_true(expect("a\tmegatron-core\th100-80gb\tbf16\t64\t10\t50\t400000\t-70\n"
+                       "b\tnone\tgiven\tgiven\t2\t90\t0\t0\t70\n", NULL) == 0.07);
     assert_true(isnan(expect("", NULL)));
     assert_true(isnan(evidence_expect(NULL, &mine, NULL).error));
 }
@@ -64,18 +64,18 @@ static void quantiles(void **state)
 
     (void)state;
     for (int i = 1; i <= 10; i++)
-        rows = arena_printf(&arena, "%sa\tx\ty\tbf16\t8\t0\t0\t%s%d\n", rows, i % 2 ? "-" : "", 10 * i);
+        rows = arena_printf(&arena, "%sa\tx\ty\tbf16\t8\t0\t0\t0\t%s%d\n", rows, i % 2 ? "-" : "", 10 * i);
     assert_true(expect(rows, NULL) == 0.07);
-    wide = arena_printf(&arena, "%sa\tx\ty\tbf16\t8\t0\t0\t300\n", rows);
+    wide = arena_printf(&arena, "%sa\tx\ty\tbf16\t8\t0\t0\t0\t300\n", rows);
     assert_true(expect(wide, NULL) == 0.15);
 }
 
 /* Of rows alike, three of four were longer than predicted; a table whose rows were not counts as much as these. */
 static void longer(void **state)
 {
-    const char *rows = "a\tx\ty\tbf16\t8\t0\t0\t-70\na\tx\ty\tbf16\t8\t0\t0\t-1\n"
-                       "a\tx\ty\tbf16\t8\t0\t0\t-200\na\tx\ty\tbf16\t8\t0\t0\t100\n"
-                       "b\tx\ty\tbf16\t8\t0\t0\t0\n";
+    const char *rows = "a\tx\ty\tbf16\t8\t0\t0\t0\t-70\na\tx\ty\tbf16\t8\t0\t0\t0\t-1\n"
+                       "a\tx\ty\tbf16\t8\t0\t0\t0\t-200\na\tx\ty\tbf16\t8\t0\t0\t0\t100\n"
+                       "b\tx\ty\tbf16\t8\t0\t0\t0\t0\n";
     struct evidence evidence = evidence_of(rows);
 
     (void)state;
@@ -98,14 +98,27 @@ static void alike(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(less); i++) {
-        const char *others = arena_printf(&arena, "a\t%s\t100\nb\t%s\t100\n", same, same);
-        const char *rows = arena_printf(&arena, "%sc\t%s\t120\nc\t%s\t120\nc\t%s\t120\n", others, less[i], less[i],
+        const char *others = arena_printf(&arena, "a\t%s\t0\t100\nb\t%s\t0\t100\n", same, same);
+        const char *rows = arena_printf(&arena, "%sc\t%s\t0\t120\nc\t%s\t0\t120\nc\t%s\t0\t120\n", others, less[i], less[i],
                                         less[i]);
 
         assert_true(expect(rows, "c") == 0.10);
         assert_true(expect(rows, NULL) == 0.10);
-        assert_true(expect(arena_printf(&arena, "%sc\t%s\t120\n", others, same), NULL) == 0.12);
+        assert_true(expect(arena_printf(&arena, "%sc\t%s\t0\t120\n", others, same), NULL) == 0.12);
     }
+}
+
+/* The slowest and the fastest NIC are those of rows that have any. */
+static void nics(void **state)
+{
+    struct evidence evidence = evidence_of("a\tx\ty\tbf16\t8\t0\t0\t0\t10\n"
+                                           "a\tx\ty\tbf16\t8\t0\t0\t400000\t10\n"
+                                           "a\tx\ty\tbf16\t8\t0\t0\t1000\t10\n");
+
+    (void)state;
+    assert_true(evidence.slowest_nic == 125e6 && evidence.fastest_nic == 50e9);
+    evidence = evidence_of("a\tx\ty\tbf16\t8\t0\t0\t0\t10\n");
+    assert_true(evidence.slowest_nic == 0 && evidence.fastest_nic == 0);
 }
 
 /* What is printed reads back. */
@@ -125,6 +138,7 @@ static void printed(void **state)
     assert_string_equal(evidence.kinds.items[0].software, mine.software);
     assert_true(evidence.rows.items[0].error == -0.123 && evidence.rows.items[0].doublings == 6);
     assert_true(evidence.rows.items[0].exposed == 0.1 && evidence.rows.items[0].measured == 0.5);
+    assert_true(evidence.slowest_nic == mine.nic && evidence.fastest_nic == mine.nic);
     free(text);
 }
 
@@ -133,9 +147,9 @@ static void mistakes(void **state)
     static const struct { const char *text, *expected; } bad[] = {
         {"", "the file is empty"},
         {"table\tsoftware\n", "no column 'costs'"},
-        {HEADING "a\tb\tc\td\t0\t0\t0\t0\n", "is not between"},
-        {HEADING "a\tb\tc\td\t8\tx\t0\t0\n", "'x' is not a whole number"},
-        {HEADING "a\tb\tc\td\t8\t0\t0\n", "7 cells where the header has 8"},
+        {HEADING "a\tb\tc\td\t0\t0\t0\t0\t0\n", "is not between"},
+        {HEADING "a\tb\tc\td\t8\tx\t0\t0\t0\n", "'x' is not a whole number"},
+        {HEADING "a\tb\tc\td\t8\t0\t0\t0\n", "8 cells where the header has 9"},
     };
 
     (void)state;
@@ -162,7 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
         cmocka_unit_test(longer), cmocka_unit_test(alike), cmocka_unit_test(printed),
-        cmocka_unit_test(mistakes),
+        cmocka_unit_test(nics), cmocka_unit_test(mistakes),
     };
 
     return cmocka_run_group_tests_name("evidence", tests, NULL, release);

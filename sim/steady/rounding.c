@@ -1,0 +1,50 @@
+#include "steady/rounding.h"
+
+#include <stdlib.h>
+
+#include "engine/jitter.h"
+#include "engine/replay.h"
+
+/* Shares by which kernels and times may differ. The first is far above what rounding does to the times of a long
+ * program, and far below what they tell apart; the second allows that differences grow by two digits: those of rounding
+ * (engine/replay.h, struct resolution) then stay below a part in 10^9. */
+static const double DIFFERENCE = 1e-10, MOST_GROWN = 1e-9;
+
+/* Whether any transfer took longer than it would alone. */
+static bool shares_links(const struct timeline *timeline, const struct cluster *cluster)
+{
+    const struct program *program = timeline->program;
+    struct transfer_cost *costs = transfer_costs(program, cluster);
+    bool shares = false;
+
+    for (size_t i = 0; i < program->ops.count && !shares; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct transfer_cost *cost = &costs[op->traits];
+
+        if (op->kind != OP_TRANSFER || op->amount == 0)
+            continue;
+        shares = timeline->end[i] - timeline->start[i] >
+                 cost->latency + wire_bytes(op->amount, &op_traits(program, op)->transfer) / cost->bandwidth +
+                 ROUNDING * timeline->makespan;
+    }
+    free(costs);
+    return shares;
+}
+
+bool rounding_grows(const struct timeline *timeline, const struct cluster *cluster)
+{
+    struct program program;
+    struct timeline other;
+    bool grows;
+
+    if (cluster->ideal || !shares_links(timeline, cluster))
+        return false;
+    program = program_copy(timeline->program);
+    jitter_apply(&program, DIFFERENCE, 1);
+    timeline_init(&other, &program);
+    replay_fast(&program, cluster, &other);
+    grows = timeline_difference(timeline, &other) > MOST_GROWN;
+    timeline_release(&other);
+    program_release(&program);
+    return grows;
+}

@@ -1,0 +1,87 @@
+/* unlike: a scenario that no published run resembles has no expected error, and says all that makes it so. */
+#include "report/caveats.h"
+#include "simulated.h"
+
+static const char *const plain = "model: {preset: gpt2-355m}\nbatch: {micro_batches: 4}\nsoftware: megatron-core\n";
+
+/* Whether notes hold the sentence, and the expected error is null; NULL: no such sentence, and there is one. */
+static void expect(const char *sentence, const char *more)
+{
+    const char *begin = "no published run is like this: ", *found = NULL;
+    struct simulated simulated;
+    json_t *result, *note;
+    size_t i;
+
+    run_text(&simulated, "%s%s", strncmp(more, "model", 5) ? plain : "", more);
+    result = result_json(&simulated.run);
+    json_array_foreach(json_object_get(result, "notes"), i, note)
+        if (!strncmp(json_string_value(note), begin, strlen(begin)))
+            found = json_string_value(note) + strlen(begin);
+    if (!sentence != !found || (sentence && strcmp(sentence, found)))
+        fail_msg("'%s' instead of '%s' in\n%s", found ? found : "", sentence ? sentence : "", more);
+    assert_true(json_is_null(json_object_get(result, "expected_error_share")) == (sentence != NULL));
+    assert_true(json_is_null(json_object_get(result, "expected_longer_share")) == (sentence != NULL));
+    json_decref(result);
+    simulated_release(&simulated);
+}
+
+#define ONE "cluster: {platform: dgx-h100, nodes: 1}\nstrategy: {data: 8}\n"
+#define TWO "strategy: {data: 16}\ncluster: {platform: dgx-h100, nodes: 2"
+
+static void test_each(void **state)
+{
+    (void)state;
+    expect(NULL, ONE);
+    expect(NULL, TWO "}\n");
+    expect("its kernel times are given", "model: {stages: {forward: 1 s, backward: 2 s}}\nbatch: {micro_batches: 4}\n"
+           "cluster: {platform: dgx-h100, nodes: 1}\nstrategy: {data: 8}\n");
+    expect("its kernel times come from the data sheet of NVIDIA H100-SXM5-80GB, not from measured kernels",
+           ONE "costs: {gpu: roofline}\n");
+    expect("its kernel times come from profile l40s, and those of no published run do",
+           "cluster: {platform: l40s-pcie, nodes: 1}\nstrategy: {data: 8}\n");
+    expect("its kernel times come from the data sheet of AMD Instinct MI300X, not from measured kernels",
+           "cluster: {platform: dgx-h100, nodes: 1, gpu: mi300x}\nstrategy: {data: 8}\n");
+    expect("the data sheet of NVIDIA H100-SXM5-80GB is changed", "strategy: {data: 8}\n"
+           "cluster: {platform: dgx-h100, nodes: 1, gpu: {name: h100-80gb, memory_bandwidth: 5 TB/s}}\n");
+    expect("costs.speed is 2", ONE "costs: {speed: 2}\n");
+    expect("its network takes no time", "cluster: {platform: ideal, gpu: h100-80gb}\nstrategy: {data: 8}\n");
+    expect("some of its GPUs are slower (stragglers)", ONE "simulation: {stragglers: [{gpu: 3, slower: 1.5}]}\n");
+    expect("some of its NICs are slower (slow_links)",
+           TWO "}\nsimulation: {slow_links: [{node: 1, nic: 0, share: 0.5}]}\n");
+    expect("its kernels vary at random (jitter)", ONE "simulation: {jitter: 0.1}\n");
+}
+
+/* Of 1 Gb/s to 800 Gb/s (scenarios/paper/errors.tsv). Inside a node NICs carry nothing. */
+static void test_network(void **state)
+{
+    (void)state;
+    expect("its NICs have 62.5 MB/s, and those of published runs at least 125 MB/s",
+           TWO ", network: {bandwidth: 500 Mb/s}}\n");
+    expect("its NICs have 62.5 MB/s, and those of published runs at least 125 MB/s",
+           TWO ", network: {rate: 500 Mb/s}}\n");
+    expect("its NICs have 200 GB/s, and those of published runs at most 100 GB/s",
+           TWO ", network: {bandwidth: 1600 Gb/s}}\n");
+    expect(NULL, TWO ", network: {bandwidth: 1 Gb/s}}\n");
+    expect(NULL, TWO ", network: {bandwidth: 800 Gb/s}}\n");
+    expect(NULL, "cluster: {platform: dgx-h100, nodes: 1, network: {bandwidth: 1600 Gb/s}}\nstrategy: {data: 8}\n");
+}
+
+static void test_several(void **state)
+{
+    (void)state;
+    expect("its kernel times come from the data sheet of NVIDIA H100-SXM5-80GB, not from measured kernels; "
+           "costs.speed is 0.5; its NICs have 200 GB/s, and those of published runs at most 100 GB/s; some of its GPUs are slower "
+           "(stragglers); some of its NICs are slower (slow_links); its kernels vary at random (jitter)",
+           TWO ", network: {bandwidth: 1600 Gb/s}}\ncosts: {gpu: roofline, speed: 0.5}\n"
+           "simulation: {stragglers: [{gpu: 3, slower: 1.5}], slow_links: [{node: 1, nic: 0, share: 0.5}],\n"
+           "             jitter: 0.1}\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each), cmocka_unit_test(test_network), cmocka_unit_test(test_several),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
