@@ -4,8 +4,8 @@
 #include "cli/cmd.h"
 #include "config/conf_text.h"
 #include "model/pipedream_profile.h"
-#include "validate/import_kineto.h"
-#include "validate/import_nccl.h"
+#include "import/import_kineto.h"
+#include "import/import_nccl.h"
 
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
 typedef struct node *importer(struct arena *arena, const char *path, const char *op, struct error *err);

@@ -2,7 +2,7 @@
  * table whose rows the tables' own reader takes. */
 #include <stdlib.h>
 
-#include "validate/import_nccl.h"
+#include "import/import_nccl.h"
 #include "validate/published.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "calibrate/samples.h"
-#include "validate/import_kineto.h"
+#include "import/import_kineto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-#include "validate/import_nccl.h"
+#include "import/import_nccl.h"
 
 #include <ctype.h>
 #include <math.h>

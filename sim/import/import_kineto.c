@@ -1,4 +1,4 @@
-#include "validate/import_kineto.h"
+#include "import/import_kineto.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "files/json_stream.h"
-#include "validate/kineto_ops.h"
+#include "import/kineto_ops.h"
 
 struct op { json_int_t id; struct kineto_shape shape; const char *name; double us; enum kineto_format format; };
 struct launch { json_int_t correlation, id; };

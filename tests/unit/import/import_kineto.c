@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "validate/import_kineto.h"
+#include "import/import_kineto.h"
 
 #include <math.h>
 #include <stdlib.h>
