@@ -338,8 +338,8 @@ int nccl_row(struct reader *reader, struct stream *stream, char *row)
     if (table->state == UNDECIDED)
         decide(reader, stream, row);
     if (table->state == LEFT_OUT)
-        remark_add(&reader->left, stream->run.program ? stream->run.program : collective_op_names[table->op],
-                   table->why, 1, 0);
+        remark_add(&reader->left, stream->run.program ? stream->run.program : "a program without a name", table->why,
+                   1, 0);
     if (table->state == REFUSED)
         keep_largest(table, &words, bytes);
     return table->state == READ ? read_row(reader, stream, &words, bytes) : table->state == SAID ? -1 : 0;
