@@ -141,7 +141,8 @@ static int check_expert(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
     int expert = scenario->parallelism.expert, replicas = scenario_replicas(scenario);
-    int tensors = scenario->parallelism.tensor / scenario_expert_tensor(&scenario->parallelism);
+    int tensor = scenario->parallelism.tensor, tensors = tensor / scenario_expert_tensor(&scenario->parallelism);
+    bool whole = tensors < tensor && expert % tensor == 0 && replicas * tensor % expert == 0;
 
     if (expert == 1)
         return 0;
@@ -160,9 +161,11 @@ static int check_expert(const struct scenario *scenario, struct error *err)
     if (replicas * tensors % expert)
         return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
                          "strategy: expert: %d does not divide the %d %s (data %d x context %d%s) that the experts "
-                         "are to be divided over; expected a divisor", expert, replicas * tensors,
+                         "are to be divided over; expected a divisor%s", expert, replicas * tensors,
                          tensors > 1 ? "GPUs" : "replicas", scenario->parallelism.data, scenario->parallelism.context,
-                         tensors > 1 ? " x tensor" : "");
+                         tensors > 1 ? " x tensor" : "",
+                         whole ? ", or 'expert_tensor: 1' with 'sequence_parallel: true', which divides them over the "
+                                 "GPUs of the tensor groups too" : "");
     return 0;
 }
 
