@@ -69,7 +69,7 @@ static struct node *import_trace(struct arena *arena, const char *path, const st
     if (!trace)
         error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
     else
-        import_kineto(trace, standard ? "standard input" : path, stdout, err);
+        import_kineto(trace, standard ? "standard input" : path, stdout, stderr, err);
     if (trace && !standard)
         fclose(trace);
     return NULL;
@@ -201,7 +201,9 @@ const struct command cmd_import = {
                "                      its kernels for 'dtsim calibrate'. Products, FlashAttention-2, norms, softmax, "
                "gelu, embeddings,\n"
                "                      fused Adam, copies; what torch.compile fuses or a CUDA graph runs is no operation "
-               "that it knows\n"
+               "that it knows:\n"
+               "                      comments name what is left out, and stderr says which share of the kernels' time "
+               "the samples hold\n"
                "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
                "all_reduce, ...\n"
                "  --ranks N           how many ranks it ran on, where it has no lines '#  Rank  0 ...' or a shortened "

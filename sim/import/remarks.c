@@ -37,7 +37,7 @@ static void make_room(struct remarks *remarks)
         *slot_of(remarks, remarks->items[i].name, remarks->items[i].why) = (uint32_t)i + 1;
 }
 
-void remark_add(struct remarks *remarks, const char *name, const char *why, size_t count, double us)
+const char *remark_add(struct remarks *remarks, const char *name, const char *why, size_t count, double us)
 {
     uint32_t *slot;
 
@@ -49,6 +49,26 @@ void remark_add(struct remarks *remarks, const char *name, const char *why, size
     }
     remarks->items[*slot - 1].count += count;
     remarks->items[*slot - 1].us += us;
+    return remarks->items[*slot - 1].name;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct remark *x = a, *y = b;
+    int order = x->us > y->us ? -1 : x->us < y->us;
+
+    order = order ? order : strcmp(x->name, y->name);
+    return order ? order : strcmp(x->why, y->why);
+}
+
+void remarks_sort(struct remarks *remarks)
+{
+    if (!remarks->count)
+        return;
+    qsort(remarks->items, remarks->count, sizeof *remarks->items, by_time);
+    memset(remarks->slots.items, 0, remarks->slots.count * sizeof *remarks->slots.items);
+    for (size_t i = 0; i < remarks->count; i++)
+        *slot_of(remarks, remarks->items[i].name, remarks->items[i].why) = (uint32_t)i + 1;
 }
 
 void remarks_release(struct remarks *remarks)

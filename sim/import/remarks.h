@@ -9,7 +9,7 @@ struct remark {
     size_t count;
     double us;                       /* time that all of them took together; 0: unknown */
 };
-/* Zero-initialise; remarks_release when done. They stand in the order in which they were first added. */
+/* Zero-initialise; remarks_release when done. Remarks stand in the order in which they were first added. */
 struct remarks {
     struct remark *items;
     size_t count, capacity;
@@ -17,8 +17,10 @@ struct remarks {
     struct arena arena;              /* has the names */
 };
 
-/* `name` is copied, `why` is not. */
-void remark_add(struct remarks *remarks, const char *name, const char *why, size_t count, double us);
+/* Adds to a remark's count and time. `name` is copied, `why` is not. Gives the copy, which lives as long as `remarks`. */
+const char *remark_add(struct remarks *remarks, const char *name, const char *why, size_t count, double us);
+/* Puts those first that took the most time; equal ones stand by name. */
+void remarks_sort(struct remarks *remarks);
 void remarks_release(struct remarks *remarks);
 
 #endif
