@@ -17,7 +17,7 @@ struct remarks {
     struct arena arena;              /* has the names */
 };
 
-/* Adds to a remark's count and time. `name` is copied, `why` is not. Gives the copy, which lives as long as `remarks`. */
+/* Adds to a remark's count and time. `name` is copied, `why` is not. Gives the copy, which `remarks` holds. */
 const char *remark_add(struct remarks *remarks, const char *name, const char *why, size_t count, double us);
 /* Puts those first that took the most time; equal ones stand by name. */
 void remarks_sort(struct remarks *remarks);

@@ -21,7 +21,8 @@ struct comparison {
 };
 
 /* Simulates the scenario and, where it has samples, searches for the largest micro-batch. A scenario that does not fit
- * in memory is compared all the same. After an error it is a row without numbers. `baseline` NULL: it is the baseline. Release in either case. */
+ * in memory is compared all the same. After an error it is a row without numbers. `baseline` NULL: it is the baseline.
+ * Release in either case. */
 int comparison_init(struct comparison *comparison, const char *name, const struct scenario *scenario,
                     const struct comparison *baseline, struct error *err);
 /* A row without numbers: the scenario is refused, and `found` says why. */
