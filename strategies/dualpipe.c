@@ -58,8 +58,9 @@ const struct schedule schedule_dualpipe = {
              "(github.com/deepseek-ai/DualPipe)",
     .brief = "micro-batches enter at both ends, forwards and backwards overlapped; two copies of the model",
     .figure = figure,
-    .formula = "idle on a rank (P/2-1)(F&B + B - 3W), F&B the overlapped action, here F + B; P+1 micro-batches in "
-               "flight; twice the parameters",
+    .formula = "idle on a rank (P/2-1) 2F where B <= 2F and nothing is recomputed; where F = I = W that is the paper's\n"
+               "(P/2-1)(F&B + B - 3W), F&B the overlapped action, here F + B; P+1 micro-batches in flight; twice the\n"
+               "parameters",
     .placement = PLACEMENT_BIDIRECTIONAL,
     .min_chunks = 2, .max_chunks = 2,
     .check = check,

@@ -45,8 +45,8 @@ const struct schedule schedule_dualpipe_v = {
              "(github.com/deepseek-ai/DualPipe)",
     .brief = "forwards and backwards of different micro-batches overlapped, chunks in a V; 2P micro-batches or more",
     .figure = figure,
-    .formula = "idle on a rank (P-1)(F&B + B - 3W), F&B the overlapped action, here F + B; 2P+1 micro-batches in "
-               "flight",
+    .formula = "idle on a rank (P-1) 2F where B <= 2F and nothing is recomputed; where F = I = W that is the paper's\n"
+               "(P-1)(F&B + B - 3W), F&B the overlapped action, here F + B; 2P+1 micro-batches in flight",
     .placement = PLACEMENT_V,
     .min_chunks = 2, .max_chunks = 2,
     .check = check,

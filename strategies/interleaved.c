@@ -52,7 +52,8 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
     return interleaving_check(&schedule_interleaved, plan, group(plan), loc, err);
 }
 
-/* Narayanan et al. 2021, section 2.2.2: the bubble of 1F1B, (P-1)(F+B), in chunks, which take a V-th of the time. */
+/* Narayanan et al. 2021, section 2.2.2: the bubble of 1F1B, (P-1)(F+B), in chunks, which take a V-th of the time. It
+ * asks for micro-batches that are a multiple of the ranks. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     int p = plan->stages, m = plan->micro_batches, v = plan->chunks;
@@ -76,8 +77,12 @@ const struct schedule schedule_interleaved = {
              "(arXiv 2104.04473), section 2.2.2 and figure 4",
     .brief = "1F1B over several model chunks a rank, which divide the bubble by their number and multiply transfers",
     .figure = figure,
-    .formula = "per chunk F and B, N the micro-batch group: iteration (V M + P-1)(F+B) for M >= P, (V P + M-1)(F+B)\n"
-               "for M <= P; bubble (P-1)/(V M + P-1); min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",
+    .formula = "per chunk F and B, N the micro-batch group (P unless it is set):\n"
+               "  M <= P and M <= N: iteration (V P + M-1)(F+B)\n"
+               "  M >= P, and no group has less than P micro-batches, or V = 1: iteration (V M + P-1)(F+B), bubble\n"
+               "  (P-1)/(V M + P-1); with N = P that needs M to be a multiple of P\n"
+               "  other M: longer, no closed form: ranks wait for groups of less than P; those that deadlock are refused\n"
+               "min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .placement = PLACEMENT_LOOP,

@@ -85,9 +85,11 @@ const struct schedule schedule_interleaved_zb = {
              "ScheduleInterleavedZeroBubble",
     .brief = "interleaved 1F1B with backwards in two halves; the half for the weights runs where the rank would wait",
     .figure = figure,
-    .formula = "per chunk F, I and W, with W <= F: iteration V M (F+I+W) + (P-1)(F+I-W) for M >= P;\n"
-               "bubble (P-1)(F+I-W); min(V M, min(V M, (V-1) N + P-1-rank) + 1 + rank) chunks in flight until their\n"
-               "W, N the micro-batch group",
+    .formula = "per chunk F, I and W, with W <= F; N the micro-batch group (P unless it is set):\n"
+               "  P <= N <= M, and no group has less than P micro-batches (N = P: M a multiple of P): iteration\n"
+               "  V M (F+I+W) + (P-1)(F+I-W), bubble (P-1)(F+I-W); V = 1: the same for any M >= P\n"
+               "  other M: no closed form; groups that deadlock are refused\n"
+               "min(V M, min(V M, (V-1) N + P-1-rank) + 1 + rank) chunks in flight until their W",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .placement = PLACEMENT_LOOP,

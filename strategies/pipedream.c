@@ -73,10 +73,10 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
 
     for (int s = 1; chosen->vertical_sync && s < plan_virtual_stages(plan); s++)
         if (plan_sharers(plan, s) != plan_sharers(plan, 0))
-            return error_add(err, EXIT_INPUT, loc,
-                             "strategy: vertical_sync: stage %d is on %d ranks and updated at another rate than stage "
-                             "0 on %d; expected as many ranks for all stages in stage_replicas", s,
-                             plan_sharers(plan, s), plan_sharers(plan, 0));
+            return error_clash(err, loc,
+                               "strategy: vertical_sync: stage %d is on %d ranks and updated at another rate than "
+                               "stage 0 on %d; expected as many ranks for all stages in stage_replicas", s,
+                               plan_sharers(plan, s), plan_sharers(plan, 0));
     return 0;
 }
 

@@ -108,8 +108,8 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
 
     if (!chosen || chosen->runtime != STATIC || !chosen->in_flight)
         return 0;
-    return error_add(err, EXIT_INPUT, loc, "strategy: in_flight: has no effect here: it bounds what 'runtime: "
-                     "opportunistic' does; expected that beside it, or leave it out");
+    return error_clash(err, loc, "strategy: in_flight: has no effect here: it bounds what 'runtime: "
+                       "opportunistic' does; expected that beside it, or leave it out");
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)

@@ -42,7 +42,8 @@ const struct schedule schedule_zb_h1 = {
              "order as the authors' heuristic scheduler builds it (their ZB-1p), or as drawn",
     .brief = "1F1B with backwards in two halves; a third of the bubble, the memory of 1F1B",
     .figure = figure,
-    .formula = "iteration M (F+I+W) + (P-1)(F+I-W) where M >= P and W <= F; bubble (P-1)(F+I-W);\n"
+    .formula = "iteration M (F+I+W) + (P-1)(F+I-W) where W <= F and M >= P (variant fixed: M >= 2P);\n"
+               "bubble (P-1)(F+I-W); "
                "min(M, P) micro-batches in flight until their W, on every rank",
     .options = &zero_bubble_options,
     .recompute = RECOMPUTE_WITH_GRADIENT,

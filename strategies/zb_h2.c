@@ -36,8 +36,8 @@ const struct schedule schedule_zb_h2 = {
              "the order as the authors' heuristic scheduler builds it (their ZB-2p), or as drawn",
     .brief = "backwards in two halves, twice the memory of 1F1B: no rank idle from its first work to its last",
     .figure = figure,
-    .formula = "iteration M (F+I+W) + (P-1) F where M >= P and I = W <= F, no bubble but until a rank's first\n"
-               "forward and after its last W where M >= 2P-1; the memory of 2P micro-batches until their W",
+    .formula = "iteration M (F+I+W) + (P-1) F where M >= P and I = W <= F (variant fixed: M >= 2P and W = F),\n"
+               "no bubble but until a rank's first forward and after its last W where M >= 2P-1; the memory of 2P micro-batches until their W",
     .options = &zero_bubble_options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .own_spans = true,

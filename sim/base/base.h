@@ -41,7 +41,7 @@ enum exit_code {
     EXIT_USAGE = 2,        /* the command line is wrong */
     EXIT_SOME_FAILED = 3,  /* some scenarios of a sweep failed */
     EXIT_INPUT = 4,        /* an input file is wrong */
-    EXIT_INFEASIBLE = 5,   /* out of memory, or degrees that do not divide */
+    EXIT_INFEASIBLE = 5,   /* out of memory, degrees that do not divide, values that do not go together */
     EXIT_NO_TOOL = 6,      /* a helper program, or a part of this one, is missing */
     EXIT_STOPPED = 7,      /* --budget is spent */
     EXIT_INTERRUPTED = 130,        /* Ctrl-C ended a sweep (128 + SIGINT, as shells have it) */
@@ -61,6 +61,7 @@ struct loc {
     X(ERROR_GPUS, "gpus")           /* degrees need more GPUs than there are, or leave some over */ \
     X(ERROR_BATCH, "batch")         /* samples or micro-batches do not divide */ \
     X(ERROR_SCHEDULE, "schedule")   /* the schedule has no order for so many ranks or micro-batches */ \
+    X(ERROR_VALUES, "values")       /* values of several keys, each fine alone, do not go together */ \
     X(ERROR_MEMORY, "memory")       /* a scenario needs more memory than there is */
 enum error_kind { ERROR_KINDS(ENUM_VALUE) };
 extern const char *const error_kind_names[];
@@ -88,6 +89,9 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
  * ERROR_DEGREES. */
 int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same, of kind ERROR_VALUES: of several keys, each of which may have its value with other values of the others. A
+ * value that no others make right, an unknown key and a missing one are EXIT_INPUT. */
+int error_clash(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Adds the message that the system refused what the format says, "cannot open": why, by errno, and what to try. That
  * there is no such file (ENOENT, ENOTDIR) is a mistake of the user like others (EXIT_INPUT). Any other failure may be
  * gone the next time. So it is no answer to whether there is a file: the command ends, and its numbers never come from

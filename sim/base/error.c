@@ -101,6 +101,16 @@ int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, co
     return -1;
 }
 
+int error_clash(struct error *err, struct loc loc, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = ERROR_VALUES}, format, args);
+    va_end(args);
+    return -1;
+}
+
 /* Whether there is no such file: the one failure that will be the same the next time. */
 static bool is_missing(int why)
 {

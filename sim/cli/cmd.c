@@ -109,7 +109,8 @@ static const struct exit_text exit_texts[] = {
     {EXIT_USAGE, "the command line is wrong"},
     {EXIT_SOME_FAILED, "some of several scenarios failed, or a bar is missed"},
     {EXIT_INPUT, "an input file is wrong"},
-    {EXIT_INFEASIBLE, "the scenario is not possible: memory, or degrees that do not divide"},
+    {EXIT_INFEASIBLE, "the scenario is not possible: out of memory, degrees that do not divide, values that do not go "
+                      "together"},
     {EXIT_NO_TOOL, "a helper program is missing (gnuplot)"},
     {EXIT_STOPPED, "--budget ended the command"},
     {EXIT_INTERRUPTED, "Ctrl-C ended a sweep"},

@@ -95,8 +95,11 @@ static int compare_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "--methods runs on the engine of each scenario (simulation: engine)");
     if (arguments.values[OPT_BUDGET])
         return usage_error(command, "--methods: there is no --budget for it");
-    methods_print(&arguments, format, &err);
-    return report_as(&err, format == COMPARE_JSON);
+    if (!methods_print(&arguments, format, &err) || error_exit_code(&err) == EXIT_USAGE)
+        return report_as(&err, format == COMPARE_JSON);
+    code = err.count ? EXIT_SOME_FAILED : EXIT_OK;
+    report(&err);
+    return code;
 }
 
 const struct command cmd_compare = {

@@ -3,11 +3,12 @@
 #include "cli/cmd.h"
 #include "config/conf_text.h"
 #include "model/pipedream_profile.h"
-#include "validate/import_kineto.h"
-#include "validate/import_nccl.h"
+#include "import/import_kineto.h"
+#include "import/import_nccl.h"
+#include "import/nccl_run.h"
 
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
-typedef struct node *importer(struct arena *arena, const char *path, const char *op, struct error *err);
+typedef struct node *importer(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err);
 
 static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
 {
@@ -23,12 +24,12 @@ static void put_number(struct arena *arena, struct node *mapping, const char *ke
 }
 
 /* Which stages take how long, nobody knows from an order alone: a backward twice as long as a forward is usual. */
-static struct node *import_order(struct arena *arena, const char *path, const char *op, struct error *err)
+static struct node *import_order(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err)
 {
     struct node *root = node_mapping(arena), *strategy, *stages;
     struct order order;
 
-    (void)op;
+    (void)said;
     if (order_load(arena, path, (struct loc){0}, RECOMPUTE_WITH_GRADIENT, &order, err))
         return NULL;
     stages = put_mapping(arena, put_mapping(arena, root, "model"), "stages");
@@ -44,24 +45,30 @@ static struct node *import_order(struct arena *arena, const char *path, const ch
     return root;
 }
 
-static struct node *import_pipedream(struct arena *arena, const char *path, const char *op, struct error *err)
+static struct node *import_pipedream(struct arena *arena, const char *path, const struct nccl_said *said,
+                                     struct error *err)
 {
-    (void)op;
+    (void)said;
     return pipedream_profile_load(arena, path, err);
 }
 
+static struct node *import_nccl(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err)
+{
+    return import_nccl_load(arena, path, said, stderr, err);
+}
+
 /* Samples are no tree: they are printed as they are read. */
-static struct node *import_trace(struct arena *arena, const char *path, const char *op, struct error *err)
+static struct node *import_trace(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err)
 {
     bool standard = !strcmp(path, "-");
     FILE *trace = standard ? stdin : fopen(path, "rb");
 
     (void)arena;
-    (void)op;
+    (void)said;
     if (!trace)
         error_system(err, (struct loc){.file = path}, "cannot open");
     else
-        import_kineto(trace, standard ? "standard input" : path, stdout, err);
+        import_kineto(trace, standard ? "standard input" : path, stdout, stderr, err);
     if (trace && !standard)
         fclose(trace);
     return NULL;
@@ -69,13 +76,13 @@ static struct node *import_trace(struct arena *arena, const char *path, const ch
 
 static const struct import { const char *name; importer *import; } imports[] = {
     {"pytorch-schedule", import_order},
-    {"nccl-tests", import_nccl_load},
+    {"nccl-tests", import_nccl},
     {"pipedream-profile", import_pipedream},
     {"kineto", import_trace},
 };
 
-enum { OPT_OP };
-static const char *const options[] = {[OPT_OP] = "--op="};
+enum { OPT_OP, OPT_RANKS, OPT_PER_NODE };
+static const char *const options[] = {[OPT_OP] = "--op=", [OPT_RANKS] = "--ranks=", [OPT_PER_NODE] = "--per-node="};
 
 static const char *import_candidate(size_t i, const void *context)
 {
@@ -93,6 +100,27 @@ static int unknown_kind(const struct command *command, const char *kind)
                        "pipedream-profile or kineto", kind);
 }
 
+/* What the options say of a file of nccl-tests. */
+static int said_parse(const struct command *command, const struct arguments *arguments, struct nccl_said *said)
+{
+    static const char *const names[] = {[OPT_RANKS] = "--ranks", [OPT_PER_NODE] = "--per-node"};
+    enum collective_op op;
+    int code;
+
+    *said = (struct nccl_said){.op = arguments->values[OPT_OP]};
+    if (said->op && (code = op_parse(command, said->op, &op)) != ARGS_DONE)
+        return code;
+    for (int i = OPT_RANKS; i <= OPT_PER_NODE; i++) {
+        size_t value = 0;
+
+        if (arguments->values[i] &&
+            (code = count_parse(command, names[i], arguments->values[i], NCCL_MOST_RANKS, &value)) != ARGS_DONE)
+            return code;
+        *(i == OPT_RANKS ? &said->ranks : &said->per_node) = (int)value;
+    }
+    return said->ranks == 1 ? usage_error(command, "--ranks: a collective has at least 2 ranks, found '1'") : ARGS_DONE;
+}
+
 static int import_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -100,7 +128,7 @@ static int import_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     const struct import *import = NULL;
     struct node *root;
-    enum collective_op op;
+    struct nccl_said said;
     int code = arguments_parse(command, argc, argv, 2, 2, &arguments);
 
     if (code != ARGS_DONE)
@@ -112,11 +140,13 @@ static int import_main(const struct command *command, int argc, char **argv)
             import = &imports[i];
     if (!import)
         return unknown_kind(command, arguments.positional[0]);
-    if (arguments.values[OPT_OP] && import->import != import_nccl_load)
-        return usage_error(command, "--op goes with nccl-tests");
-    if (arguments.values[OPT_OP] && (code = op_parse(command, arguments.values[OPT_OP], &op)) != ARGS_DONE)
+    for (int i = OPT_OP; i <= OPT_PER_NODE; i++)
+        if (arguments.values[i] && import->import != import_nccl)
+            return usage_error(command, "%.*s goes with nccl-tests", (int)strlen(options[i]) - 1, options[i]);
+    code = said_parse(command, &arguments, &said);
+    if (code != ARGS_DONE)
         return code;
-    root = import->import(&arena, arguments.positional[1], arguments.values[OPT_OP], &err);
+    root = import->import(&arena, arguments.positional[1], &said, &err);
     if (root)
         node_print(root, stdout);
     arena_release(&arena);
@@ -135,7 +165,8 @@ static const char **words(struct arena *arena, struct error *err)
 
 const struct command cmd_import = {
     .name = "import",
-    .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] | pipedream-profile FILE | kineto FILE",
+    .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] [--ranks N] [--per-node M] | "
+             "pipedream-profile FILE | kineto FILE",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
@@ -154,7 +185,11 @@ const struct command cmd_import = {
                "empty: idle\n"
                "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. "
                "Where no platform\n"
-               "                      has such GPUs, put yours under 'cluster'\n"
+               "                      has such GPUs, put yours under 'cluster'. Marks that others put before each line are "
+               "skipped:\n"
+               "                      mpirun --tag-output, srun --label, kubectl logs --prefix, timestamps. Rows that are "
+               "left out are\n"
+               "                      named on stderr\n"
                "  pipedream-profile   graph.txt of PipeDream's profiler: a model's layers with the times of its "
                "minibatch, which is the\n"
                "                      scenario's micro-batch. Branches: layers stand one after the other; the "
@@ -166,9 +201,15 @@ const struct command cmd_import = {
                "                      its kernels for 'dtsim calibrate'. Products, FlashAttention-2, norms, softmax, "
                "gelu, embeddings,\n"
                "                      fused Adam, copies; what torch.compile fuses or a CUDA graph runs is no operation "
-               "that it knows\n"
+               "that it knows:\n"
+               "                      comments name what is left out, and stderr says which share of the kernels' time "
+               "the samples hold\n"
                "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
                "all_reduce, ...\n"
+               "  --ranks N           how many ranks it ran on, where it has no lines '#  Rank  0 ...' or a shortened "
+               "list; busbw / algbw\n"
+               "                      must agree\n"
+               "  --per-node M        how many of them are in a node; left out: they fill whole nodes\n"
                "\nThe scenario of a schedule names the file as it is given here, seen from the scenario's folder. Its "
                "stages take\n"
                "1 s forward and 2 s backward on a free network: put your model and cluster there.\n",

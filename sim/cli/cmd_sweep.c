@@ -245,8 +245,9 @@ const struct command cmd_sweep = {
                "  --fail-fast         stop at the first such failure\n"
                "A point whose row is there already is passed over: the same command goes on after an interruption,\n"
                "and after a change of the sweep it runs the new points. Ctrl-C lets running points end, a second one\n"
-               "kills them. Points that cannot be (memory, degrees that do not divide) are rows 'infeasible' with the\n"
-               "rule that forbids them. The exit code is 3 if a point ended with an error, a crash or the timeout.\n",
+               "kills them. Points that cannot be (memory, degrees that do not divide, values that do not go together)\n"
+               "are rows 'infeasible' with the rule that forbids them. The exit code is 3 if a point ended with an\n"
+               "error, a crash or the timeout.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),
     .main = sweep_main,

@@ -6,8 +6,9 @@
 
 #include "base/decimal.h"
 #include "base/text.h"
+#include "cache/cache.h"
+#include "results/compared.h"
 #include "results/comparison.h"
-#include "report/result.h"
 #include "results/sheet.h"
 
 /* How people read a number: with its unit, as a share, or as a factor over the baseline. */
@@ -54,7 +55,7 @@ static const struct column columns[] = {
 
 struct rows {
     struct comparison *items;
-    size_t count;
+    size_t count, capacity;
 };
 
 static const char *cell(const struct column *column, const struct comparison *row, char *buffer, size_t size)
@@ -82,7 +83,9 @@ static void print_people(const struct rows *rows, bool markdown, FILE *out)
         sheet_add(&sheet, columns[c].title);
     for (size_t i = 0; i < rows->count; i++) {
         sheet_add(&sheet, rows->items[i].name);
-        for (size_t c = 0; c < COUNT(columns); c++)
+        if (rows->items[i].reason)
+            sheet_add_rest(&sheet, rows->items[i].reason);
+        for (size_t c = 0; c < COUNT(columns) && !rows->items[i].reason; c++)
             sheet_add(&sheet, cell(&columns[c], &rows->items[i], text, sizeof text));
     }
     sheet_print(&sheet, markdown, out);
@@ -107,6 +110,7 @@ static void print_csv(const struct rows *rows, FILE *out)
     fputs("name", out);
     for (size_t c = 0; c < COUNT(columns); c++)
         fprintf(out, ",%s", columns[c].key);
+    fputs(",reason", out);
     for (size_t i = 0; i < rows->count; i++) {
         fputc('\n', out);
         text_write(TEXT_CSV, rows->items[i].name, out);
@@ -114,9 +118,12 @@ static void print_csv(const struct rows *rows, FILE *out)
             double value = columns[c].value(&rows->items[i]);
 
             putc(',', out);
-            if (isfinite(value))
+            if (isfinite(value) && !rows->items[i].reason)
                 decimal_write(value, out);
         }
+        putc(',', out);
+        if (rows->items[i].reason)
+            text_write(TEXT_CSV, rows->items[i].reason, out);
     }
     fputc('\n', out);
 }
@@ -132,35 +139,52 @@ static void print_json(const struct rows *rows, FILE *out)
         for (size_t c = 0; c < COUNT(columns); c++) {
             double value = columns[c].value(&rows->items[i]);
 
-            json_object_set_new(json, columns[c].key, isfinite(value) ? json_real(value) : json_null());
+            json_object_set_new(json, columns[c].key,
+                                isfinite(value) && !rows->items[i].reason ? json_real(value) : json_null());
         }
+        json_object_set_new(json, "reason", rows->items[i].reason ? json_string(rows->items[i].reason) : json_null());
         json_array_append_new(list, json);
     }
     json_print(list, out);
     json_decref(list);
 }
 
-int methods_print(const struct arguments *arguments, enum compare_format format, struct error *err)
+static void add(void *context, const char *name, struct scenario *scenario, struct error *found)
+{
+    struct rows *rows = context;
+    const struct comparison *baseline = NULL;
+    struct comparison row;
+
+    for (size_t i = 0; i < rows->count && !baseline; i++)
+        baseline = rows->items[i].reason ? NULL : &rows->items[i];
+    if (scenario)
+        comparison_init(&row, name, scenario, baseline, found);
+    else
+        comparison_refused(&row, name, found);
+    *GROW(rows) = row;
+}
+
+size_t methods_print(const struct arguments *arguments, enum compare_format format, struct error *err)
 {
     static void (*const prints[])(const struct rows *, FILE *) = {
         [COMPARE_TEXT] = print_text, [COMPARE_JSON] = print_json, [COMPARE_CSV] = print_csv,
         [COMPARE_MARKDOWN] = print_markdown,
     };
-    struct rows rows = {.items = xcalloc((size_t)arguments->npositional, sizeof *rows.items)};
+    struct cache cache = {0};
+    struct rows rows = {0};
+    const struct compared_each each = {
+        .cache = &cache, .prefix = arguments->npositional > 1, .call = add, .context = &rows,
+    };
+    size_t printed = 0;
 
-    for (int i = 0; i < arguments->npositional; i++) {
-        struct scenario scenario;
-
-        if (!scenario_load(arguments->positional[i], arguments->sets, arguments->nsets, &scenario, err)) {
-            scenario_prefer(&scenario, ENGINE_FAST);
-            comparison_init(&rows.items[rows.count++], &scenario, i ? rows.items : NULL, err);
-        }
-        scenario_release(&scenario);
-    }
-    if (!err->count)
+    cache_init(&cache, CACHE_BYTES);
+    for (int i = 0; i < arguments->npositional; i++)
+        printed += !compared_visit(&each, arguments->positional[i], arguments->sets, arguments->nsets, err);
+    if (printed && error_exit_code(err) != EXIT_USAGE)
         prints[format](&rows, stdout);
     for (size_t i = 0; i < rows.count; i++)
         comparison_release(&rows.items[i]);
     free(rows.items);
-    return err->count ? -1 : 0;
+    cache_release(&cache);
+    return printed;
 }

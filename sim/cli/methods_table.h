@@ -6,8 +6,9 @@
 
 enum compare_format { COMPARE_JSON, COMPARE_CSV, COMPARE_MARKDOWN, COMPARE_TEXT };
 
-/* Simulates the scenarios of the command line, of which the first is the baseline, and prints the table; nothing where
- * one of them cannot be simulated. */
-int methods_print(const struct arguments *arguments, enum compare_format format, struct error *err);
+/* Simulates the scenarios of the command line and prints the table, against the first that has numbers; one that is
+ * refused is a row that says why. Gives the number of files of which nothing was wrong; where it is 0 nothing was
+ * printed. */
+size_t methods_print(const struct arguments *arguments, enum compare_format format, struct error *err);
 
 #endif

@@ -299,15 +299,15 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, con
     double chunks = (double)(folds ? folded.n : n) * used->chunks(&task);
 
     if (messages > MOST_MESSAGES)
-        rc = error_add(err, EXIT_INPUT, (struct loc){0},
-                       "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
-                       "or channels, or another algorithm (dtsim list collectives)",
-                       collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
+        rc = error_clash(err, (struct loc){0},
+                         "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
+                         "or channels, or another algorithm (dtsim list collectives)",
+                         collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
     else if (chunks > MOST_CHUNKS)
-        rc = error_add(err, EXIT_INPUT, (struct loc){0},
-                       "%s: %s over %d ranks would be up to %.2g chunks on ranks; expected at most %.2g: fewer ranks, "
-                       "or another algorithm (dtsim list collectives)", collective_op_names[collective->op],
-                       used->name, n, chunks, (double)MOST_CHUNKS);
+        rc = error_clash(err, (struct loc){0},
+                         "%s: %s over %d ranks would be up to %.2g chunks on ranks; expected at most %.2g: fewer "
+                         "ranks, or another algorithm (dtsim list collectives)", collective_op_names[collective->op],
+                         used->name, n, chunks, (double)MOST_CHUNKS);
     else
         rc = progress_admit(measure->progress, messages, err) ||
              run(measure, wanted, gpus, folds ? &folded : NULL, share, err) ? -1 : 0;

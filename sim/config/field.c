@@ -211,7 +211,7 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
         if (keys->tables[0]->misplaced && !only_near)
             misplaced = keys->tables[0]->misplaced(reading->arena, object, node->keys[i]);
         if (misplaced)
-            result = reading_fail(reading, node->key_locs[i], NULL, "%s", misplaced);
+            result = error_clash(reading->err, node->key_locs[i], "%s: %s", reading->name, misplaced);
         else if (below || near)
             result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; did you mean '%s'?", shown,
                                   below ? below : near);

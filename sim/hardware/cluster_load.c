@@ -95,8 +95,8 @@ static const struct field cluster_fields[] = {
               "takes no time"},
     {KEY(cluster, title), .kind = FIELD_STRING, .brief = "full name"},
     {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
-     .brief = "number of nodes; 0: as many as the scenario needs. A scenario that needs several nodes and does not fill them "
-              "takes as many GPUs of each, unless that cuts its innermost groups"},
+     .brief = "number of nodes; 0: as many as the scenario needs. A scenario that needs several nodes and does not "
+              "fill them takes as many GPUs of each, unless that cuts its innermost groups"},
     {KEY(cluster, gpus_per_node), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
      .brief = "number of GPUs per node; a number below the platform's also drops NICs beyond one per GPU"},
     {KEY(cluster, gpus_per_switch), .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
@@ -157,11 +157,11 @@ static int check_topology(struct topology_spec *topology, struct error *err)
     if (topology->kind == TOPOLOGY_LEAF_SPINE)
         return 0;
     if (topology->leaf_nodes != 0)
-        return error_add(err, EXIT_INPUT, field_loc(table, topology, "leaf_nodes"),
-                         "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'");
+        return error_clash(err, field_loc(table, topology, "leaf_nodes"),
+                           "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'");
     if (topology->oversubscription > 1)
-        return error_add(err, EXIT_INPUT, field_loc(table, topology, "oversubscription"),
-                         "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'");
+        return error_clash(err, field_loc(table, topology, "oversubscription"),
+                           "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'");
     return 0;
 }
 
@@ -175,11 +175,10 @@ static int check_nics(struct cluster *cluster, struct error *err)
     if (cluster->nodes == 1 && gpus % nics != 0)
         cluster->network.nics = nics = gpus;
     if (nics > gpus)
-        return error_add(err, EXIT_INPUT, loc, "network: %d NICs are more than the GPUs of a node (%d); expected at "
-                         "most as many, such as 'network: {nics: %d}'", nics, gpus, gpus);
+        return error_clash(err, loc, "network: %d NICs are more than the GPUs of a node (%d); expected at "
+                           "most as many, such as 'network: {nics: %d}'", nics, gpus, gpus);
     if (gpus % nics != 0)
-        return error_add(err, EXIT_INPUT, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus,
-                         nics);
+        return error_clash(err, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus, nics);
     return 0;
 }
 
@@ -189,9 +188,9 @@ static int check_switches(const struct cluster *cluster, struct error *err)
 
     if (below == 0 || below >= gpus || gpus % below == 0)
         return 0;
-    return error_add(err, EXIT_INPUT, field_loc(&cluster_table, cluster, "gpus_per_switch"),
-                     "cluster: gpus_per_switch: the %d GPUs of a node are not %d below each switch; expected a divisor "
-                     "of %d", gpus, below, gpus);
+    return error_clash(err, field_loc(&cluster_table, cluster, "gpus_per_switch"),
+                       "cluster: gpus_per_switch: the %d GPUs of a node are not %d below each switch; expected a "
+                       "divisor of %d", gpus, below, gpus);
 }
 
 static int check_rate(const struct cluster *cluster, struct error *err)
@@ -201,10 +200,10 @@ static int check_rate(const struct cluster *cluster, struct error *err)
 
     if (!(network->rate > network->bandwidth))       /* either may be NaN */
         return 0;
-    return error_add(err, EXIT_INPUT, field_loc(&network_table, network, "rate"),
-                     "network: rate: %s is more than the bandwidth of a NIC, %s; expected at most that, or leave it "
-                     "out", unit_format_short(UNIT_BANDWIDTH, network->rate, rate, sizeof rate),
-                     unit_format_short(UNIT_BANDWIDTH, network->bandwidth, bandwidth, sizeof bandwidth));
+    return error_clash(err, field_loc(&network_table, network, "rate"),
+                       "network: rate: %s is more than the bandwidth of a NIC, %s; expected at most that, or leave it "
+                       "out", unit_format_short(UNIT_BANDWIDTH, network->rate, rate, sizeof rate),
+                       unit_format_short(UNIT_BANDWIDTH, network->bandwidth, bandwidth, sizeof bandwidth));
 }
 
 /* The ideal cluster's network takes no time: a bandwidth or a latency is refused, as it would have no effect. */
@@ -217,11 +216,11 @@ static int check_ideal(struct cluster *cluster, struct error *err)
     cluster->network.bandwidth = cluster->network.latency = cluster->network.rate = NAN;
     for (size_t i = 0; i < COUNT(silent); i++) {
         if (field_given(&inside_table, &cluster->inside, silent[i]))
-            status = error_add(err, EXIT_INPUT, field_loc(&inside_table, &cluster->inside, silent[i]),
-                               "inside: the ideal cluster has no %s", silent[i]);
+            status = error_clash(err, field_loc(&inside_table, &cluster->inside, silent[i]),
+                                 "inside: the ideal cluster has no %s", silent[i]);
         if (field_given(&network_table, &cluster->network, silent[i]))
-            status = error_add(err, EXIT_INPUT, field_loc(&network_table, &cluster->network, silent[i]),
-                               "network: the ideal cluster has no %s", silent[i]);
+            status = error_clash(err, field_loc(&network_table, &cluster->network, silent[i]),
+                                 "network: the ideal cluster has no %s", silent[i]);
     }
     return status;
 }
@@ -289,9 +288,9 @@ static int load_communication(struct arena *arena, struct cluster *cluster, stru
     if (communication_load(arena, spec, &cluster->communication, err))
         return -1;
     if (spec->nics != NICS_OWN && cluster->gpus_per_switch == 0)
-        return error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, "nics"),
-                         "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch and "
-                         "its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
+        return error_clash(err, field_loc(&communication_spec_table, spec, "nics"),
+                           "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch "
+                           "and its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
     if (data_is_path(spec->profile))
         spec->profile = data_absolute(arena, data_beside(arena, field_loc(&communication_spec_table, spec,
                                                                           "profile").file, spec->profile), err);

@@ -208,9 +208,9 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
     if (!strcmp(spec->profile, "none")) {
         const char *idle = spec->launch > 0 ? "launch" : spec->nics != NICS_OWN ? "nics" : NULL;
 
-        return !idle ? 0 : error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, idle),
-                                     "communication: %s: has no effect without a profile; expected a profile "
-                                     "(platforms/communication/), or leave it out", idle);
+        return !idle ? 0 : error_clash(err, field_loc(&communication_spec_table, spec, idle),
+                                       "communication: %s: has no effect without a profile; expected a profile "
+                                       "(platforms/communication/), or leave it out", idle);
     }
     path = data_resolve(arena, &kind, spec->profile, loc, err);
     if (!path || field_load(arena, &communication_table, path, loaded, err))

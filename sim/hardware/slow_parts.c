@@ -30,8 +30,8 @@ static int check_number(const struct table *table, const void *record, const cha
 {
     if (number < count)
         return 0;
-    return error_add(err, EXIT_INPUT, field_loc(table, record, key), "%s: %s: found %d, but %s has %d; expected %s%d",
-                     table->name, key, number, owner, count, count > 1 ? "0 to " : "", count - 1);
+    return error_clash(err, field_loc(table, record, key), "%s: %s: found %d, but %s has %d; expected %s%d",
+                       table->name, key, number, owner, count, count > 1 ? "0 to " : "", count - 1);
 }
 
 static int set_gpu(const struct straggler *straggler, const struct cluster *cluster, double *slower,
@@ -51,8 +51,8 @@ static int set_nic(const struct slow_link *link, const struct cluster *cluster, 
     int nics = cluster->network.nics;
 
     if (cluster->ideal)
-        return error_add(err, EXIT_INPUT, link->node->loc, "slow_links: the ideal cluster has no NICs; expected a "
-                         "cluster with a network");
+        return error_clash(err, link->node->loc, "slow_links: the ideal cluster has no NICs; expected a "
+                           "cluster with a network");
     if (check_number(&slow_link_table, link, "node", link->of_node, cluster->nodes, "the cluster", err) ||
         check_number(&slow_link_table, link, "nic", link->nic, nics, "a node", err))
         return -1;

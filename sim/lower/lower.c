@@ -206,9 +206,9 @@ static int check_operations(const struct scenario *scenario, const struct stage 
         messages = 0;
     if (work + messages <= MOST)
         return progress_admit(scenario->progress, work + messages, err);
-    return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
-                     "simulation: up to %.2g operations; expected at most %.2g: %s", work + messages, (double)MOST,
-                     fewer);
+    return error_clash(err, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
+                       "simulation: up to %.2g operations; expected at most %.2g: %s", work + messages, (double)MOST,
+                       fewer);
 }
 
 /* The size of a lockstep group: it holds whole groups of all kinds that exchange within works. 1 if one replica stands

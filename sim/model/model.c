@@ -117,8 +117,8 @@ static int change(struct arena *arena, struct model *model, struct error *err)
     if (!model->with)
         return 0;
     if (!named)
-        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: this model is not a transformer; "
-                         "expected changes in the preset's file");
+        return error_clash(err, model->with->node->loc, "model: with: this model is not a transformer; "
+                           "expected changes in the preset's file");
     with = model->with->node;
     if (model->sequence > 0 && node_get(with, "sequence"))
         return error_add(err, EXIT_INPUT, node_loc(with, "sequence"), "model: with: sequence is also given outside of "
@@ -143,17 +143,17 @@ static int set_sequence(struct model *model, struct error *err)
 
     if (!shape) {
         if (model->sequence > 0)
-            return error_add(err, EXIT_INPUT, loc_of(model, "sequence"),
-                             "model: sequence: this model has no tokens; only a transformer has a sequence");
+            return error_clash(err, loc_of(model, "sequence"),
+                               "model: sequence: this model has no tokens; only a transformer has a sequence");
         return 0;
     }
     if (model->sequence > 0) {
         bool follow = !field_given(&transformer_table, shape, "positions");
 
         if (!follow && shape->positions > 0 && model->sequence > shape->positions)
-            return error_add(err, EXIT_INPUT, loc_of(model, "sequence"),
-                             "model: sequence: %d is longer than the %d learned positions", model->sequence,
-                             shape->positions);
+            return error_clash(err, loc_of(model, "sequence"),
+                               "model: sequence: %d is longer than the %d learned positions", model->sequence,
+                               shape->positions);
         shape->positions = follow ? model->sequence : shape->positions;
         shape->sequence = model->sequence;
     }

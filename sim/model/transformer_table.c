@@ -174,14 +174,14 @@ static void check_companions(const struct transformer *shape, struct error *err)
 
     for (size_t i = 0; i < COUNT(companions); i++)
         if (given(shape, companions[i].key) && !given(shape, companions[i].needs))
-            error_add(err, EXIT_INPUT, loc_of(shape, companions[i].key),
-                      "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
+            error_clash(err, loc_of(shape, companions[i].key),
+                        "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
     if (shape->window > 0 && !shape->causal)
-        error_add(err, EXIT_INPUT, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
-                  "see earlier keys; expected 'causal: true', or no window");
+        error_clash(err, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
+                    "see earlier keys; expected 'causal: true', or no window");
     if (shape->kv_rank && !shape->fused_qkv && !field_laid(&transformer_table, shape, "fused_qkv"))
-        error_add(err, EXIT_INPUT, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
-                  "attention has products of its own for queries, keys and values; leave it out");
+        error_clash(err, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
+                    "attention has products of its own for queries, keys and values; leave it out");
 }
 
 static void finish_experts(struct transformer *shape, struct error *err)
@@ -197,9 +197,9 @@ static void finish_experts(struct transformer *shape, struct error *err)
         error_add(err, EXIT_INPUT, loc_of(shape, "experts"),
                   "transformer: missing key 'experts_per_token', which 'experts' needs");
     else if (shape->experts_per_token > shape->experts)
-        error_add(err, EXIT_INPUT, loc_of(shape, "experts_per_token"),
-                  "transformer: experts_per_token: %d of %d experts; expected at most all of them",
-                  shape->experts_per_token, shape->experts);
+        error_clash(err, loc_of(shape, "experts_per_token"),
+                    "transformer: experts_per_token: %d of %d experts; expected at most all of them",
+                    shape->experts_per_token, shape->experts);
     if (!given(shape, "expert_ffn"))
         shape->expert_ffn = shape->ffn;
     if (!given(shape, "moe_every"))
@@ -237,18 +237,18 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->attention_dropout = shape->dropout;
     if (!given(shape, "head_size")) {
         if (shape->hidden % shape->heads)
-            error_add(err, EXIT_INPUT, loc_of(shape, "heads"),
-                      "transformer: heads: %d does not divide hidden %d; if that is intended, give head_size",
-                      shape->heads, shape->hidden);
+            error_clash(err, loc_of(shape, "heads"),
+                        "transformer: heads: %d does not divide hidden %d; if that is intended, give head_size",
+                        shape->heads, shape->hidden);
         shape->head_size = shape->hidden / shape->heads;
     }
     if (shape->heads % shape->kv_heads)
-        error_add(err, EXIT_INPUT, loc_of(shape, "kv_heads"), "transformer: kv_heads: %d does not divide the %d heads",
-                  shape->kv_heads, shape->heads);
+        error_clash(err, loc_of(shape, "kv_heads"), "transformer: kv_heads: %d does not divide the %d heads",
+                    shape->kv_heads, shape->heads);
     if (shape->positions > 0 && shape->sequence > shape->positions)
-        error_add(err, EXIT_INPUT, loc_of(shape, "sequence"),
-                  "transformer: sequence: %d is longer than the %d learned positions", shape->sequence,
-                  shape->positions);
+        error_clash(err, loc_of(shape, "sequence"),
+                    "transformer: sequence: %d is longer than the %d learned positions", shape->sequence,
+                    shape->positions);
     finish_experts(shape, err);
     return err->count + err->dropped > before ? -1 : 0;
 }

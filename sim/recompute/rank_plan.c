@@ -238,12 +238,12 @@ static int check_effort(const struct sharing *sharing, struct error *err)
         struct chain_effort effort = chain_effort(layers);
 
         if (layers > MOST)
-            return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
-                             "memory: the plan of rank %d's %zu layers would need tables of about %s and %s steps; "
-                             "expected at most %d layers in a stage: more pipeline ranks%s",
-                             sharing->rank, layers, unit_format_short(UNIT_BYTES, effort.bytes, bytes, sizeof bytes),
-                             unit_format_short(UNIT_COUNT, effort.steps, steps, sizeof steps), MOST,
-                             optimal ? ", or 'recompute: full'" : "");
+            return error_clash(err, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
+                               "memory: the plan of rank %d's %zu layers would need tables of about %s and %s steps; "
+                               "expected at most %d layers in a stage: more pipeline ranks%s",
+                               sharing->rank, layers, unit_format_short(UNIT_BYTES, effort.bytes, bytes, sizeof bytes),
+                               unit_format_short(UNIT_COUNT, effort.steps, steps, sizeof steps), MOST,
+                               optimal ? ", or 'recompute: full'" : "");
     }
     return 0;
 }

@@ -178,12 +178,12 @@ int stage_plans_build(struct arena *arena, const struct scenario *scenario, stru
     make_chains(arena, scenario, stages);
     for (int rank = 0; rank < plan->stages; rank++) {
         if (splits(&rows[rank]))
-            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
-                             "second halves need what 'recompute: optimal' and 'offload' give back after the first",
-                             scenario_schedule(scenario)->name);
+            return error_clash(err, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
+                               "second halves need what 'recompute: optimal' and 'offload' give back after the first",
+                               scenario_schedule(scenario)->name);
         if (plan_sharers(plan, plan_virtual_stage(plan, rank, 0)) > 1)
-            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no "
-                             "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
+            return error_clash(err, scenario->memory.node->loc, "memory: a stage on several ranks has no "
+                               "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
             keep_everything(arena, scenario, stages, rank, plans);
         else if (rank_plan(arena, scenario, stages, rank, &rows[rank], plans, err))

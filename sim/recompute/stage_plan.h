@@ -27,7 +27,7 @@ struct stage_plan {
 
 /* Fills stage.plan and stage.recomputed, for the rows of all ranks; all of it lives in the arena. Errors: no plan fits
  * (EXIT_INFEASIBLE, with the least memory that suffices), the host's memory does not suffice (EXIT_INFEASIBLE), the
- * schedule splits its backwards, or ranks share a stage (EXIT_INPUT). */
+ * schedule splits its backwards, or ranks share a stage (both EXIT_INFEASIBLE). */
 int stage_plans_build(struct arena *arena, const struct scenario *scenario, struct stage *stages,
                       const struct row *rows, struct error *err);
 /* Sets the stage's plan, and finds the bytes that each step takes and frees. The stage's `chain` must be set. */

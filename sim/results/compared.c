@@ -101,9 +101,8 @@ static bool varies(const struct points *points, const char *name)
     return true;
 }
 
-static const char *point_name(struct compared *compared, const struct points *points, const struct point *point)
+static const char *point_name(struct arena *arena, const struct points *points, const struct point *point)
 {
-    struct arena *arena = &compared->arena;
     const char *name = "";
 
     for (size_t i = 0; i < point->count; i++) {
@@ -129,61 +128,84 @@ static int pass_on(const struct error *found, struct error *err)
     return -1;
 }
 
-static int add_point(struct compared *compared, const struct sweep *sweep, uint64_t number, const char *engine,
-                     bool prefix, struct error *err)
+/* Gives a point to `each`, and passes on what is wrong with it. */
+static int visit(const struct compared_each *each, const struct sweep *sweep, uint64_t number, struct error *err)
 {
     const struct points *points = &sweep->points;
     struct scenario scenario = {0};
-    struct arena arena = {.cache = &compared->cache};
+    struct arena arena = {.cache = each->cache};
     struct error found = {0};
     struct point point = {0};
     const char *settings = "", *own = sweep->name;
-    json_t *row = add_row(compared, own, sweep->file);
     int rc = point_make(points, number, &arena, &point, &found);
 
     if (!rc) {
-        settings = point_name(compared, points, &point);
-        rc = scenario_read(&arena, point.root, &engine, engine != NULL, points->name, &scenario, &found);
+        settings = point_name(&arena, points, &point);
+        rc = scenario_read(&arena, point.root, &each->engine, each->engine != NULL, points->name, &scenario, &found);
         own = scenario.name ? scenario.name : own;
     }
-    compared->rows.items[compared->rows.count - 1].name =
-        !*settings ? arena_strdup(&compared->arena, own) :
-        prefix ? arena_printf(&compared->arena, "%s: %s", own, settings) : settings;
+    if (*settings)
+        own = each->prefix ? arena_printf(&arena, "%s: %s", own, settings) : settings;
     scenario_prefer(&scenario, ENGINE_FAST);
-    scenario.progress = compared->progress;
-    if (rc)
-        outcome_refused(row, &found);
-    else if (compared->progress && compared->progress->over)
-        outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
-    else
-        rc = outcome_simulate(row, &scenario, &found);
-    if (!rc)
-        json_object_set_new(row, "notes", caveats_json(&scenario, NULL));
-    rc = rc ? pass_on(&found, err) : 0;
+    each->call(each->context, own, rc ? NULL : &scenario, &found);
+    rc = found.count ? pass_on(&found, err) : 0;
     scenario_release(&scenario);
     arena_release(&arena);
     error_release(&found);
-    cache_renew(&compared->cache);
+    cache_renew(each->cache);
     return rc;
 }
 
-static int add_points(struct compared *compared, const struct sweep *sweep, const char *engine, bool prefix,
-                      struct error *err)
+int compared_visit(const struct compared_each *each, const char *path, const char *const *sets, size_t nsets,
+                   struct error *err)
 {
     struct selection selection = {0};
-    int rc = points_select(&sweep->points, COMPARED_MOST, &selection, err);
+    struct error found = {0};
+    struct sweep sweep;
+    int rc = 0;
 
-    for (size_t i = 0; i < selection.count && !rc; i++)
-        rc = add_point(compared, sweep, selection.items[i], engine, prefix, err);
+    if (sweep_load(path, sets, nsets, &sweep, &found)) {
+        each->call(each->context, path, NULL, &found);
+        rc = pass_on(&found, err);
+    } else {
+        rc = points_select(&sweep.points, COMPARED_MOST, &selection, err);
+        for (size_t i = 0; i < selection.count; i++)
+            rc |= visit(each, &sweep, selection.items[i], err);
+    }
     selection_release(&selection);
-    return rc;
+    sweep_release(&sweep);
+    error_release(&found);
+    return rc ? -1 : 0;
+}
+
+/* What a row is added for. */
+struct adding { struct compared *compared; const char *path; };
+
+static void add_scenario(void *context, const char *name, struct scenario *scenario, struct error *found)
+{
+    const struct adding *adding = context;
+    struct compared *compared = adding->compared;
+    json_t *row = add_row(compared, name, adding->path);
+
+    if (!scenario) {
+        outcome_refused(row, found);
+        return;
+    }
+    scenario->progress = compared->progress;
+    if (compared->progress && compared->progress->over)
+        outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
+    else if (outcome_simulate(row, scenario, found))
+        return;
+    json_object_set_new(row, "notes", caveats_json(scenario, NULL));
 }
 
 int compared_add(struct compared *compared, const char *path, const char *const *sets, size_t nsets,
                  const char *engine, bool prefix, struct error *err)
 {
-    struct error found = {0};
-    struct sweep sweep;
+    const struct compared_each each = {
+        .cache = &compared->cache, .engine = engine, .prefix = prefix, .call = add_scenario,
+        .context = &(struct adding){compared, path},
+    };
     enum look there;
     int rc;
 
@@ -191,22 +213,9 @@ int compared_add(struct compared *compared, const char *path, const char *const 
         cache_init(&compared->cache, CACHE_BYTES);
     if (look_at(path, &there, err))
         return -1;
-    if (there == LOOK_FOLDER) {
-        rc = add_run(compared, path, err);
-        tell_apart(compared);
-        rank(compared);
-        return rc;
-    }
-    if (sweep_load(path, sets, nsets, &sweep, &found)) {
-        outcome_refused(add_row(compared, path, path), &found);
-        rc = pass_on(&found, err);
-    } else {
-        rc = add_points(compared, &sweep, engine, prefix, err);
-    }
+    rc = there == LOOK_FOLDER ? add_run(compared, path, err) : compared_visit(&each, path, sets, nsets, err);
     tell_apart(compared);
     rank(compared);
-    sweep_release(&sweep);
-    error_release(&found);
     return rc;
 }
 

@@ -24,6 +24,20 @@ struct compared {
 
 enum { COMPARED_MOST = 1000 };   /* points of one scenario */
 
+/* Who gets the scenarios of a file, one after another. */
+struct compared_each {
+    struct cache *cache;         /* what scenarios read is remembered for the next ones */
+    const char *engine;          /* "simulation.engine=NAME", or NULL */
+    bool prefix;                 /* names of several points also say which scenario they are of */
+    /* `scenario` NULL: it is refused, and `found` says why. What else is found wrong may be added to `found`. The name
+     * and the scenario live until the call ends. */
+    void (*call)(void *context, const char *name, struct scenario *scenario, struct error *found);
+    void *context;
+};
+/* Calls for each point of a scenario or a sweep, changed by `sets` ("PATH=V1,V2", nsets of them). -1: some were found
+ * wrong; the messages of what is wrong, and not merely infeasible, are added to err. */
+int compared_visit(const struct compared_each *each, const char *path, const char *const *sets, size_t nsets,
+                   struct error *err);
 /* Adds a row for the folder of a run, or one for each point of a sweep or of a scenario, changed by `sets`
  * ("PATH=V1,V2", nsets of them); simulates them. A scenario that is refused or does not fit is a row that says so.
  * `prefix`: rows of several points also say which scenario they are of. The messages of what is wrong, and not merely

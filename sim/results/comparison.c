@@ -63,8 +63,19 @@ static int largest_micro(const struct scenario *scenario, int *largest, struct e
     return 0;
 }
 
-int comparison_init(struct comparison *comparison, const struct scenario *scenario, const struct comparison *baseline,
-                    struct error *err)
+void comparison_refused(struct comparison *comparison, const char *name, const struct error *found)
+{
+    bool infeasible = error_exit_code(found) == EXIT_INFEASIBLE;
+
+    *comparison = (struct comparison){.name = strdup(name)};
+    if (!comparison->name ||
+        asprintf(&comparison->reason, "%s: %s", outcome_names[infeasible ? OUTCOME_INFEASIBLE : OUTCOME_ERROR],
+                 found->messages[0].text) < 0)
+        BUG("out of memory");
+}
+
+int comparison_init(struct comparison *comparison, const char *name, const struct scenario *scenario,
+                    const struct comparison *baseline, struct error *err)
 {
     struct workload workload;
     struct run run = {0};
@@ -72,7 +83,7 @@ int comparison_init(struct comparison *comparison, const struct scenario *scenar
     int rc = workload_init(&workload, scenario, err) ||
              simulate(&workload, simulate_numbers_of(scenario), &run, err) ? -1 : 0;
 
-    *comparison = (struct comparison){.name = strdup(scenario->name), .gpus = scenario_gpus(scenario)};
+    *comparison = (struct comparison){.name = strdup(name), .gpus = scenario_gpus(scenario)};
     if (!comparison->name)
         BUG("out of memory");
     comparison->flop_per_sample = metrics->hardware_flop / metrics->samples;
@@ -84,8 +95,11 @@ int comparison_init(struct comparison *comparison, const struct scenario *scenar
     comparison->peak_memory = metrics->peak_memory;
     run_release(&run);
     workload_release(&workload);
-    if (rc || largest_micro(scenario, &comparison->micro, err))
+    if (rc || largest_micro(scenario, &comparison->micro, err)) {
+        comparison_release(comparison);
+        comparison_refused(comparison, name, err);
         return -1;
+    }
     comparison->batch_growth = NAN;
     if (baseline && comparison->micro >= 0 && baseline->micro > 0)
         comparison->batch_growth = (double)comparison->micro / baseline->micro;
@@ -95,5 +109,6 @@ int comparison_init(struct comparison *comparison, const struct scenario *scenar
 void comparison_release(struct comparison *comparison)
 {
     free(comparison->name);
+    free(comparison->reason);
     memset(comparison, 0, sizeof *comparison);
 }

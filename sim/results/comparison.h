@@ -2,10 +2,12 @@
 #ifndef DTSIM_COMPARISON_H
 #define DTSIM_COMPARISON_H
 
+#include "report/outcome.h"
 #include "report/result.h"
 
 struct comparison {
     char *name;
+    char *reason;                    /* why there are no numbers, with how it ended before; NULL: there are */
     int gpus;
     double flop_per_sample;          /* computed, recomputation included; NaN: times are given */
     double extra_computation;        /* flop_per_sample over the baseline's, less 1; NaN likewise */
@@ -19,9 +21,12 @@ struct comparison {
 };
 
 /* Simulates the scenario and, where it has samples, searches for the largest micro-batch. A scenario that does not fit
- * in memory is compared all the same. `baseline` NULL: it is the baseline. Release in either case. */
-int comparison_init(struct comparison *comparison, const struct scenario *scenario, const struct comparison *baseline,
-                    struct error *err);
+ * in memory is compared all the same. After an error it is a row without numbers. `baseline` NULL: it is the baseline.
+ * Release in either case. */
+int comparison_init(struct comparison *comparison, const char *name, const struct scenario *scenario,
+                    const struct comparison *baseline, struct error *err);
+/* A row without numbers: the scenario is refused, and `found` says why. */
+void comparison_refused(struct comparison *comparison, const char *name, const struct error *found);
 void comparison_release(struct comparison *comparison);
 
 #endif

@@ -30,9 +30,9 @@ static int report_missing(struct scenario *scenario, struct error *err)
         return -1;
     for (size_t i = 0; names[i]; i++)
         list = arena_printf(&scenario->arena, "%s%s%s", list, i ? ", " : "", names[i]);
-    return error_add(err, EXIT_INPUT, costs_loc(scenario, "gpu"),
-                     "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path or "
-                     "one of %s", scenario->cluster.gpu.name, list);
+    return error_clash(err, costs_loc(scenario, "gpu"),
+                       "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path "
+                       "or one of %s", scenario->cluster.gpu.name, list);
 }
 
 /* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
@@ -59,11 +59,11 @@ static int check_rates(const struct scenario *scenario, const struct profile *pr
             char has[48], may[48];
 
             if (most > 0 && rate > tolerance * most)
-                return error_add(err, EXIT_INPUT, costs_loc(scenario, "profile"),
-                                 "costs: profile: products of '%s' reach %s in %s, and the data sheet of %s says %s; "
-                                 "expected a profile of that GPU", profile->name,
-                                 unit_format_short(UNIT_FLOP_RATE, rate, has, sizeof has), dtype_names[dtype],
-                                 gpu->title, unit_format_short(UNIT_FLOP_RATE, most, may, sizeof may));
+                return error_clash(err, costs_loc(scenario, "profile"),
+                                   "costs: profile: products of '%s' reach %s in %s, and the data sheet of %s says %s; "
+                                   "expected a profile of that GPU", profile->name,
+                                   unit_format_short(UNIT_FLOP_RATE, rate, has, sizeof has), dtype_names[dtype],
+                                   gpu->title, unit_format_short(UNIT_FLOP_RATE, most, may, sizeof may));
         }
     return 0;
 }
@@ -105,9 +105,9 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
     struct costs_spec *costs = &scenario->costs;
 
     if (costs->gpu == COST_ROOFLINE && costs->profile)
-        return error_add(err, EXIT_INPUT, costs_loc(scenario, "profile"),
-                         "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected "
-                         "'gpu: calibrated'", costs->profile);
+        return error_clash(err, costs_loc(scenario, "profile"),
+                           "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected "
+                           "'gpu: calibrated'", costs->profile);
     if (model_is_timed(&scenario->model)) {
         costs->gpu = costs->gpu == COST_AUTO ? COST_ROOFLINE : costs->gpu;     /* of no use: times are given */
         costs->given = true;

@@ -14,22 +14,22 @@ int shard_resolve(struct scenario *scenario, struct error *err)
     int replicas = scenario_replicas(scenario);
 
     if (spec->shard && !spec->zero)
-        return error_add(err, EXIT_INPUT, loc,
-                         "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3", spec->shard);
+        return error_clash(err, loc,
+                           "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3", spec->shard);
     if (!spec->shard)
         spec->shard = spec->zero ? replicas : 0;
     if (spec->zero && spec->shard == 1 && replicas > 1)
-        return error_add(err, EXIT_INPUT, loc,
-                         "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'", replicas);
+        return error_clash(err, loc,
+                           "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'", replicas);
     if (spec->zero && replicas % spec->shard)
         return error_add(err, EXIT_INFEASIBLE, loc, "strategy: shard: %d does not divide the %d replicas%s%s",
                          spec->shard, replicas, spec->context > 1 ? " (data x context)" : "",
                          node_get(spec->node, "data") ? "" : " (what remains of the cluster)");
     if (spec->zero && spec->shard < replicas && spec->expert > 1)
-        return error_add(err, EXIT_INPUT, loc,
-                         "strategy: shard: %d of %d replicas do not go with experts divided over %d, which share their "
-                         "states in groups of their own; expected all replicas, or expert 1", spec->shard, replicas,
-                         spec->expert);
+        return error_clash(err, loc,
+                           "strategy: shard: %d of %d replicas do not go with experts divided over %d, which share "
+                           "their states in groups of their own; expected all replicas, or expert 1", spec->shard,
+                           replicas, spec->expert);
     return 0;
 }
 
@@ -43,22 +43,22 @@ static int check_sharing(const struct scenario *scenario, struct error *err)
     const char *key = rooted ? "data_parallel" : "zero";
 
     if (rooted && scenario->parallelism.zero)
-        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                         "strategy: zero: %d does not go with %s, which holds all states; expected 0",
-                         scenario->parallelism.zero,
-                         form == DATA_PARALLEL_SERVER ? "a parameter server" : "DataParallel's first GPU");
+        return error_clash(err, STRATEGY_LOC(scenario, "zero"),
+                           "strategy: zero: %d does not go with %s, which holds all states; expected 0",
+                           scenario->parallelism.zero,
+                           form == DATA_PARALLEL_SERVER ? "a parameter server" : "DataParallel's first GPU");
     if ((!rooted && !scenario->parallelism.zero) ||
         (!schedule->asynchronous && (plan_directions(&scenario->plan) == 1 || scenario->parallelism.zero == 1)))
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
-                     form == DATA_PARALLEL_SERVER       ? "data_parallel: parameter-server"
-                     : form == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel"
-                     : schedule->asynchronous           ? "zero: sharing states"
-                                                        : "zero: sharing gradients or weights",
-                     schedule->name,
-                     schedule->asynchronous ? "updates without a flush"
-                     : rooted               ? "holds two copies of the model"
-                                            : "holds two copies of the model; expected zero 0 or 1");
+    return error_clash(err, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
+                       form == DATA_PARALLEL_SERVER       ? "data_parallel: parameter-server"
+                       : form == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel"
+                       : schedule->asynchronous           ? "zero: sharing states"
+                                                          : "zero: sharing gradients or weights",
+                       schedule->name,
+                       schedule->asynchronous ? "updates without a flush"
+                       : rooted               ? "holds two copies of the model"
+                                              : "holds two copies of the model; expected zero 0 or 1");
 }
 
 /* What is not scattered can stay whole under ZeRO 1 alone, and among all replicas. */
@@ -68,11 +68,11 @@ static int check_scatter(const struct scenario *scenario, struct error *err)
 
     if (spec->reduce_scatter || (spec->zero == 1 && !scenario_hybrid(scenario)))
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "reduce_scatter"),
-                     "software: reduce_scatter: false, but %s; expected 'zero: 1' among all replicas, or true",
-                     spec->zero == 0   ? "without ZeRO gradients are not scattered anyway"
-                     : spec->zero == 1 ? "replicas that share states in groups scatter within them"
-                                       : "replicas keep the gradients of their share alone");
+    return error_clash(err, STRATEGY_LOC(scenario, "reduce_scatter"),
+                       "software: reduce_scatter: false, but %s; expected 'zero: 1' among all replicas, or true",
+                       spec->zero == 0   ? "without ZeRO gradients are not scattered anyway"
+                       : spec->zero == 1 ? "replicas that share states in groups scatter within them"
+                                         : "replicas keep the gradients of their share alone");
 }
 
 /* PyTorch's DataParallel: one process, the GPUs of one machine, the whole model on each. */
@@ -89,9 +89,9 @@ static int check_replicated(const struct scenario *scenario, struct error *err)
         return 0;
     for (size_t i = 0; i < COUNT(degrees); i++)
         if (degrees[i].degree > 1)
-            rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, degrees[i].key),
-                           "strategy: %s: %d, but DataParallel copies the whole model to every GPU; expected 1, or "
-                           "'data_parallel: ddp'", degrees[i].key, degrees[i].degree);
+            rc = error_clash(err, STRATEGY_LOC(scenario, degrees[i].key),
+                             "strategy: %s: %d, but DataParallel copies the whole model to every GPU; expected 1, or "
+                             "'data_parallel: ddp'", degrees[i].key, degrees[i].degree);
     if (!rc && !scenario->cluster.ideal && spec->data > scenario->cluster.gpus_per_node)
         rc = error_infeasible(
             err, ERROR_GPUS, STRATEGY_LOC(scenario, "data"),
@@ -121,8 +121,8 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
 
     if (spec->local_steps == 1 || !why)
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "local_steps"),
-                     "strategy: local_steps: %d, but %s; expected 1", spec->local_steps, why);
+    return error_clash(err, STRATEGY_LOC(scenario, "local_steps"),
+                       "strategy: local_steps: %d, but %s; expected 1", spec->local_steps, why);
 }
 
 /* Fills the defaults of the compression's method, refuses what does not go with it. */
@@ -154,11 +154,11 @@ static int compression_resolve(struct scenario *scenario, struct error *err)
 
     for (size_t i = 0; i < COUNT(options); i++)
         if (node_get(spec->node, options[i].key) && (enum compression)spec->method != options[i].method)
-            rc = error_add(err, EXIT_INPUT, node_loc(spec->node, options[i].key),
-                           "strategy: compression: %s is an option of %s", options[i].key, options[i].name);
+            rc = error_clash(err, node_loc(spec->node, options[i].key),
+                             "strategy: compression: %s is an option of %s", options[i].key, options[i].name);
     if (spec->method != COMPRESSION_NONE && why)
-        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "compression"),
-                       "strategy: compression: %s", why);
+        rc = error_clash(err, STRATEGY_LOC(scenario, "compression"),
+                         "strategy: compression: %s", why);
     if (spec->method != COMPRESSION_NONE && !node_get(spec->node, "error_feedback"))
         spec->error_feedback = true;
     if (spec->method == COMPRESSION_POWERSGD && !spec->rank)
@@ -177,9 +177,9 @@ static int check_opportunism(const struct scenario *scenario, struct error *err)
 
     if (scenario->parallelism.zero < 3 || !plan_opportunistic(schedule, &scenario->plan))
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
-                     "expected at most 2, or runtime: static", schedule->name);
+    return error_clash(err, STRATEGY_LOC(scenario, "zero"),
+                       "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
+                       "expected at most 2, or runtime: static", schedule->name);
 }
 
 int data_parallel_check(struct scenario *scenario, struct error *err)

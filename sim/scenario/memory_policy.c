@@ -68,22 +68,22 @@ static int check_blocks(const struct scenario *scenario, struct error *err)
     int rc = 0;
 
     if (node_get(recompute->node, "modules") && recompute->mode != RECOMPUTE_MODULES)
-        rc = error_add(err, EXIT_INPUT, node_loc(recompute->node, "modules"), "memory: recompute: modules goes with "
-                       "'mode: modules' alone, found '%s'", recompute_names[recompute->mode]);
+        rc = error_clash(err, node_loc(recompute->node, "modules"), "memory: recompute: modules goes with "
+                         "'mode: modules' alone, found '%s'", recompute_names[recompute->mode]);
     for (size_t i = 0; i < COUNT(keys); i++) {
         struct loc loc = node_loc(recompute->node, keys[i]);
 
         if (!node_get(recompute->node, keys[i]))
             continue;
         if (recompute->mode != RECOMPUTE_FULL)
-            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s goes with 'mode: full' alone, found '%s'",
-                           keys[i], recompute_names[recompute->mode]);
+            rc = error_clash(err, loc, "memory: recompute: %s goes with 'mode: full' alone, found '%s'",
+                             keys[i], recompute_names[recompute->mode]);
         else if (scenario->model.stages.count)
-            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s needs a model of layers; stages keep their "
-                           "input alone", keys[i]);
+            rc = error_clash(err, loc, "memory: recompute: %s needs a model of layers; stages keep their "
+                             "input alone", keys[i]);
         else if (found)
-            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s does not go with %s; expected one of them",
-                           keys[i], found);
+            rc = error_clash(err, loc, "memory: recompute: %s does not go with %s; expected one of them",
+                             keys[i], found);
         found = keys[i];
     }
     return rc;
@@ -96,8 +96,8 @@ static int check_every(const struct scenario *scenario, struct error *err)
     struct loc loc = node_loc(recompute->node, "every");
 
     if (recompute->every > 0 && scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
-        return error_add(err, EXIT_INPUT, loc, "memory: recompute: every: %d does not go with %s, which recomputes a "
-                         "whole stage ahead of its backward", recompute->every, scenario_schedule(scenario)->name);
+        return error_clash(err, loc, "memory: recompute: every: %d does not go with %s, which recomputes a "
+                           "whole stage ahead of its backward", recompute->every, scenario_schedule(scenario)->name);
     return 0;
 }
 
@@ -127,8 +127,8 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
 
     if (!recompute->early_stop || !fault)
         return 0;
-    return error_add(err, EXIT_INPUT, node_loc(recompute->node, "early_stop"), "software: early_stop: %s",
-                     fault);
+    return error_clash(err, node_loc(recompute->node, "early_stop"), "software: early_stop: %s",
+                       fault);
 }
 
 /* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets
@@ -180,19 +180,19 @@ static int check_host(const struct scenario *scenario, struct error *err)
         return scenario->memory.offload.count == 1 ? 0 :
                error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' beside something else; expected either");
     if (isnan(host->bandwidth))
-        rc = error_add(err, EXIT_INPUT, loc,
-                       "memory: offload: the cluster says nothing of its hosts; add to it, for example: "
-                       "'host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}'");
+        rc = error_clash(err, loc,
+                         "memory: offload: the cluster says nothing of its hosts; add to it, for example: "
+                         "'host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}'");
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(host->bandwidth) && isnan(host->update))
-        rc = error_add(err, EXIT_INPUT, loc,
-                       "memory: offload: optimizer: the cluster does not say how fast a host updates parameters; add "
-                       "for example 'host: {update: 4 B}', parameters a second of a node");
+        rc = error_clash(err, loc,
+                         "memory: offload: optimizer: the cluster does not say how fast a host updates parameters; add "
+                         "for example 'host: {update: 4 B}', parameters a second of a node");
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->memory.precision.optimizer != OPTIMIZER_ADAM)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: a host's update rate is that of Adam; "
-                       "expected 'optimizer: adam'");
+        rc = error_clash(err, loc, "memory: offload: optimizer: a host's update rate is that of Adam; "
+                         "expected 'optimizer: adam'");
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->parallelism.data_parallel == DATA_PARALLEL_SERVER)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: does not go with a parameter server, which "
-                       "updates for all replicas; expected data_parallel ddp or synchronous");
+        rc = error_clash(err, loc, "memory: offload: optimizer: does not go with a parameter server, which "
+                         "updates for all replicas; expected data_parallel ddp or synchronous");
     return rc;
 }
 
@@ -210,40 +210,40 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     int rc = check_host(scenario, err);
 
     if (scenario->parallelism.context * scenario->parallelism.expert > 1 && returns)
-        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
-                       "memory: offload: activations and weights do not go with context or expert degrees, whose GPUs "
-                       "meet in every layer and would wait for one another's copies; expected both 1, or the optimizer "
-                       "alone");
+        rc = error_clash(err, node_loc(memory->node, "offload"),
+                         "memory: offload: activations and weights do not go with context or expert degrees, whose "
+                         "GPUs meet in every layer and would wait for one another's copies; expected both 1, or the "
+                         "optimizer alone");
     if (scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
-                       "are copied anew for every forward", what);
+        rc = error_clash(err, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
+                         "are copied anew for every forward", what);
     if (memory->logits == LOGITS_HELD)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans each layer's memory and knows of no logits that "
-                       "outlive theirs; expected 'logits: freed'", what);
+        rc = error_clash(err, loc, "memory: %s: plans each layer's memory and knows of no logits that "
+                         "outlive theirs; expected 'logits: freed'", what);
     if (plan_opportunistic(schedule, &scenario->plan))
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic "
-                       "changes it", what, schedule->name);
+        rc = error_clash(err, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic "
+                         "changes it", what, schedule->name);
     if ((scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS)) &&
         (scenario->parallelism.local_steps > 1 || scenario->parallelism.compression.method != COMPRESSION_NONE))
-        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
-                       "sums of gradients; expected no compression, and local_steps: 1");
+        rc = error_clash(err, loc, "memory: offload: weights and optimizer states go to the host after plain "
+                         "sums of gradients; expected no compression, and local_steps: 1");
     if (schedule->asynchronous && offloads &&
         !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
-        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
-                       "leave the GPU; expected activations alone", schedule->name);
+        rc = error_clash(err, loc, "memory: offload: %s keeps several versions of its weights, which do not "
+                         "leave the GPU; expected activations alone", schedule->name);
     if (memory->recompute.mode == RECOMPUTE_FULL && schedule->recompute != RECOMPUTE_WITH_GRADIENT)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with full recomputation under %s, which "
-                       "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", schedule->name);
+        rc = error_clash(err, loc, "memory: offload: does not go with full recomputation under %s, which "
+                         "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", schedule->name);
     if (schedule->recompute == RECOMPUTE_JUST_IN_TIME || (order && order->recomputes))
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans what each layer recomputes, but %s recomputes whole "
-                       "stages by itself; expected 'recompute: full' and 'offload: none', or another schedule", what,
-                       schedule->name);
+        rc = error_clash(err, loc, "memory: %s: plans what each layer recomputes, but %s recomputes whole "
+                         "stages by itself; expected 'recompute: full' and 'offload: none', or another schedule", what,
+                         schedule->name);
     if (memory->recompute.every > 1)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
-                       "'recompute: optimal'", memory->recompute.every);
+        rc = error_clash(err, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
+                         "'recompute: optimal'", memory->recompute.every);
     if (scenario_plans_memory(scenario) && isinf(scenario_room(scenario)))
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for what a GPU may hold, and nothing says how much; "
-                       "add 'limit: 80 GiB', or 'gpu' to the cluster", what);
+        rc = error_clash(err, loc, "memory: %s: plans for what a GPU may hold, and nothing says how much; "
+                         "add 'limit: 80 GiB', or 'gpu' to the cluster", what);
     return rc;
 }
 
@@ -261,17 +261,17 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
                         products == DTYPE_NVFP4 ? "nvfp4" : "fp8";
 
     if (!scenario->model.transformer)
-        return error_add(err, EXIT_INPUT, loc,
-                         "memory: precision: %s needs a transformer; this model says nothing of "
-                         "its products; try mixed-bf16",
-                         name);
+        return error_clash(err, loc,
+                           "memory: precision: %s needs a transformer; this model says nothing of "
+                           "its products; try mixed-bf16",
+                           name);
     if (scenario->cluster.gpu_name && gpu_rate(gpu, needed) == 0)
-        return error_add(err, EXIT_INPUT, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
-                         lacks, gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
+        return error_clash(err, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
+                           lacks, gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
     if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)
-        return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
-                         "software: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
-                         "kept or cast");
+        return error_clash(err, node_loc(scenario->memory.node, "fp8_weights"),
+                           "software: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; "
+                           "expected kept or cast");
     return 0;
 }
 
@@ -282,10 +282,10 @@ static int check_master(const struct scenario *scenario, struct error *err)
     bool narrow = precision_is_narrow(&memory->precision) && memory->precision.fp8_weights == FP8_WEIGHTS_PRIMARY;
 
     if (memory->precision.master == MASTER_REMAINDERS && (memory->precision.format == PRECISION_MIXED_FP16 || narrow))
-        return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
-                         "software: master: remainders: are the other half of weights in bf16, and these are in %s; "
-                         "expected fp32 or half",
-                         narrow ? dtype_names[precision_products(&memory->precision)] : "fp16");
+        return error_clash(err, node_loc(memory->node, "master"),
+                           "software: master: remainders: are the other half of weights in bf16, and these are in %s; "
+                           "expected fp32 or half",
+                           narrow ? dtype_names[precision_products(&memory->precision)] : "fp16");
     return 0;
 }
 
@@ -298,29 +298,30 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     int rc = scenario_check(scenario, rules, COUNT(rules), err);
 
     if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)
-        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
-                       "software: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
-                       "expected 'gradients: fp32', or false");
+        rc = error_clash(err, node_loc(memory->node, "fused_accumulation"),
+                         "software: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
+                         "expected 'gradients: fp32', or false");
     if (precision_is_narrow(&memory->precision) && check_narrow(scenario, err))
         rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;
     if (memory->lora && !scenario->model.transformer)
-        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
-                       "memory: lora: needs a transformer; this model says nothing of its products");
+        rc = error_clash(err, node_loc(memory->node, "lora"),
+                         "memory: lora: needs a transformer; this model says nothing of its products");
     if (memory->lora && unlike)
-        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
-                       "memory: lora: does not say which products of %s have adapters; expected a dense model", unlike);
+        rc = error_clash(err, node_loc(memory->node, "lora"),
+                         "memory: lora: does not say which products of %s have adapters; expected a dense model",
+                         unlike);
     if (memory->activations == ACTIVATIONS_RAJBHANDARI && unlike)
-        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "activations"),
-                       "memory: activations: rajbhandari counts a GPT's blocks and says nothing of %s; expected "
-                       "korthikanti", unlike);
+        rc = error_clash(err, node_loc(memory->node, "activations"),
+                         "memory: activations: rajbhandari counts a GPT's blocks and says nothing of %s; expected "
+                         "korthikanti", unlike);
     if (precision_optimizer(&memory->precision).factored && shape && shape->experts)
-        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "optimizer"),
-                       "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
+        rc = error_clash(err, node_loc(memory->node, "optimizer"),
+                         "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
     if (memory->lora && scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
-        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
-                       "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
-                       "trained weights; try ddp");
+        rc = error_clash(err, node_loc(memory->node, "lora"),
+                         "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
+                         "trained weights; try ddp");
     return rc;
 }

@@ -141,7 +141,8 @@ static int check_expert(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
     int expert = scenario->parallelism.expert, replicas = scenario_replicas(scenario);
-    int tensors = scenario->parallelism.tensor / scenario_expert_tensor(&scenario->parallelism);
+    int tensor = scenario->parallelism.tensor, tensors = tensor / scenario_expert_tensor(&scenario->parallelism);
+    bool whole = tensors < tensor && expert % tensor == 0 && replicas * tensor % expert == 0;
 
     if (expert == 1)
         return 0;
@@ -160,9 +161,11 @@ static int check_expert(const struct scenario *scenario, struct error *err)
     if (replicas * tensors % expert)
         return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
                          "strategy: expert: %d does not divide the %d %s (data %d x context %d%s) that the experts "
-                         "are to be divided over; expected a divisor", expert, replicas * tensors,
+                         "are to be divided over; expected a divisor%s", expert, replicas * tensors,
                          tensors > 1 ? "GPUs" : "replicas", scenario->parallelism.data, scenario->parallelism.context,
-                         tensors > 1 ? " x tensor" : "");
+                         tensors > 1 ? " x tensor" : "",
+                         whole ? ", or 'expert_tensor: 1' with 'sequence_parallel: true', which divides them over the "
+                                 "GPUs of the tensor groups too" : "");
     return 0;
 }
 
@@ -182,18 +185,18 @@ static int check_expert_tensor(const struct scenario *scenario, struct error *er
     if (own == 0 || own == spec->tensor)
         return 0;
     if (own != 1)
-        return error_add(err, EXIT_INPUT, loc, "strategy: expert_tensor: %d; expected 1, or the tensor degree %d", own,
-                         spec->tensor);
+        return error_clash(err, loc, "strategy: expert_tensor: %d; expected 1, or the tensor degree %d", own,
+                           spec->tensor);
     if (!scenario->model.transformer || !scenario->model.transformer->experts)
-        return error_add(err, EXIT_INPUT, loc, "strategy: expert_tensor: this model has no experts; leave it out");
+        return error_clash(err, loc, "strategy: expert_tensor: this model has no experts; leave it out");
     if (!spec->sequence_parallel)
-        return error_add(err, EXIT_INPUT, loc,
-                         "strategy: expert_tensor: 1 needs GPUs of a tensor group that have different tokens; expected "
-                         "'sequence_parallel: true', or expert_tensor %d", spec->tensor);
+        return error_clash(err, loc,
+                           "strategy: expert_tensor: 1 needs GPUs of a tensor group that have different tokens; "
+                           "expected 'sequence_parallel: true', or expert_tensor %d", spec->tensor);
     if (spec->expert == 1)
-        return error_add(err, EXIT_INPUT, loc,
-                         "strategy: expert_tensor: 1, but 'expert: 1' puts all experts on each GPU; expected an expert "
-                         "degree that is a multiple of tensor %d", spec->tensor);
+        return error_clash(err, loc,
+                           "strategy: expert_tensor: 1, but 'expert: 1' puts all experts on each GPU; expected an "
+                           "expert degree that is a multiple of tensor %d", spec->tensor);
     return 0;
 }
 
@@ -205,12 +208,12 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
     if (factor == 0)
         return 0;
     if (!shape || !shape->experts)
-        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
-                         "strategy: capacity_factor: this model has no experts; expected 0");
+        return error_clash(err, STRATEGY_LOC(scenario, "capacity_factor"),
+                           "strategy: capacity_factor: this model has no experts; expected 0");
     if (shape->expert_skew > 0)
-        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
-                         "strategy: capacity_factor: experts with a capacity compute equally many rows, but the "
-                         "transformer says 'expert_skew: %g'; expected 0 here or 0 there", shape->expert_skew);
+        return error_clash(err, STRATEGY_LOC(scenario, "capacity_factor"),
+                           "strategy: capacity_factor: experts with a capacity compute equally many rows, but the "
+                           "transformer says 'expert_skew: %g'; expected 0 here or 0 there", shape->expert_skew);
     if (factor < 1)
         return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
                          "strategy: capacity_factor: %g drops tokens even where routing is balanced; expected 1 or "
@@ -226,14 +229,14 @@ static int check_companions(const struct scenario *scenario, struct error *err)
     if (spec->context * spec->expert == 1)
         return 0;
     if (plan_opportunistic(scenario_schedule(scenario), &scenario->plan))
-        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
-                         "strategy: %s: GPUs that meet in every layer do not go with 'runtime: opportunistic'; "
-                         "expected 1, or 'runtime: static'", spec->context > 1 ? "context" : "expert");
+        return error_clash(err, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
+                           "strategy: %s: GPUs that meet in every layer do not go with 'runtime: opportunistic'; "
+                           "expected 1, or 'runtime: static'", spec->context > 1 ? "context" : "expert");
     if (spec->data_parallel != DATA_PARALLEL_SERVER)
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
-                     "strategy: %s: does not go with a parameter server; expected 1, or 'data_parallel: ddp'",
-                     spec->context > 1 ? "context" : "expert");
+    return error_clash(err, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
+                       "strategy: %s: does not go with a parameter server; expected 1, or 'data_parallel: ddp'",
+                       spec->context > 1 ? "context" : "expert");
 }
 
 int degrees_check(const struct scenario *scenario, struct error *err)
@@ -250,9 +253,9 @@ static int check_switches(const struct scenario *scenario, struct error *err)
 
     if (collective_runs_on(collective, &scenario->cluster))
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
-                     "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
-                     collective->name);
+    return error_clash(err, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
+                       "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
+                       collective->name);
 }
 
 static int check_communicator(const struct scenario *scenario, struct error *err)
@@ -262,10 +265,10 @@ static int check_communicator(const struct scenario *scenario, struct error *err
     if (!scenario->parallelism.one_communicator || scenario->cluster.ideal ||
         (communication && !isnan(communication->send->copy)))
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "one_communicator"),
-                     "software: one_communicator: what it holds up is the copying to and from sockets, of which the "
-                     "cluster says nothing; expected a communication profile whose 'send' has 'copy', such as "
-                     "nccl-socket");
+    return error_clash(err, STRATEGY_LOC(scenario, "one_communicator"),
+                       "software: one_communicator: what it holds up is the copying to and from sockets, of which the "
+                       "cluster says nothing; expected a communication profile whose 'send' has 'copy', such as "
+                       "nccl-socket");
 }
 
 static int check_overlap(const struct scenario *scenario, struct error *err)
@@ -274,9 +277,9 @@ static int check_overlap(const struct scenario *scenario, struct error *err)
 
     if (!spec->overlap_products || !spec->sequence_parallel || spec->overlap_tensor)
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "overlap_tensor"),
-                     "software: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
-                     "true, or leave it out");
+    return error_clash(err, STRATEGY_LOC(scenario, "overlap_tensor"),
+                       "software: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
+                       "true, or leave it out");
 }
 
 int exchanges_check(const struct scenario *scenario, struct error *err)

@@ -43,8 +43,8 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
         return 0;
     if (!spec->schedule.csv)
-        return error_add(
-            err, EXIT_INPUT, node_loc(spec->schedule.node, "recomputation"),
+        return error_clash(
+            err, node_loc(spec->schedule.node, "recomputation"),
             "strategy: schedule: recomputation: %s says itself when it recomputes; expected it beside 'csv'",
             scenario_schedule(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
@@ -84,9 +84,9 @@ static int resolve_chunks(struct scenario *scenario, struct error *err)
         *chunks = schedule->usual_chunks && scenario->parallelism.pipeline > 1 ? schedule->usual_chunks : min;
     if (*chunks >= min && *chunks <= max)
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "chunks"),
-                     "strategy: chunks: found %d; %s has %d%s a rank", *chunks, schedule->name, min,
-                     max > min ? " or more" : "");
+    return error_clash(err, STRATEGY_LOC(scenario, "chunks"),
+                       "strategy: chunks: found %d; %s has %d%s a rank", *chunks, schedule->name, min,
+                       max > min ? " or more" : "");
 }
 
 /* The number of replicas: given, or what remains of the cluster. */
@@ -138,16 +138,16 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
         batch->micro_batches = (int)(batch->global / step);
     }
     if (batch->micro_batches > 1000000)
-        return error_add(err, EXIT_INPUT, node_loc(batch->node, "global"),
-                         "batch: %d micro-batches a replica; expected at most 1000000", batch->micro_batches);
+        return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
+                                "batch: %d micro-batches a replica; expected at most 1000000", batch->micro_batches);
     if (batch->global && batch->global != step * batch->micro_batches)
         return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
                                 "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
                                 batch->micro, scenario->parallelism.data, batch->micro_batches,
                                 step * batch->micro_batches);
     if (step * batch->micro_batches > 2000000000)
-        return error_add(err, EXIT_INPUT, BATCH_LOC(scenario), "batch: %lld samples; expected at most 2000000000",
-                         step * batch->micro_batches);
+        return error_infeasible(err, ERROR_BATCH, BATCH_LOC(scenario),
+                                "batch: %lld samples; expected at most 2000000000", step * batch->micro_batches);
     batch->global = (int)(step * batch->micro_batches);
     return 0;
 }
@@ -160,9 +160,9 @@ static int check_model(const struct scenario *scenario, struct error *err)
     int given = model_is_per_rank(model) ? scenario->plan.stages : stages;
 
     if (!model_is_timed(model) && scenario->cluster.ideal && !scenario->cluster.gpu_name)
-        return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
-                         "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
-                         "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
+        return error_clash(err, node_loc(scenario->node, "cluster"),
+                           "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
+                           "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
     if (!model_is_timed(model) && !scenario->cluster.gpu_name)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
                          "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
@@ -172,9 +172,9 @@ static int check_model(const struct scenario *scenario, struct error *err)
                        scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
                        given, given == stages ? "" : " ranks");
     if (split->node && model->stages.count)
-        rc = error_add(err, EXIT_INPUT, split->node->loc,
-                       "strategy: split: the model is given stage by stage, so there are no layers to divide; expected "
-                       "it with 'layers:' or a transformer");
+        rc = error_clash(err, split->node->loc,
+                         "strategy: split: the model is given stage by stage, so there are no layers to divide; "
+                         "expected it with 'layers:' or a transformer");
     else if (split->node && (int)split->count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
                        "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
@@ -196,9 +196,9 @@ static int check_size(const struct scenario *scenario, struct error *err)
 
     if (works <= MOST)
         return 0;
-    return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
-                     "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
-                     plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+    return error_clash(err, BATCH_LOC(scenario),
+                       "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
+                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
 }
 
 /* What each key says alone, and in which order the schedule computes. */
@@ -265,8 +265,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         scenario->plan.batches = scenario->batch.count =
             scenario->batch.count ? scenario->batch.count : schedule->batches;
     else if (scenario->batch.count > 1)
-        return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
-                         "batch: count: %s simulates one batch, found %d", schedule->name, scenario->batch.count);
+        return error_clash(err, node_loc(scenario->batch.node, "count"),
+                           "batch: count: %s simulates one batch, found %d", schedule->name, scenario->batch.count);
     if (scenario_check(scenario, sizes, COUNT(sizes), err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))

@@ -61,7 +61,8 @@ struct scenario {
 extern const struct table scenario_table, strategy_table, memory_table, recompute_table, software_table;
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
- * do not divide, more stages than layers and the like are EXIT_INFEASIBLE. Release in either case. */
+ * do not divide, more stages than layers and values of several keys that do not go together (error_clash) are
+ * EXIT_INFEASIBLE. Release in either case. */
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
                   struct error *err);
 /* The same from a tree in the arena, which the scenario takes over in either case; without a name of its own it is

@@ -79,10 +79,10 @@ static int refuse(struct scenario *scenario, const struct idle *options, size_t 
         if (field_laid(part->table, part->object, options[i].key))
             field_unlay(&scenario->arena, part->table, part->object, options[i].key);
         else
-            rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, options[i].key),
-                           "%s: %s: has no effect here: %s; or leave it out",
-                           word_in(part->table->lent, options[i].key) ? "software" : part->path, options[i].key,
-                           options[i].why);
+            rc = error_clash(err, field_loc(part->table, part->object, options[i].key),
+                             "%s: %s: has no effect here: %s; or leave it out",
+                             word_in(part->table->lent, options[i].key) ? "software" : part->path, options[i].key,
+                             options[i].why);
     }
     return rc;
 }

@@ -58,7 +58,7 @@ static void ask_all(const struct scenario *scenario, struct error *err)
         show_all(&workload, err);
     }
     workload_release(&workload);
-    comparison_init(&comparison, scenario, NULL, err);
+    comparison_init(&comparison, scenario->name, scenario, NULL, err);
     comparison_release(&comparison);
     memory_fits_twice(scenario, &fits, err);
 }

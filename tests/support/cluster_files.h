@@ -53,14 +53,14 @@ static inline void assert_close(double actual, double expected)
         fail_msg("%.17g instead of %.17g", actual, expected);
 }
 
-/* The only message, as "FILE:LINE:COLUMN: TEXT" with the test's folder left out. */
-static inline void expect_message(const char *text, const char *expected)
+/* The only message and its code; it is "FILE:LINE:COLUMN: TEXT" with the test's folder left out. */
+static inline void expect_refusal(enum exit_code code, const char *text, const char *expected)
 {
     struct cluster cluster;
     assert_int_equal(load(text, &cluster), -1);
     assert_int_equal(error.count, 1);
     const struct error_message *message = &error.messages[0];
-    assert_int_equal(message->code, EXIT_INPUT);
+    assert_int_equal(message->code, code);
     const char *file = message->loc.file, *slash = strrchr(file, '/');
     const char *actual = arena_printf(&arena, "%s:%d:%d: %s", slash ? slash + 1 : file, message->loc.line,
                                       message->loc.column, message->text);
@@ -69,6 +69,17 @@ static inline void expect_message(const char *text, const char *expected)
     assert_string_equal(actual, expected);
     error_release(&error);
     error = (struct error){0};
+}
+
+static inline void expect_message(const char *text, const char *expected)
+{
+    expect_refusal(EXIT_INPUT, text, expected);
+}
+
+/* Values that do not go together. */
+static inline void expect_clash(const char *text, const char *expected)
+{
+    expect_refusal(EXIT_INFEASIBLE, text, expected);
 }
 
 static inline int setup(void **state)

@@ -136,6 +136,15 @@ static inline void expect_message(enum exit_code code, const char *expected)
     memset(&error, 0, sizeof error);
 }
 
+/* Values that do not go together. */
+static inline void clashes(const char *text, const char *expected)
+{
+    struct model model;
+
+    assert_int_equal(load(text, &model), -1);
+    expect_message(EXIT_INFEASIBLE, expected);
+}
+
 static inline void refused(const char *text, const char *expected)
 {
     struct model model;

@@ -88,8 +88,9 @@ static void hf_messages(void **state)
                " \"intermediate_size\": 128, \"vocab_size\": 100, \"num_hidden_layers\": 2, \"attention_bias\": true}",
                "1:1: hf_config: attention_bias and mlp_bias differ, which is not supported");
     hf_refused("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
-    hf_refused("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
-               "2:12: transformer: heads: 7 does not divide hidden 64; if that is intended, give head_size");
+    write_config("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}");
+    clashes(arena_printf(&arena, "hf_config: %s", config_path),
+            "2:12: transformer: heads: 7 does not divide hidden 64; if that is intended, give head_size");
 }
 
 /* Keys that config.json may leave out, and one that is not known. */
@@ -289,7 +290,7 @@ static void with_messages(void **state)
     refused("{preset: llama2-7b, with: {layers: 0}}", "1:36: with: layers: 0 is out of range; expected 1 to 100000");
     refused("{preset: llama2-7b, sequence: 8, with: {sequence: 4}}",
             "1:51: model: with: sequence is also given outside of 'with'; expected only one of them");
-    refused("{preset: resnet50, with: {layers: 3}}",
+    clashes("{preset: resnet50, with: {layers: 3}}",
             "1:26: model: with: this model is not a transformer; expected changes in the preset's file");
     refused("{stages: {forward: 1 s}, with: {layers: 3}}",
             "1:32: model: with: goes only with preset or hf_config; expected its keys in 'transformer' itself");

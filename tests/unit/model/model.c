@@ -210,13 +210,13 @@ static void messages(void **state)
     (void)state;
     refused("{preset: gpt2-124m, stages: {forward: 1 s}}", "1:21: model: 'preset' and 'stages' exclude each other");
     refused("{sequence: 5}", "1:1: model: expected exactly one of preset, transformer, hf_config, layers, stages");
-    refused("transformer: {layers: 2, hidden: 64, heads: 8, kv_heads: 3, sequence: 32, vocabulary: 100}",
+    clashes("transformer: {layers: 2, hidden: 64, heads: 8, kv_heads: 3, sequence: 32, vocabulary: 100}",
             "1:58: transformer: kv_heads: 3 does not divide the 8 heads");
-    refused("transformer: {layers: 2, hidden: 64, heads: 8, positions: 16, sequence: 32, vocabulary: 100}",
+    clashes("transformer: {layers: 2, hidden: 64, heads: 8, positions: 16, sequence: 32, vocabulary: 100}",
             "1:73: transformer: sequence: 32 is longer than the 16 learned positions");
-    refused("{preset: gpt2-124m, sequence: 2048}",
+    clashes("{preset: gpt2-124m, sequence: 2048}",
             "1:31: model: sequence: 2048 is longer than the 1024 learned positions");
-    refused("{stages: {forward: 1 s}, sequence: 2048}",
+    clashes("{stages: {forward: 1 s}, sequence: 2048}",
             "1:36: model: sequence: this model has no tokens; only a transformer has a sequence");
     refused("layers: []", "1:9: model: layers: found an empty list; expected at least one");
     refused("layers: [{forward: 1 s}, {flops: 1 GFLOP}]",

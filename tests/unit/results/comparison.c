@@ -116,7 +116,7 @@ static void test_largest_micro_batch(void **state)
                              methods[i]) >= 0);
         simulated_load(&simulated, "%s\nbatch: {micro_batches: 2, micro: 1}\n", text);
         limit = memory_limit(&simulated.scenario);
-        assert_int_equal(comparison_init(&row, &simulated.scenario, i ? &baseline : NULL, &err), 0);
+        assert_int_equal(comparison_init(&row, "row", &simulated.scenario, i ? &baseline : NULL, &err), 0);
         micro = row.micro;
         assert_true(micro > 1);
         assert_true(peak_of(text, micro) <= limit && peak_of(text, micro + 1) > limit);
@@ -144,7 +144,7 @@ static void test_does_not_fit(void **state)
     (void)state;
     simulated_load(&simulated, "model: {preset: llama2-7b}\ncluster: {platform: dgx-a100, nodes: 1}\n"
                    "batch: {micro_batches: 1}\nstrategy: {data: 1}\n");
-    assert_int_equal(comparison_init(&row, &simulated.scenario, NULL, &err), 0);
+    assert_int_equal(comparison_init(&row, "row", &simulated.scenario, NULL, &err), 0);
     assert_int_equal(row.micro, 0);
     assert_true(row.time > 0 && row.peak_memory > 8e10);
     comparison_release(&row);

@@ -158,11 +158,17 @@ static void test_groups(void **state)
                 for (int group = 1; group <= m + 2; group++) {
                     const struct plan *plan = plan_of(&planned, p, v, m, group);
                     double ideal = slots(p, v, m) * 3, makespan = expect_plan(interleaved, plan, whole[0]);
+                    /* as the help of both says: no group has less than p micro-batches */
+                    bool full = group >= p && m >= p && (m <= group || m % group == 0 || m % group >= p);
 
-                    if (p == 1 || v == 1 || group >= m || (group >= p && (m % group == 0 || m % group >= p)))
+                    if (v == 1 || full || (m <= p && m <= group))
                         assert_true(makespan == ideal);
                     else
                         assert_true(makespan < 0 || makespan > ideal);
+                    assert_true(isnan(interleaved->ideal_makespan(plan, 1, 2, 0)) ==
+                                !(v == 1 || full || (m <= p && m <= group)));
+                    assert_true(isnan(zb->ideal_makespan(plan, 1, 2, 0)) ==
+                                !((full && group <= m) || (v == 1 && m >= p)));
                     for (int rank = 0; rank < p; rank++) {
                         int warm = (v - 1) * group + 2 * (p - 1 - rank) + 1;
 

@@ -14,10 +14,11 @@
 
 #include "base/base.h"
 
-/* Reads the trace and writes the samples, of each shape the median; lines "# left out: ..." say which operations could
- * not be read, how often and why. `name` stands for the file in messages. Errors: what is no such trace, several kinds
- * of GPUs, no "deviceProperties", and a trace in which no kernel belongs to an operation of known shape. Nothing is
- * written after an error. */
-int import_kineto(FILE *trace, const char *name, FILE *out, struct error *err);
+/* Reads the trace and writes the samples, of each shape the median; lines "# left out: ..." say which operations and
+ * kernels are in no sample, how often and why, those first that took the most time. `notes` gets a line with the share
+ * of the kernels' time that the samples hold, and the names and shares of the largest that are left out. `name` stands
+ * for the file in messages. Errors: what is no such trace, several kinds of GPUs, no "deviceProperties", and a trace in
+ * which no kernel belongs to an operation of known shape. Nothing is written after an error. */
+int import_kineto(FILE *trace, const char *name, FILE *out, FILE *notes, struct error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "validate/import_kineto.h"
+#include "import/import_kineto.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,15 +20,15 @@
 #define BF16 "\"c10::BFloat16\""
 
 /* The CSV of a trace with these events, which the caller frees; NULL after an error. */
-static char *import(const char *events, struct error *err)
+static char *import_noted(const char *events, char *note, size_t size, struct error *err)
 {
     char *trace = NULL, *csv = NULL;
     size_t length, printed;
-    FILE *in, *out = open_memstream(&csv, &printed);
+    FILE *in, *out = open_memstream(&csv, &printed), *notes = tmpfile();
 
     length = (size_t)asprintf(&trace, HEAD "%s\n]}\n", events);
     in = fmemopen(trace, length, "r");
-    if (import_kineto(in, "t.json", out, err)) {
+    if (import_kineto(in, "t.json", out, notes, err)) {
         fclose(out);
         assert_int_equal(printed, 0);
         free(csv);
@@ -37,8 +37,20 @@ static char *import(const char *events, struct error *err)
         fclose(out);
     }
     fclose(in);
+    rewind(notes);
+    *note = '\0';
+    if (!fgets(note, (int)size, notes))
+        assert_null(csv);
+    fclose(notes);
     free(trace);
     return csv;
+}
+
+static char *import(const char *events, struct error *err)
+{
+    char note[400];
+
+    return import_noted(events, note, sizeof note, err);
 }
 
 static void assert_rows(const char *events, const char *rows)
@@ -158,6 +170,27 @@ static void left_out(void **state)
     error_release(&err);
 }
 
+/* Kernels of operations that are not known, and kernels without an operation, are named; the shares add up. */
+static void share_of_the_time(void **state)
+{
+    struct error err = {0};
+    char note[400], *csv;
+
+    (void)state;
+    csv = import_noted(OP(1, "aten::gelu", "\"Input type\": [" BF16 "], \"Input Dims\": [[64]]") "," KERNEL(1, 5) ","
+                       OP(2, "aten::mul", "\"Input Dims\": [[64]]") "," KERNEL(2, 8) "," KERNEL(2, 4) ","
+                       LAUNCH(3, 77) "," LAUNCHED(77, 1.5) "," LAUNCHED(78, 0.5) ","
+                       OP(4, "aten::mm", TWO "\"Input Dims\": [[64, 32], [32, 16]]") "," KERNEL(4, 1),
+                       note, sizeof note, &err);
+    assert_non_null(csv);
+    assert_string_equal(note, "t.json: the samples hold 25.0 % of 20 us of kernels; left out: aten::mul 60.0 %, k 10.0 %, "
+                              "aten::mm 5.0 %\n");
+    assert_non_null(strstr(csv, "\n# left out: 2 of aten::mul: the operation is not known\n"
+                                "# left out: 2 of k: no operation was recorded for this kernel\n"
+                                "# left out: 1 of aten::mm: no 'Input Strides' were recorded"));
+    free(csv);
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -233,6 +266,7 @@ int main(void)
         cmocka_unit_test(attention),
         cmocka_unit_test(memory),
         cmocka_unit_test(left_out),
+        cmocka_unit_test(share_of_the_time),
         cmocka_unit_test(medians),
     };
 

@@ -1,4 +1,4 @@
-#include "validate/import_kineto.h"
+#include "import/import_kineto.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,14 +6,16 @@
 
 #include "base/text.h"
 #include "files/json_stream.h"
-#include "validate/kineto_ops.h"
+#include "import/kineto_ops.h"
+#include "import/remarks.h"
 
 struct op { json_int_t id; struct kineto_shape shape; const char *name; double us; enum kineto_format format; };
 struct launch { json_int_t correlation, id; };
-struct execution { json_int_t id, correlation; double us; enum kineto_format format; };
+struct execution { json_int_t id, correlation; const char *name; double us; enum kineto_format format; };
+/* An operation that makes no sample, and why. */
+struct other { json_int_t id; const char *name, *why; };
 /* A row of the output before its median: the cells but the time, as text. */
 struct measured { const char *cells; double us; };
-struct left_out { const char *name, *why; size_t count; };
 
 struct reader {
     struct arena arena;
@@ -23,13 +25,18 @@ struct reader {
     struct { struct launch *items; size_t count, capacity; } launches;
     struct { struct execution *items; size_t count, capacity; } kernels;
     struct { struct measured *items; size_t count, capacity; } rows;
-    struct { struct left_out *items; size_t count, capacity; } left;
+    struct { struct other *items; size_t count, capacity; } others;
+    struct remarks left, names;  /* what is left out; names of operations and kernels, each once */
+    struct { double all, held; } us;         /* of kernels and copies; of those in samples */
     const char *gpu;
     json_int_t sms;
     bool attention;              /* some row is of fused attention */
 };
 
+enum { MOST_NAMED = 5 };
+
 static const json_int_t no_id = -1;
+static const char not_known[] = "the operation is not known";
 
 static json_int_t id_of(const json_t *args, const char *key)
 {
@@ -45,27 +52,21 @@ static double duration(const json_t *event)
     return isfinite(us) && us > 0 && us < 1e9 ? us : 0;
 }
 
-static void leave_out(struct reader *reader, const char *name, const char *why)
-{
-    for (size_t i = 0; i < reader->left.count; i++)
-        if (!strcmp(reader->left.items[i].name, name) && !strcmp(reader->left.items[i].why, why)) {
-            reader->left.items[i].count++;
-            return;
-        }
-    *GROW(&reader->left) = (struct left_out){name, why, 1};
-}
-
 static void read_op(struct reader *reader, const char *name, const json_t *args)
 {
     struct op op = {.id = id_of(args, "External id")};
     const char *why;
     int known = kineto_shape_of(name, args, &op.shape, &why);
 
-    op.name = known ? arena_strdup(&reader->arena, name) : NULL;
+    op.name = remark_add(&reader->names, name, "", 1, 0);
     if (known < 0)
-        leave_out(reader, op.name, why);
-    else if (known && op.id != no_id)
+        remark_add(&reader->left, name, why, 1, 0);
+    if (op.id == no_id)
+        return;
+    if (known > 0)
         *GROW(&reader->ops) = op;
+    else
+        *GROW(&reader->others) = (struct other){op.id, op.name, known ? why : not_known};
 }
 
 static void add_row(struct reader *reader, const struct kineto_shape *shape, double us)
@@ -81,6 +82,7 @@ static void add_row(struct reader *reader, const struct kineto_shape *shape, dou
                          texts[2], texts[3], shape->layout ? shape->layout : "", texts[4]);
     reader->attention |= !strncmp(shape->kernel, "attention", 9);
     *GROW(&reader->rows) = (struct measured){cells, us};
+    reader->us.held += us;
 }
 
 static void read_copy(struct reader *reader, const char *name, const json_t *event, const json_t *args)
@@ -89,6 +91,7 @@ static void read_copy(struct reader *reader, const char *name, const json_t *eve
 
     if (strncmp(name, "Memcpy DtoD", 11) != 0 || !(bytes >= 1 && bytes < 1e15) || us == 0)
         return;
+    reader->us.all += us;
     add_row(reader, &(struct kineto_shape){.kernel = memory_class_names[CLASS_COPY], .dtype = "byte",
                                            .bytes = 2 * bytes}, us);
 }
@@ -107,7 +110,8 @@ static void read_event(struct reader *reader, const json_t *event)
         *GROW(&reader->launches) = (struct launch){id_of(args, "correlation"), id_of(args, "External id")};
     else if (!strcmp(cat, "kernel"))
         *GROW(&reader->kernels) = (struct execution){id_of(args, "External id"), id_of(args, "correlation"),
-                                                     duration(event), kineto_kernel_format(name)};
+                                                     remark_add(&reader->names, name, "", 1, 0), duration(event),
+                                                     kineto_kernel_format(name)};
     else if (!strcmp(cat, "gpu_memcpy"))
         read_copy(reader, name, event, args);
 }
@@ -197,6 +201,13 @@ static int by_op(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
+static int by_other(const void *a, const void *b)
+{
+    const struct other *x = a, *y = b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
 static int by_correlation(const void *a, const void *b)
 {
     const struct launch *x = a, *y = b;
@@ -217,13 +228,31 @@ static void *find(void *key, void *items, size_t count, size_t size, int (*compa
     return count ? bsearch(key, items, count, size, compare) : NULL;
 }
 
+/* Counts a kernel that belongs to no operation of a sample: under its operation's name or, where none was recorded, its
+ * own. An operation that lacks its shape has been counted already. */
+static void leave_kernel_out(struct reader *reader, const struct execution *kernel, json_int_t id)
+{
+    const struct other *other = find(&(struct other){.id = id}, reader->others.items, reader->others.count,
+                                     sizeof *other, by_other);
+
+    if (other)
+        remark_add(&reader->left, other->name, other->why, other->why == not_known, kernel->us);
+    else
+        remark_add(&reader->left, kernel->name, "no operation was recorded for this kernel", 1, kernel->us);
+}
+
+static void sort(void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    if (count)
+        qsort(items, count, size, compare);
+}
+
 /* Gives each operation the time of its kernels. */
 static void join(struct reader *reader)
 {
-    if (reader->ops.count)
-        qsort(reader->ops.items, reader->ops.count, sizeof *reader->ops.items, by_op);
-    if (reader->launches.count)
-        qsort(reader->launches.items, reader->launches.count, sizeof *reader->launches.items, by_correlation);
+    sort(reader->ops.items, reader->ops.count, sizeof *reader->ops.items, by_op);
+    sort(reader->others.items, reader->others.count, sizeof *reader->others.items, by_other);
+    sort(reader->launches.items, reader->launches.count, sizeof *reader->launches.items, by_correlation);
     for (size_t i = 0; i < reader->kernels.count; i++) {
         struct execution *kernel = &reader->kernels.items[i];
         struct launch *launch = find(&(struct launch){.correlation = kernel->correlation}, reader->launches.items,
@@ -231,8 +260,11 @@ static void join(struct reader *reader)
         struct op key = {.id = kernel->id != no_id ? kernel->id : launch ? launch->id : no_id};
         struct op *op = find(&key, reader->ops.items, reader->ops.count, sizeof *op, by_op);
 
-        if (!op)
+        reader->us.all += kernel->us;
+        if (!op) {
+            leave_kernel_out(reader, kernel, key.id);
             continue;
+        }
         op->us += kernel->us;
         if (kernel->format != KINETO_FORMAT_UNKNOWN)
             op->format = kernel->format;
@@ -244,22 +276,46 @@ static void join(struct reader *reader)
         if (op->us == 0)                 /* an operation around others, or one on the CPU */
             continue;
         if (kineto_shape_finish(&op->shape, op->format, &why))
-            leave_out(reader, op->name, why);
+            remark_add(&reader->left, op->name, why, 1, op->us);
         else
             add_row(reader, &op->shape, op->us);
     }
 }
 
-static void write_head(const struct reader *reader, FILE *out)
+static void write_left(struct reader *reader, FILE *out)
+{
+    remarks_sort(&reader->left);
+    for (size_t i = 0; i < reader->left.count; i++) {
+        fprintf(out, "# left out: %zu of ", reader->left.items[i].count);
+        text_write(TEXT_LINE, reader->left.items[i].name, out);
+        fprintf(out, ": %s\n", reader->left.items[i].why);
+    }
+}
+
+/* The share of the kernels' time that samples hold, and what holds most of the rest. */
+static void write_note(const struct reader *reader, FILE *notes)
+{
+    char shown[CLIP_SIZE];
+
+    text_write(TEXT_LINE, reader->stream.name, notes);
+    fprintf(notes, ": the samples hold %.1f %% of %.4g us of kernels", 100 * reader->us.held / reader->us.all,
+            reader->us.all);
+    for (size_t i = 0; i < reader->left.count && i < MOST_NAMED && reader->left.items[i].us > 0; i++) {
+        fputs(i ? ", " : "; left out: ", notes);
+        text_write(TEXT_LINE, text_clip(reader->left.items[i].name, shown, sizeof shown), notes);
+        fprintf(notes, " %.1f %%", 100 * reader->left.items[i].us / reader->us.all);
+    }
+    fputs(reader->left.count > MOST_NAMED && reader->left.items[MOST_NAMED].us > 0 ? ", ...\n" : "\n", notes);
+}
+
+static void write_head(struct reader *reader, FILE *out)
 {
     fputs("# gpu: ", out);
     text_write(TEXT_LINE, reader->gpu, out);
     fprintf(out, "\n# sms: %d\n# source: PyTorch profiler, ", (int)reader->sms);
     text_write(TEXT_LINE, reader->stream.name, out);
     fputs(reader->attention ? "\n# attention: flash-2\n" : "\n", out);
-    for (size_t i = 0; i < reader->left.count; i++)
-        fprintf(out, "# left out: %zu of %s: %s\n", reader->left.items[i].count, reader->left.items[i].name,
-                reader->left.items[i].why);
+    write_left(reader, out);
     fputs("kernel,dtype,batch,m,n,k,layout,bytes,median_us,count\n", out);
 }
 
@@ -278,7 +334,7 @@ static void write_rows(struct reader *reader, FILE *out)
     }
 }
 
-int import_kineto(FILE *trace, const char *name, FILE *out, struct error *err)
+int import_kineto(FILE *trace, const char *name, FILE *out, FILE *notes, struct error *err)
 {
     struct reader reader = {
         .err = err,
@@ -297,13 +353,16 @@ int import_kineto(FILE *trace, const char *name, FILE *out, struct error *err)
     if (!status) {
         write_head(&reader, out);
         write_rows(&reader, out);
+        write_note(&reader, notes);
     }
     json_stream_release(&reader.stream);
     free(reader.ops.items);
     free(reader.launches.items);
     free(reader.kernels.items);
     free(reader.rows.items);
-    free(reader.left.items);
+    free(reader.others.items);
+    remarks_release(&reader.left);
+    remarks_release(&reader.names);
     arena_release(&reader.arena);
     return status;
 }

@@ -1,4 +1,4 @@
-#include "validate/kineto_ops.h"
+#include "import/kineto_ops.h"
 
 #include <stdlib.h>
 #include <string.h>
