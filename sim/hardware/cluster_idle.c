@@ -66,7 +66,7 @@ int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struc
 
     for (size_t i = 0; i < COUNT(idles); i++)
         if (idles[i].idle(cluster) && cluster_changes(arena, cluster, idles[i].path))
-            status = error_add(err, EXIT_INPUT, node_at(cluster->node, idles[i].path)->loc,
-                               "cluster: %s: has no effect here: %s", idles[i].path, idles[i].why);
+            status = error_clash(err, node_at(cluster->node, idles[i].path)->loc,
+                                 "cluster: %s: has no effect here: %s", idles[i].path, idles[i].why);
     return status;
 }

@@ -7,6 +7,7 @@
 /* Platforms, one of each communication profile of platforms/communication/ that has several protocols or rings. */
 static const char *const platforms[] = {
     "dgx-1-v100", "dgx-a100", "dgx-h100", "dgx-b200", "gb200-nvl72", "l40s-pcie", "pcie-10gbe", "pcie-25gbe",
+    "pcie-10gbe, communication: nccl-socket", "dgx-1-v100, communication: nccl-2.4-socket",
 };
 static const struct shape { int nodes, per_node; } shapes[] = {
     {1, 2}, {1, 4}, {1, 8}, {2, 1}, {2, 4}, {2, 8}, {3, 8}, {8, 1}, {8, 2}, {8, 8}, {32, 8},
