@@ -63,7 +63,7 @@ struct tensors {
         double elements;
         double rows;         /* of a matrix: the width of its output; of other tensors 0 */
         bool frozen;
-    } items[32];
+    } items[48];
     size_t count, nexperts;
 };
 struct tensors embedding_tensors(const struct cut *cut);
