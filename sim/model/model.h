@@ -138,7 +138,9 @@ struct model {
     int sequence;                            /* replaces the transformer's, and equals it after model_load; 0: none */
     double published_parameters;             /* of presets: the number that the source publishes; 0: none */
     const char *title;
-    const char *note;                        /* what of hf_config is not modelled, in a sentence; NULL: nothing */
+    const char *note;                        /* what of hf_config is not modelled or not said; NULL: nothing */
+    const char *dtype;                       /* number format of hf_config's weights, "bfloat16"; NULL: it says none */
+    bool longest;                            /* nobody says a sequence: hf_config's longest is taken */
 };
 extern const struct table model_table;
 
