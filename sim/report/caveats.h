@@ -7,7 +7,7 @@
 #include "scenario/scenario.h"
 
 struct caveats {
-    const char *items[13];       /* a sentence each, without a full stop; in the arena */
+    const char *items[14];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
