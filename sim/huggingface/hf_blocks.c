@@ -52,7 +52,9 @@ enum block_attention hf_later(const struct reading *reading, int block)
 /* Every second block before max_window_layers (qwen2_moe). */
 enum block_attention hf_even(const struct reading *reading, int block)
 {
-    return block % 2 == 0 && block < hf_number(reading, "max_window_layers", 0) ? hf_if_used(reading, block) : BLOCK_FULL;
+    bool even = block % 2 == 0 && block < hf_number(reading, "max_window_layers", 0);
+
+    return even ? hf_if_used(reading, block) : BLOCK_FULL;
 }
 
 /* Whether the block turns queries and keys to their positions (no_rope_layers: 1 says that it does). */
@@ -122,21 +124,22 @@ static const struct node *layer_types(const struct reading *reading, const char 
         return NULL;
     if (types->count >= (size_t)reading->layers)
         return types;
-    error_add(reading->err, EXIT_INPUT, types->loc, "hf_config: %s has %zu items; expected one for each of the %d layers",
-              key, types->count, reading->layers);
+    error_add(reading->err, EXIT_INPUT, types->loc, "hf_config: %s has %zu items; expected one for each of the %d "
+              "layers", key, types->count, reading->layers);
     return NULL;
 }
 
 /* Sets `to` to the list of the blocks that are marked. */
 static void put_blocks(struct reading *reading, const char *to, const bool *marked, struct loc loc)
 {
-    struct node *list = node_sequence(reading->arena);
+    struct arena *arena = reading->arena;
+    struct node *list = node_sequence(arena);
 
     list->loc = loc;
     for (int i = 0; i < reading->layers; i++)
         if (marked[i])
-            node_append(reading->arena, list, node_scalar(reading->arena, arena_printf(reading->arena, "%d", i), false));
-    node_put(reading->arena, reading->shape, to, list);
+            node_append(arena, list, node_scalar(arena, arena_printf(arena, "%d", i), false));
+    node_put(arena, reading->shape, to, list);
 }
 
 /* The n of full_every with which the marked blocks are those; 0: there is none. */
@@ -176,7 +179,8 @@ void hf_windows(struct reading *reading)
         error_add(reading->err, EXIT_INPUT, types->loc, "hf_config: layer_types has both windows and chunks, which is "
                   "not modelled");
     else if (types && count[BLOCK_FULL] < reading->layers && window < 1)
-        error_add(reading->err, EXIT_INPUT, types->loc, "hf_config: layer_types names windows, and '%s' is missing", key);
+        error_add(reading->err, EXIT_INPUT, types->loc, "hf_config: layer_types names windows; expected "
+                  "'%s' too", key);
     if (window < 1 || count[BLOCK_FULL] == reading->layers ||
         (!types && !reading->family->attention && !node_get(reading->defaults, key)))
         return;

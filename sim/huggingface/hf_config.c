@@ -2,6 +2,7 @@
  * places, so that its table checks them. */
 #include "huggingface/hf_family.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@
 const struct rule common_rules[] = {
     {"num_hidden_layers", "layers", NULL}, {"n_layer", "layers", NULL}, {"n_layers", "layers", NULL},
     {"num_layers", "layers", NULL},
-    {"hidden_size", "hidden", NULL}, {"n_embd", "hidden", NULL}, {"n_embed", "hidden", NULL}, {"d_model", "hidden", NULL},
+    {"hidden_size", "hidden", NULL}, {"n_embd", "hidden", NULL}, {"n_embed", "hidden", NULL},
+    {"d_model", "hidden", NULL},
     {"num_attention_heads", "heads", NULL}, {"n_head", "heads", NULL}, {"n_heads", "heads", NULL},
     {"num_heads", "heads", NULL}, {"num_key_value_heads", "kv_heads", NULL}, {"head_dim", "head_size", NULL},
     {"intermediate_size", "ffn", NULL}, {"ffn_dim", "ffn", NULL}, {"ffn_hidden_size", "ffn", NULL},
@@ -159,6 +161,7 @@ static struct node *configuration(struct reading *reading)
     struct arena *arena = reading->arena;
     struct node *config = node_mapping(arena);
     const struct node *parts[] = {reading->defaults, reading->file};
+    struct node *tied = node_get(reading->whole, "tie_word_embeddings");
 
     for (size_t i = 0; i < COUNT(parts); i++)
         for (size_t k = 0; k < parts[i]->count; k++) {
@@ -168,20 +171,24 @@ static struct node *configuration(struct reading *reading)
                 continue;
             node_put(arena, config, key, parts[i]->items[k]);
         }
-    if (!node_get(reading->file, "tie_word_embeddings") && node_get(reading->whole, "tie_word_embeddings"))
-        node_put(arena, config, "tie_word_embeddings", node_get(reading->whole, "tie_word_embeddings"));
+    if (!node_get(reading->file, "tie_word_embeddings") && tied && !node_is_null(tied))
+        node_put(arena, config, "tie_word_embeddings", tied);      /* the whole's output layer is the text's */
     return config;
 }
 
-/* Whether the class has the key. */
-static bool knows(const struct family *family, const struct node *defaults, const char *key)
+static bool has_own_rule(const struct family *family, const char *key)
 {
-    if (node_get(defaults, key) || (family->also && word_in(family->also, key)))
-        return true;
     for (size_t i = 0; i < COUNT(family->rules) && family->rules[i].key; i++)
         if (!strcmp(family->rules[i].key, key))
             return true;
     return false;
+}
+
+/* Whether the class has the key. */
+static bool knows(const struct reading *reading, const char *key)
+{
+    return node_get(reading->defaults, key) || word_in(reading->family->also, key) ||
+           has_own_rule(reading->family, key);
 }
 
 /* A value that is said for each block must be the same for all. */
@@ -205,7 +212,7 @@ static void apply(struct reading *reading, const struct rule *rule, bool written
     char *words = arena_strdup(reading->arena, rule->to), *rest;
 
     if (!value || (node_get(reading->file, rule->key) != NULL) != written ||
-        !knows(reading->family, reading->defaults, rule->key))
+        !knows(reading, rule->key))
         return;
     value = single(reading, rule, value);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
@@ -214,14 +221,6 @@ static void apply(struct reading *reading, const struct rule *rule, bool written
         else if (hf_true(reading, rule->key))
             hf_put(reading, word, rule->value);
     }
-}
-
-static bool has_own_rule(const struct family *family, const char *key)
-{
-    for (size_t i = 0; i < COUNT(family->rules) && family->rules[i].key; i++)
-        if (!strcmp(family->rules[i].key, key))
-            return true;
-    return false;
 }
 
 static void apply_rules(struct reading *reading)
@@ -249,15 +248,45 @@ static void check_missing(struct reading *reading)
             bool follows = !strcmp(needed[i], "ffn") && standard && node_is_null(standard);   /* 4 x hidden */
             bool useless = !node_get(reading->shape, "experts") && !strcmp(needed[i], "experts_per_token");
 
-            if (strcmp(rule->to, needed[i]) || !standard || follows || useless || has_own_rule(reading->family, rule->key) ||
-                node_get(reading->shape, needed[i]) || node_get(reading->with, needed[i]) ||
-                (!strcmp(needed[i], "experts") && node_is_null(standard)))
+            bool dense = !strcmp(needed[i], "experts") && standard && node_is_null(standard);
+
+            if (strcmp(rule->to, needed[i]) || !standard || follows || useless || dense ||
+                has_own_rule(reading->family, rule->key) || node_get(reading->shape, needed[i]) ||
+                node_get(reading->with, needed[i]))
                 continue;
             error_add(reading->err, EXIT_INPUT, reading->file->loc, "hf_config: missing key '%s' (model_type %s); "
                       "expected it, or 'with: {%s: ...}' beside hf_config", rule->key,
                       text_of(node_get(reading->file, "model_type")) ? text_of(node_get(reading->file, "model_type")) :
                                                                        reading->family->types, needed[i]);
         }
+}
+
+/* What no table of a transformer checks, because other values are derived from it. */
+static void check_kinds(const struct reading *reading)
+{
+    static const struct { const char *keys, *expected; bool numbers; } kinds[] = {
+        {"first_k_dense_replace moe_layer_freq decoder_sparse_step interleave_moe_layer_step moe_layer_start_index "
+         "moe_layer_end_index moe_layer_interval sliding_window sliding_window_pattern _sliding_window_pattern "
+         "max_window_layers no_rope_layer_interval attention_chunk_size window_size expansion_ratio d_model "
+         "max_seq_len max_position_embeddings num_kv_heads n_head_kv num_ln_in_parallel_attn "
+         "shared_expert_intermediate_size",
+         "an integer", true},
+        {"use_sliding_window new_decoder_architecture parallel_attn multi_query no_bias learned_pos_emb "
+         "use_mixed_mlp_moe use_qk_norm qk_layernorm _remove_final_layer_norm", "true or false", false},
+    };
+
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        char *words = arena_strdup(reading->arena, kinds[i].keys), *rest;
+
+        for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+            const struct node *value = node_get(reading->config, word);
+            bool plain = value && value->kind == NODE_SCALAR && !value->quoted;
+
+            if (value && !(plain && (kinds[i].numbers ? hf_number(reading, word, INT_MIN) != INT_MIN :
+                                     !strcmp(value->text, "true") || !strcmp(value->text, "false"))))
+                error_add(reading->err, EXIT_INPUT, value->loc, "hf_config: %s: expected %s", word, kinds[i].expected);
+        }
+    }
 }
 
 static void check_refused(const struct reading *reading)
@@ -291,6 +320,7 @@ static void translate(struct reading *reading)
 
     reading->defaults = tree(arena, family->class, family->defaults, reading->err);
     reading->config = configuration(reading);
+    check_kinds(reading);
     reading->shape = node_merge(arena, tree(arena, family->class, family->base, reading->err), fixed);
     reading->shape->loc = reading->file->loc;
     apply_rules(reading);

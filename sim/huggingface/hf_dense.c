@@ -1,5 +1,5 @@
-/* Model types without experts: what their configuration classes (Transformers, models/TYPE/configuration_TYPE.py) default
- * to, and what their code (modeling_TYPE.py) fixes. */
+/* Model types without experts: what their configuration classes (Transformers, models/TYPE/configuration_TYPE.py)
+ * default to, and what their code (modeling_TYPE.py) fixes. */
 #include "huggingface/hf_family.h"
 
 /* RMSNorm, gated MLP, rotary positions, no biases. Attention is fused for all of these, because Transformers gives it
@@ -112,6 +112,7 @@ const struct family hf_dense[] = {
                  "num_attention_heads: 32, num_key_value_heads: null, max_position_embeddings: 2048, "
                  "tie_word_embeddings: false, bias: false}"},
     {.types = "hunyuan_v1_dense", .class = "HunYuanDenseV1Config", .base = LLAMA, .fixed = "{qk_norm: head}",
+     .rules = {{"attention_head_dim", "head_size", NULL}},
      .defaults = "{vocab_size: 290943, hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: null, head_dim: null, max_position_embeddings: 2048, "
                  "tie_word_embeddings: false, attention_bias: false, attention_dropout: 0}"},
@@ -148,7 +149,8 @@ const struct family hf_dense[] = {
                  "resid_pdrop: 0, no_bias: true, learned_pos_emb: true, tie_word_embeddings: true}"},
     /* its positions have no limit; 2048 tokens is what BLOOM was trained with (Le Scao et al. 2022, table 3) */
     {.types = "bloom", .class = "BloomConfig", .base = GPT,
-     .fixed = "{positions: 0, alibi: true, embedding_norm: true}", .also = "num_hidden_layers num_attention_heads n_embed",
+     .fixed = "{positions: 0, alibi: true, embedding_norm: true}",
+     .also = "num_hidden_layers num_attention_heads n_embed",
      .defaults = "{vocab_size: 250880, hidden_size: 64, n_layer: 2, n_head: 8, seq_length: 2048, hidden_dropout: 0, "
                  "attention_dropout: 0, tie_word_embeddings: true}"},
     {.types = "opt", .class = "OPTConfig", .base = GPT, .derive = hf_opt,
@@ -170,7 +172,7 @@ const struct family hf_dense[] = {
      .fixed = "{positions: 0, parallel: true, qkv_bias: false, projection_bias: false, head_bias: true}",
      .defaults = "{vocab_size: 50400, n_positions: 2048, n_embd: 4096, n_layer: 28, n_head: 16, n_inner: null, "
                  "resid_pdrop: 0, attn_pdrop: 0, tie_word_embeddings: false}"},
-    /* use_parallel_residual: MLP and attention each have a norm of their own, of the same input, which costs the same */
+    /* use_parallel_residual: MLP and attention each have a norm of their own, of the same input: it costs the same */
     {.types = "gpt_neox", .class = "GPTNeoXConfig", .base = GPT, .fixed = "{positions: 0}",
      .defaults = "{vocab_size: 50432, hidden_size: 6144, num_hidden_layers: 44, num_attention_heads: 64, "
                  "intermediate_size: 24576, max_position_embeddings: 2048, tie_word_embeddings: false, "

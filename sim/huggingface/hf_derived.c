@@ -58,6 +58,8 @@ void hf_mpt(struct reading *reading)
     hf_put_number(reading, "ffn", (double)hf_number(reading, "expansion_ratio", 4) * hf_number(reading, "d_model", 0));
     if (groups > 0)
         hf_put_number(reading, "kv_heads", groups);
+    if (node_get(attention, "attn_pdrop"))
+        node_put(reading->arena, reading->shape, "attention_dropout", node_get(attention, "attn_pdrop"));
     if (!node_get(attention, "alibi") || hf_true(&inner, "alibi"))
         hf_put(reading, "alibi", "true");
     else if (hf_true(reading, "learned_pos_emb"))

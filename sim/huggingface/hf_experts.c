@@ -1,5 +1,5 @@
-/* Model types with experts: what their configuration classes (Transformers, models/TYPE/configuration_TYPE.py) default
- * to, and what their code (modeling_TYPE.py) fixes. Biases of routers, and sinks of attention (gpt_oss), are a
+/* Model types with experts: what their configuration classes (Transformers, models/TYPE/configuration_TYPE.py)
+ * default to, and what their code (modeling_TYPE.py) fixes. Biases of routers, and sinks of attention (gpt_oss), are a
  * millionth of the parameters or less, and are left out. */
 #include "huggingface/hf_family.h"
 
@@ -68,9 +68,10 @@ const struct family hf_experts[] = {
                  "num_attention_heads: 16, num_key_value_heads: 16, head_dim: null, max_position_embeddings: 128000, "
                  "tie_word_embeddings: false, attention_bias: false, attention_dropout: 0, decoder_sparse_step: 1, "
                  "moe_intermediate_size: 1408, num_experts_per_tok: 4, num_experts: 60}"},
-    /* intermediate_size is of experts, intermediate_size_mlp of dense blocks; the norm of queries and keys (use_qk_norm)
-     * has no weights, and is left out */
-    {.types = "llama4_text", .whole = "llama4", .class = "Llama4TextConfig", .base = LLAMA, .fixed = "{shared_experts: 1}",
+    /* intermediate_size is of experts, intermediate_size_mlp of dense blocks; the norm of queries and keys
+     * (use_qk_norm) has no weights, and is left out */
+    {.types = "llama4_text", .whole = "llama4", .class = "Llama4TextConfig", .base = LLAMA,
+     .fixed = "{shared_experts: 1}",
      .attention = hf_turned_chunks, .has_experts = hf_interleaved,
      .rules = {{"intermediate_size", "expert_ffn", NULL}, {"intermediate_size_mlp", "ffn", NULL}},
      .defaults = "{vocab_size: 202048, hidden_size: 5120, intermediate_size: 8192, intermediate_size_mlp: 16384, "
@@ -116,7 +117,7 @@ const struct family hf_experts[] = {
     /* moe_intermediate_size and num_shared_expert as in the hub's code (tencent/Hunyuan-A13B-Instruct,
      * modeling_hunyuan.py); Transformers' own has intermediate_size and one */
     {.types = "hunyuan_v1_moe hunyuan", .class = "HunYuanMoEV1Config", .base = LLAMA, .fixed = "{qk_norm: head}",
-     .derive = hf_hunyuan,
+     .derive = hf_hunyuan, .rules = {{"attention_head_dim", "head_size", NULL}},
      .defaults = "{vocab_size: 290943, hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, "
                  "num_attention_heads: 32, num_key_value_heads: null, head_dim: null, max_position_embeddings: 2048, "
                  "tie_word_embeddings: false, attention_bias: false, attention_dropout: 0, sliding_window: null, "

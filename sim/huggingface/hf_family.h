@@ -36,7 +36,8 @@ struct family {
     const char *fixed;           /* and of this model alone; or NULL */
     struct rule rules[5];        /* keys that mean something else than in `common_rules`, or that others have not */
     const char *refused;         /* keys (between spaces) that must be false, 0 or left out; or NULL */
-    /* Where neither the file nor the class has layer_types: the attention of block i; NULL: all blocks have the window. */
+    /* Where neither the file nor the class has layer_types: the attention of block i; NULL: all blocks have the
+     * window. */
     enum block_attention (*attention)(const struct reading *reading, int block);
     bool (*has_experts)(const struct reading *reading, int block);       /* NULL: all blocks have experts, or none */
     void (*derive)(struct reading *reading);     /* what follows from several keys; or NULL */

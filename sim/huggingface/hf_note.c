@@ -18,13 +18,14 @@ static const struct { const char *key, *what; } uncounted[] = {
      "is that to all keys)"},
     {"quantization_config", "quantization_config (weights are quantized)"},
     {"clip_qkv", "clip_qkv (queries, keys and values are clamped)"},
+    {"use_cla", "use_cla (blocks that share keys and values)"},
     {"is_encoder_decoder", "is_encoder_decoder (a second stack of blocks)"},
     {"add_cross_attention", "add_cross_attention (attention to another stack's output)"},
 };
 
 /* Keys of `transformer` on which the number of parameters depends. */
-static const char sizes[] = "layers hidden heads kv_heads head_size ffn vocabulary experts experts_per_token expert_ffn "
-                            "shared_experts shared_ffn kv_rank q_rank rope_head_size value_head_size window";
+static const char sizes[] = "layers hidden heads kv_heads head_size ffn vocabulary experts experts_per_token "
+                            "expert_ffn shared_experts shared_ffn kv_rank q_rank rope_head_size value_head_size window";
 
 static bool is_on(const struct node *value)
 {
@@ -78,14 +79,15 @@ const char *hf_note(const struct reading *reading)
         note = reading->file != reading->whole ? "of config.json's model the part in text_config alone is modelled" :
                                                  "of config.json's model the part that computes text alone is modelled";
     for (size_t i = 0; i < COUNT(uncounted); i++)
-        if (is_on(node_get(reading->config, uncounted[i].key)) || is_on(node_get(reading->whole, uncounted[i].key)))
+        if (is_on(node_get(reading->config, uncounted[i].key)) || is_on(node_get(reading->whole, uncounted[i].key)) ||
+            is_on(node_get(node_get(reading->config, "attn_config"), uncounted[i].key)))
             list = joined(arena, list, uncounted[i].what, ", ");
     if (node_get(reading->shape, "qk_norm") || node_get(reading->shape, "post_norms"))
-        note = joined(arena, note, "norms of queries and keys, and those after attention and MLP, count as parameters, but "
-                   "not as time", "; ");
+        note = joined(arena, note, "norms of queries and keys, and those after attention and MLP, count as parameters, "
+                   "but not as time", "; ");
     if (list)
-        note = joined(arena, note, arena_printf(arena, "config.json says %s: not modelled; times and memory are those of a "
-                                             "model without", list), "; ");
+        note = joined(arena, note, arena_printf(arena, "config.json says %s: not modelled; times and memory are those "
+                                                "of a model without", list), "; ");
     if (defaults)
         note = joined(arena, note, arena_printf(arena, "config.json leaves out what Transformers' %s defaults to: %s",
                                              reading->family->class, defaults), "; ");

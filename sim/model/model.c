@@ -18,8 +18,8 @@ static const struct field model_fields[] = {
     {KEY(model, transformer), .kind = FIELD_OPTIONAL, .brief = "the shape of a transformer",
      .table = &transformer_table},
     {KEY(model, hf_config), .kind = FIELD_STRING,
-     .brief = "the path of a Hugging Face config.json; what it leaves out has the default of its model_type's class, or "
-              "stands in 'with'; its dtype decides memory.precision where nobody says one"},
+     .brief = "the path of a Hugging Face config.json; what it leaves out has the default of its model_type's class, "
+              "or stands in 'with'; its dtype decides memory.precision where nobody says one"},
     {KEY(model, with), .kind = FIELD_OPTIONAL, .brief = "keys of 'transformer' that replace values of the preset or of "
      "config.json", .table = &transformer_change_table},
     {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs",

@@ -16,8 +16,8 @@ struct transformer {
     int vocabulary;
     int positions;               /* learned position embeddings; 0: none (rotary) */
     int token_types;             /* BERT's segment embeddings; 0: none */
-    int embedding_size;          /* width of the embedding's rows; if it is not `hidden`, a product each brings them to it
-                                    and back; default: hidden */
+    int embedding_size;          /* width of the embedding's rows; if it is not `hidden`, a product brings them to it, and
+                                    another one back; default: hidden */
     int norm;                    /* enum norm: layernorm | rmsnorm */
     bool norm_bias;              /* norms have a bias beside their weight; default: true for layernorm */
     bool post_norms;             /* a further norm after the attention and after the MLP */
@@ -32,7 +32,7 @@ struct transformer {
     bool final_norm;
     bool embedding_norm;         /* BERT */
     int window;                  /* keys that a query sees at most, its own included; 0: all */
-    bool chunked;                /* the window is one of equal chunks of a sample: a query sees no key before its chunk */
+    bool chunked;                /* the window is one of equal chunks of a sample: a query sees its own */
     int full_every;              /* block i (from 0) has no window if this divides i + 1; 0: all blocks have */
     struct list full_blocks;     /* of int: instead, the blocks that have none */
     bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model

@@ -49,8 +49,8 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, norm_bias), .kind = FIELD_BOOL,
      .brief = "norms have a bias beside their weight; left out: true for layernorm"},
     {KEY(transformer, post_norms), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "a block has a further norm after the attention and one after the MLP (Gemma 2 and 3, GLM 4); they count as "
-              "parameters alone"},
+     .brief = "a block has a further norm after the attention and one after the MLP (Gemma 2 and 3, GLM 4); they count "
+              "as parameters alone"},
     {KEY(transformer, qk_norm), .kind = FIELD_CHOICE, .fallback = "none", .choices = qk_norm_names,
      .choice_briefs = NAMES("they have none", "each head alone, with one weight for all heads (Qwen3, Gemma 3)",
                             "all heads of a token together (OLMo 2, MiniMax M2)"),
@@ -84,8 +84,8 @@ static const struct field transformer_fields[] = {
      .brief = "keys that a query sees at most, its own included (sliding windows); fused attention skips all others; "
               "0: all up to its own position"},
     {KEY(transformer, chunked), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "with window: a sample is cut into chunks of so many tokens, and a query sees no key before its own chunk "
-              "(Llama 4)"},
+     .brief = "with window: a sample is cut into chunks of so many tokens, and a query sees no key before its own "
+              "chunk (Llama 4)"},
     {KEY(transformer, full_every), .kind = FIELD_INT, .min = 0, .max = MAX_LAYERS, .fallback = "0",
      .brief = "with window: block i, counted from 0, has none if this number divides i + 1 (GPT OSS, Gemma 2: 2; Gemma "
               "3: 6); 0: all blocks have it"},

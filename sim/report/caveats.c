@@ -73,10 +73,10 @@ static const char *precision_note(struct arena *arena, const struct scenario *sc
         return arena_printf(arena, "precision is %s: config.json's weights are in %s, for which %s has no rate", name,
                             dtype, scenario->cluster.gpu.name);
     if (bf16 || fp16)
-        return arena_printf(arena, "precision is %s, as config.json's weights are in %s and the scenario says none", name,
-                            dtype);
-    return arena_printf(arena, "precision is %s, the default: config.json's weights are in %s, which says nothing of how "
-                        "they are trained; 'memory: {precision: ...}' does", name, dtype);
+        return arena_printf(arena, "precision is %s, as config.json's weights are in %s and the scenario says none",
+                            name, dtype);
+    return arena_printf(arena, "precision is %s, the default: config.json's weights are in %s, which says nothing of "
+                        "how they are trained; 'memory: {precision: ...}' does", name, dtype);
 }
 
 /* Whoever runs something else has other times and another memory. */
@@ -195,8 +195,8 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note, halves_note,
-        sequence_note, alone_note, stages_note, stragglers_note, slow_links_note, repeat_note,
+        software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
+        halves_note, sequence_note, alone_note, stages_note, stragglers_note, slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};
 

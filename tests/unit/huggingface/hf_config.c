@@ -43,7 +43,9 @@ static const char *blocks(const struct model *model, bool experts)
     char *text = arena_alloc(&arena, (size_t)shape->layers + 1);
 
     for (int i = 0; i < shape->layers; i++)
-        text[i] = experts ? transformer_has_experts(shape, i) ? 'e' : '.' : transformer_has_window(shape, i) ? 'w' : '.';
+        text[i] = experts && transformer_has_experts(shape, i) ? 'e' :
+                  !experts && transformer_has_window(shape, i) ? 'w' :
+                                                                 '.';
     return text;
 }
 
@@ -64,7 +66,8 @@ static void windows(void **state)
         {"{model_type: gpt_oss, num_hidden_layers: 3}", "w.w", 128},
         {"{model_type: qwen2, num_hidden_layers: 3}", "...", 0},
         {"{model_type: qwen2, num_hidden_layers: 3, use_sliding_window: true, max_window_layers: 1}", ".ww", 4096},
-        {"{model_type: qwen2_moe, num_hidden_layers: 5, use_sliding_window: true, max_window_layers: 3}", "w.w..", 4096},
+        {"{model_type: qwen2_moe, num_hidden_layers: 5, use_sliding_window: true, max_window_layers: 3}", "w.w..",
+         4096},
         {"{model_type: smollm3, num_hidden_layers: 5, use_sliding_window: true, sliding_window: 64}", "...w.", 64},
         {"{model_type: llama4_text, num_hidden_layers: 5}", "www.w", 8192},
         {"{model_type: llama4_text, num_hidden_layers: 3, no_rope_layers: [0, 1, 0]}", ".w.", 8192},
@@ -72,18 +75,19 @@ static void windows(void **state)
         {"{model_type: gpt_neo, num_layers: 3, attention_types: [[[global], 3]]}", "...", 0},
     };
 
+    struct model model;
+
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct model model = read_config(cases[i].config);
-
+        model = read_config(cases[i].config);
         if (strcmp(blocks(&model, false), cases[i].blocks) || model.transformer->window != cases[i].window)
             fail_msg("%s: %s with a window of %d", cases[i].config, blocks(&model, false), model.transformer->window);
         assert_true(model.transformer->chunked == (strstr(cases[i].config, "llama4") != NULL));
     }
     /* what the scenario says takes the place of the list */
     write_config(cases[2].config);
-    assert_string_equal(blocks(&(struct model[]){load_good(arena_printf(&arena, "{hf_config: %s, with: {full_every: 2}}",
-                                                                         path))}[0], false), "w.w");
+    model = load_good(arena_printf(&arena, "{hf_config: %s, with: {full_every: 2}}", path));
+    assert_string_equal(blocks(&model, false), "w.w");
 }
 
 static void experts(void **state)
@@ -102,7 +106,8 @@ static void experts(void **state)
         {"{model_type: llama4_text, num_hidden_layers: 3, moe_layers: [1]}", ".e."},
         {"{model_type: ernie4_5_moe, num_hidden_layers: 5}", ".eeee"},
         {"{model_type: ernie4_5_moe, num_hidden_layers: 5, moe_layer_end_index: 3, moe_layer_interval: 2}", ".e.e."},
-        {"{model_type: glm4_moe, head_dim: 128, num_hidden_layers: 3, mlp_layer_types: [sparse, dense, sparse]}", "e.e"},
+        {"{model_type: glm4_moe, head_dim: 128, num_hidden_layers: 3, mlp_layer_types: [sparse, dense, sparse]}",
+         "e.e"},
     };
 
     (void)state;
@@ -203,8 +208,8 @@ static void refusals(void **state)
     refused_config("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
     refused_config("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
     refused_config("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
-    refused_config("{model_type: qwen3_next}", "1:14: hf_config: model_type 'qwen3_next' has linear attention, which is "
-                   "not modelled; expected a model of attention and MLPs or experts");
+    refused_config("{model_type: qwen3_next}", "1:14: hf_config: model_type 'qwen3_next' has linear attention, which "
+                   "is not modelled; expected a model of attention and MLPs or experts");
     refused_config("{model_type: kimi_linear}", "1:14: hf_config: model_type 'kimi_linear' has linear attention");
     refused_config("{model_type: nemotron_h}", "1:14: hf_config: model_type 'nemotron_h' has state-space layers, which "
                    "are not modelled");
@@ -216,13 +221,17 @@ static void refusals(void **state)
     refused_config("{model_type: llama, num_hidden_layers: 2, layer_types: [full_attention]}",
                    "1:56: hf_config: layer_types has 1 items; expected one for each of the 2 layers");
     refused_config("{model_type: llama, num_hidden_layers: 1, layer_types: [sliding_attention]}",
-                   "1:56: hf_config: layer_types names windows, and 'sliding_window' is missing");
+                   "1:56: hf_config: layer_types names windows; expected 'sliding_window' too");
     refused_config("{model_type: some_vl, text_config: {hidden_size: 64}}", "1:36: hf_config: text_config has no "
                    "'model_type', and the whole's, 'some_vl', is not supported; expected one of llama");
     refused_config("{model_type: some_vl, text_config: {model_type: some_text}}",
                    "1:49: hf_config: model_type 'some_text' is not supported");
     refused_config("{model_type: deepseek_v3, attention_bias: true}", "1:43: hf_config: attention_bias: true, which is "
                    "not modelled for deepseek_v3 kimi_k2; expected false");
+    refused_config("{model_type: qwen3_moe, decoder_sparse_step: \"2\"}",
+                   "1:46: hf_config: decoder_sparse_step: expected an integer");
+    refused_config("{model_type: qwen2, use_sliding_window: 1}",
+                   "1:41: hf_config: use_sliding_window: expected true or false");
     refused_config("{model_type: hunyuan_v1_moe, num_experts: 8, moe_topk: [2, 3]}",
                    "1:60: hf_config: moe_topk: layers differ, which is not modelled; expected the same value for all");
     refused_config("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",

@@ -1,5 +1,6 @@
 /* Every model type against the number of parameters that the page of a published model states (huggingface.co/NAME:
- * Safetensors, "params"; or the file with its weights), from its config.json without keys that say nothing of the shape.
+ * Safetensors, "params"; or the file with its weights), from its config.json without keys that say nothing of the
+ * shape.
  * Exact but for what the tables of types leave out: within 0.02 %, or as far as a rounded number goes. */
 #include "model_files.h"
 
@@ -27,16 +28,16 @@ static const struct { const char *name; double parameters; const char *config; }
      * 64 rows less, has 3,880,099,328) */
     {"google/gemma-3-4b-pt (text)", 3880263168, "{model_type: gemma3, text_config: {hidden_size: 2560, "
      "intermediate_size: 10240, model_type: gemma3_text, num_hidden_layers: 34, sliding_window: 1024}}"},
-    {"google/gemma-3-27b-pt (text)", 27009346304, "{model_type: gemma3, text_config: {head_dim: 128, hidden_size: 5376, "
-     "intermediate_size: 21504, model_type: gemma3_text, num_attention_heads: 32, num_hidden_layers: 62, "
+    {"google/gemma-3-27b-pt (text)", 27009346304, "{model_type: gemma3, text_config: {head_dim: 128, hidden_size: "
+     "5376, intermediate_size: 21504, model_type: gemma3_text, num_attention_heads: 32, num_hidden_layers: 62, "
      "num_key_value_heads: 16, sliding_window: 1024}}"},
-    {"Qwen/Qwen2-7B", 7615616512, "{model_type: qwen2, hidden_size: 3584, num_attention_heads: 28, num_key_value_heads: "
-     "4, intermediate_size: 18944, num_hidden_layers: 28, vocab_size: 152064}"},
+    {"Qwen/Qwen2-7B", 7615616512, "{model_type: qwen2, hidden_size: 3584, num_attention_heads: 28, "
+     "num_key_value_heads: 4, intermediate_size: 18944, num_hidden_layers: 28, vocab_size: 152064}"},
     {"Qwen/Qwen2.5-VL-7B-Instruct (text)", 7615616512, "{model_type: qwen2_5_vl, vision_config: {depth: 32}, "
      "hidden_size: 3584, num_attention_heads: 28, num_key_value_heads: 4, intermediate_size: 18944, num_hidden_layers: "
      "28, vocab_size: 152064}"},
-    {"Qwen/Qwen3-8B", 8190735360, "{model_type: qwen3, hidden_size: 4096, num_attention_heads: 32, num_key_value_heads: "
-     "8, head_dim: 128, intermediate_size: 12288, num_hidden_layers: 36, vocab_size: 151936}"},
+    {"Qwen/Qwen3-8B", 8190735360, "{model_type: qwen3, hidden_size: 4096, num_attention_heads: 32, "
+     "num_key_value_heads: 8, head_dim: 128, intermediate_size: 12288, num_hidden_layers: 36, vocab_size: 151936}"},
     {"Qwen/Qwen3-VL-8B-Instruct (text)", 8190735360, "{model_type: qwen3_vl, text_config: {model_type: qwen3_vl_text, "
      "num_key_value_heads: 8, intermediate_size: 12288, num_hidden_layers: 36}, tie_word_embeddings: false}"},
     {"Qwen/Qwen3-30B-A3B", 30532122624, "{model_type: qwen3_moe, hidden_size: 2048, num_attention_heads: 32, "
@@ -65,8 +66,9 @@ static const struct { const char *name; double parameters; const char *config; }
     {"deepseek-ai/deepseek-moe-16b-base", 16375728128, "{model_type: deepseek, first_k_dense_replace: 1, hidden_size: "
      "2048, intermediate_size: 10944, moe_intermediate_size: 1408, n_routed_experts: 64, n_shared_experts: 2, "
      "num_attention_heads: 16, num_experts_per_tok: 6, num_hidden_layers: 28, num_key_value_heads: 16}"},
-    {"deepseek-ai/DeepSeek-V2-Lite", 15706484224, "{model_type: deepseek_v2, hidden_size: 2048, num_attention_heads: 16, "
-     "intermediate_size: 10944, moe_intermediate_size: 1408, num_hidden_layers: 27, n_routed_experts: 64, "
+    {"deepseek-ai/DeepSeek-V2-Lite", 15706484224, "{model_type: deepseek_v2, hidden_size: 2048, "
+     "num_attention_heads: 16, intermediate_size: 10944, moe_intermediate_size: 1408, num_hidden_layers: 27, "
+     "n_routed_experts: 64, "
      "n_shared_experts: 2, num_experts_per_tok: 6, first_k_dense_replace: 1, q_lora_rank: null, " LATENT
      ", vocab_size: 102400}"},
     {"deepseek-ai/DeepSeek-V2", 235741434880, "{model_type: deepseek_v2, hidden_size: 5120, num_attention_heads: 128, "
@@ -121,9 +123,9 @@ static const struct { const char *name; double parameters; const char *config; }
     {"baidu/ERNIE-4.5-21B-A3B-PT", 21825437888, "{model_type: ernie4_5_moe}"},
     {"tencent/Hunyuan-7B-Instruct", 7.504e9, "{model_type: hunyuan_v1_dense, vocab_size: 128167, intermediate_size: "
      "14336, num_key_value_heads: 8, head_dim: 128, tie_word_embeddings: true}"},
-    {"tencent/Hunyuan-A13B-Instruct", 80393183232, "{model_type: hunyuan_v1_moe, vocab_size: 128167, intermediate_size: "
-     "3072, num_key_value_heads: 8, head_dim: 128, num_experts: 64, moe_topk: [8, 8], moe_intermediate_size: [3072, "
-     "3072], num_shared_expert: [1, 1], use_mixed_mlp_moe: true, tie_word_embeddings: true}"},
+    {"tencent/Hunyuan-A13B-Instruct", 80393183232, "{model_type: hunyuan_v1_moe, vocab_size: 128167, "
+     "intermediate_size: 3072, num_key_value_heads: 8, head_dim: 128, num_experts: 64, moe_topk: [8, 8], "
+     "moe_intermediate_size: [3072, 3072], num_shared_expert: [1, 1], use_mixed_mlp_moe: true, tie_word_embeddings: true}"},
     {"meta-llama/Llama-4-Scout-17B-16E (text)", 107769861120, "{model_type: llama4, text_config: {model_type: "
      "llama4_text}}"},
     {"meta-llama/Llama-4-Maverick-17B-128E (text)", 400.71e9, "{model_type: llama4, text_config: {num_local_experts: "

@@ -94,8 +94,8 @@ static void windows(void **state)
 /* Llama 4: queries in a chunk of 1024 tokens compute what queries of a sample of 1024 tokens compute. */
 static void chunks(void **state)
 {
-    const char *shape = "transformer: {layers: 1, hidden: 256, heads: 4, sequence: %d, vocabulary: 64, positions: 4096, "
-                        "flash_attention: true%s}";
+    const char *shape = "transformer: {layers: 1, hidden: 256, heads: 4, sequence: %d, vocabulary: 64, positions: "
+                        "4096, flash_attention: true%s}";
     struct model cut_up = load_good(arena_printf(&arena, shape, 4096, ", window: 1024, chunked: true")), small, none;
     struct layers chunked = cut(&cut_up, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16}), samples, whole;
 

@@ -43,12 +43,12 @@ static void whole_parameters_are_the_sum(void **state)
     }
 }
 
-/* What models of others have more, counted by hand: biases of the projection alone, norms of queries and keys, four norms
- * in a block, a gate of the shared experts, a narrow embedding, a bias of the output layer. */
+/* What models of others have more, counted by hand: biases of the projection alone, norms of queries and keys, four
+ * norms in a block, a gate of the shared experts, a narrow embedding, a bias of the output layer. */
 static void parts_of_others(void **state)
 {
-#define BASE "layers: 1, hidden: 64, heads: 4, kv_heads: 2, sequence: 32, vocabulary: 128, positions: 0, norm: rmsnorm, " \
-             "bias: false, qkv_bias: false"
+#define BASE "layers: 1, hidden: 64, heads: 4, kv_heads: 2, sequence: 32, vocabulary: 128, positions: 0, norm: " \
+             "rmsnorm, bias: false, qkv_bias: false"
     static const struct { const char *more; double block, first, last; } cases[] = {
         {"projection_bias: true", 64, 0, 0},
         {"norm_bias: true", 2 * 64, 0, 64},
@@ -90,7 +90,8 @@ static void parts_of_others(void **state)
 static void blocks_by_lists(void **state)
 {
     struct model model = load_good("transformer: {layers: 4, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, "
-                                   "experts: 2, experts_per_token: 1, expert_blocks: [0, 3], window: 8, full_blocks: [1]}");
+                                   "experts: 2, experts_per_token: 1, expert_blocks: [0, 3], window: 8, full_blocks: "
+                                   "[1]}");
 
     (void)state;
     for (int i = 0; i < 4; i++) {
