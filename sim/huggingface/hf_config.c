@@ -184,11 +184,19 @@ static bool has_own_rule(const struct family *family, const char *key)
     return false;
 }
 
-/* Whether the class has the key. */
-static bool knows(const struct reading *reading, const char *key)
+/* Whether the class has the key under its own name, or under another one (attribute_map in the classes) for a size that
+ * each model has. */
+enum known { KNOWN_NOT, KNOWN_OTHERWISE, KNOWN };
+
+static enum known knows(const struct reading *reading, const struct rule *rule)
 {
-    return node_get(reading->defaults, key) || word_in(reading->family->also, key) ||
-           has_own_rule(reading->family, key);
+    if (node_get(reading->defaults, rule->key) || has_own_rule(reading->family, rule->key))
+        return KNOWN;
+    for (const struct rule *other = common_rules; other->key; other++)
+        if (word_in("layers hidden heads experts experts_per_token", rule->to) && !strcmp(other->to, rule->to) &&
+            node_get(reading->defaults, other->key))
+            return KNOWN_OTHERWISE;
+    return KNOWN_NOT;
 }
 
 /* A value that is said for each block must be the same for all. */
@@ -205,14 +213,15 @@ static const struct node *single(const struct reading *reading, const struct rul
     return value->items[0];
 }
 
-/* Sets the keys that the rule names. A key of the file counts more than the default of another word for it. */
-static void apply(struct reading *reading, const struct rule *rule, bool written)
+/* Sets the keys that the rule names, if that is its turn: first come the class's defaults, then what the file says under
+ * other names, last what it says under the class's own. */
+static void apply(struct reading *reading, const struct rule *rule, enum known turn)
 {
     const struct node *value = node_get(reading->config, rule->key);
     char *words = arena_strdup(reading->arena, rule->to), *rest;
+    enum known known = knows(reading, rule);
 
-    if (!value || (node_get(reading->file, rule->key) != NULL) != written ||
-        !knows(reading, rule->key))
+    if (!value || known == KNOWN_NOT || turn != (node_get(reading->file, rule->key) ? known : KNOWN_NOT))
         return;
     value = single(reading, rule, value);
     for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
@@ -227,12 +236,12 @@ static void apply_rules(struct reading *reading)
 {
     const struct family *family = reading->family;
 
-    for (int written = 0; written < 2; written++) {
+    for (enum known turn = KNOWN_NOT; turn <= KNOWN; turn++) {
         for (const struct rule *rule = common_rules; rule->key; rule++)
             if (!has_own_rule(family, rule->key))
-                apply(reading, rule, written);
+                apply(reading, rule, turn);
         for (size_t i = 0; i < COUNT(family->rules) && family->rules[i].key; i++)
-            apply(reading, &family->rules[i], written);
+            apply(reading, &family->rules[i], turn);
     }
 }
 

@@ -137,7 +137,7 @@ const struct family hf_dense[] = {
                  "tie_word_embeddings: false, use_qkv_bias: false, use_parallel_residual: false, hidden_dropout: 0, "
                  "attention_dropout: 0}"},
     {.types = "falcon", .class = "FalconConfig", .base = GPT, .fixed = "{positions: 0}", .derive = hf_falcon,
-     .rules = {{"bias", "qkv_bias bias", NULL}}, .also = "n_layer n_head n_embed",
+     .rules = {{"bias", "qkv_bias bias", NULL}},
      .defaults = "{vocab_size: 65024, hidden_size: 4544, num_hidden_layers: 32, num_attention_heads: 71, "
                  "ffn_hidden_size: null, max_position_embeddings: 2048, tie_word_embeddings: true, bias: false, "
                  "alibi: false, multi_query: true, new_decoder_architecture: false, parallel_attn: true, "
@@ -150,7 +150,6 @@ const struct family hf_dense[] = {
     /* its positions have no limit; 2048 tokens is what BLOOM was trained with (Le Scao et al. 2022, table 3) */
     {.types = "bloom", .class = "BloomConfig", .base = GPT,
      .fixed = "{positions: 0, alibi: true, embedding_norm: true}",
-     .also = "num_hidden_layers num_attention_heads n_embed",
      .defaults = "{vocab_size: 250880, hidden_size: 64, n_layer: 2, n_head: 8, seq_length: 2048, hidden_dropout: 0, "
                  "attention_dropout: 0, tie_word_embeddings: true}"},
     {.types = "opt", .class = "OPTConfig", .base = GPT, .derive = hf_opt,

@@ -48,14 +48,15 @@ void hf_mpt(struct reading *reading)
 {
     struct node *attention = node_get(reading->config, "attn_config");
     struct reading inner = *reading;
-    const struct node *type = node_get(attention, "attn_type");
+    const struct node *type = node_get(attention, "attn_type"), *hidden = node_get(reading->shape, "hidden");
     int groups;
 
     inner.config = attention ? attention : node_mapping(reading->arena);
     groups = type && type->kind == NODE_SCALAR && !strcmp(type->text, "multiquery_attention")
                  ? 1
                  : hf_number(&inner, "kv_n_heads", 0);
-    hf_put_number(reading, "ffn", (double)hf_number(reading, "expansion_ratio", 4) * hf_number(reading, "d_model", 0));
+    if (hidden && hidden->kind == NODE_SCALAR && atoi(hidden->text) > 0)
+        hf_put_number(reading, "ffn", (double)hf_number(reading, "expansion_ratio", 4) * atoi(hidden->text));
     if (groups > 0)
         hf_put_number(reading, "kv_heads", groups);
     if (node_get(attention, "attn_pdrop"))

@@ -108,7 +108,6 @@ const struct family hf_experts[] = {
                  "attention_dropout: 0, num_experts_per_tok: 8, n_shared_experts: 1, n_routed_experts: 128, "
                  "first_k_dense_replace: 1, use_qk_norm: false}"},
     {.types = "ernie4_5_moe", .class = "Ernie4_5_MoeConfig", .base = LLAMA, .has_experts = hf_from_to,
-     .also = "num_experts num_experts_per_tok",
      .defaults = "{vocab_size: 103424, hidden_size: 2560, intermediate_size: 12288, num_hidden_layers: 28, "
                  "num_attention_heads: 20, num_key_value_heads: 4, head_dim: null, max_position_embeddings: 131072, "
                  "tie_word_embeddings: true, use_bias: false, moe_intermediate_size: 1536, moe_k: 6, "

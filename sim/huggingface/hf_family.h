@@ -31,7 +31,6 @@ struct family {
     const char *whole;           /* model_type of a model with text_config, whose text is of this type; or NULL */
     const char *class;           /* the configuration class from which the defaults are */
     const char *defaults;        /* keys of config.json that the class has, with their defaults */
-    const char *also;            /* other words for keys of it (the class's attribute_map), between spaces; or NULL */
     const char *base;            /* what the code fixes: keys of `transformer` that most models share, */
     const char *fixed;           /* and of this model alone; or NULL */
     struct rule rules[5];        /* keys that mean something else than in `common_rules`, or that others have not */

@@ -135,6 +135,17 @@ static void defaults(void **state)
     assert_int_equal(model.transformer->positions, 1024);
     assert_int_equal(model.transformer->ffn, 256);
     assert_true(model.transformer->tied && model.transformer->dropout == 0.1);
+    /* other names for sizes (attribute_map) */
+    model = read_config("{model_type: gpt2, num_hidden_layers: 3, hidden_size: 96, num_attention_heads: 6}");
+    assert_true(model.transformer->layers == 3 && model.transformer->hidden == 96 && model.transformer->heads == 6);
+    model = read_config("{model_type: qwen3_vl_moe_text, num_local_experts: 8, num_experts_per_tok: 2}");
+    assert_int_equal(model.transformer->experts, 8);
+    model = read_config("{model_type: llama, d_model: 96, hidden_size: 64}");
+    assert_int_equal(model.transformer->hidden, 64);
+    model = read_config("{model_type: llama, num_experts: 8}");
+    assert_int_equal(model.transformer->experts, 0);
+    model = read_config("{model_type: mpt, hidden_size: 64, n_heads: 4}");
+    assert_int_equal(model.transformer->ffn, 256);
     /* biases of attention alone, of queries, keys and values alone, of the MLP alone */
     model = read_config("{model_type: llama, attention_bias: true, head_dim: 64, hidden_size: 2048, intermediate_size: "
                         "8192, num_attention_heads: 32, num_hidden_layers: 16, num_key_value_heads: 8, "
