@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "files/data.h"
+#include "huggingface/hf_config.h"
 #include "model/given_layers.h"
 #include "model/transformer.h"
 
@@ -15,7 +16,9 @@ static const struct field model_fields[] = {
     {KEY(model, preset), .kind = FIELD_STRING, .brief = "a file of scenarios/models/, or a path"},
     {KEY(model, transformer), .kind = FIELD_OPTIONAL, .brief = "the shape of a transformer",
      .table = &transformer_table},
-    {KEY(model, hf_config), .kind = FIELD_STRING, .brief = "the path of a Hugging Face config.json"},
+    {KEY(model, hf_config), .kind = FIELD_STRING,
+     .brief = "the path of a Hugging Face config.json; what it leaves out has the default of its model_type's class, "
+              "or stands in 'with'; its dtype decides memory.precision where nobody says one"},
     {KEY(model, with), .kind = FIELD_OPTIONAL, .brief = "keys of 'transformer' that replace values of the preset or of "
      "config.json", .table = &transformer_change_table},
     {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs",
@@ -58,6 +61,11 @@ static void become(struct arena *arena, struct model *model, const char *key, co
     model->preset = model->hf_config = NULL;
 }
 
+static bool says_sequence(const struct model *model)
+{
+    return model->sequence > 0 || (model->with && node_get(model->with->node, "sequence"));
+}
+
 static int load_preset(struct arena *arena, struct model *model, int depth, struct error *err)
 {
     static const struct data_kind kind = {"scenarios/models", "model", NULL};
@@ -80,6 +88,9 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
     model->transformer = named.transformer;
     model->layers = named.layers;
     model->stages = named.stages;
+    model->note = named.note;
+    model->dtype = named.dtype;
+    model->longest = named.longest && !says_sequence(model);
     if (!model->title)
         model->title = named.title ? named.title : model->preset;
     if (!field_given(&model_table, model, "published_parameters"))
@@ -93,15 +104,46 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
     return 0;
 }
 
+/* The keys of both; `with` also takes the place of keys that say the same in another way. */
+static const struct node *changed(struct arena *arena, const struct node *shape, const struct node *with)
+{
+    static const char *const alternatives[][2] = {
+        {"full_every", "full_blocks"}, {"full_blocks", "full_every"}, {"dense_layers", "expert_blocks"},
+        {"moe_every", "expert_blocks"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
+    };
+    struct node *kept = node_mapping(arena);
+
+    kept->loc = shape->loc;
+    for (size_t i = 0; i < shape->count; i++) {
+        bool replaced = false;
+
+        for (size_t k = 0; k < COUNT(alternatives); k++)
+            replaced |= node_get(with, alternatives[k][0]) && !strcmp(shape->keys[i], alternatives[k][1]);
+        if (!replaced)
+            node_put(arena, kept, shape->keys[i], shape->items[i]);
+    }
+    return node_merge(arena, kept, with);
+}
+
 static int load_hf_config(struct arena *arena, struct model *model, struct error *err)
 {
     struct loc loc = loc_of(model, "hf_config");
     const char *path = data_beside(arena, loc.file, model->hf_config);
+    const struct node *with = model->with ? model->with->node : NULL;
+    struct hf_config config;
 
     if (access(path, R_OK))
         return error_system(err, loc, "model: hf_config: cannot read '%s'", path);
-    if (hf_config_load(arena, path, &model->transformer, &model->note, err) < 0)
+    if (hf_config_read(arena, path, with, &config, err) < 0)
         return -1;
+    model->note = config.note;
+    model->dtype = config.dtype;
+    model->transformer = ARENA_ARRAY(arena, struct transformer, 1);
+    if (field_parse(arena, &transformer_table, with ? changed(arena, config.shape, with) : config.shape,
+                    model->transformer, err) ||
+        transformer_finish(model->transformer, err))
+        return -1;
+    model->longest = !says_sequence(model);
     if (!model->title)
         model->title = model->hf_config;
     become(arena, model, "transformer", model->transformer->node);
@@ -127,7 +169,7 @@ static int change(struct arena *arena, struct model *model, struct error *err)
         model->published_parameters = 0;         /* the preset's number is of another model now */
     model->transformer = ARENA_ARRAY(arena, struct transformer, 1);
     model->with = NULL;
-    if (field_parse(arena, &transformer_table, node_merge(arena, named, with), model->transformer, err) ||
+    if (field_parse(arena, &transformer_table, changed(arena, named, with), model->transformer, err) ||
         transformer_finish(model->transformer, err))
         return -1;
     become(arena, model, "transformer", model->transformer->node);

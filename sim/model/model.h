@@ -16,14 +16,25 @@ struct transformer {
     int vocabulary;
     int positions;               /* learned position embeddings; 0: none (rotary) */
     int token_types;             /* BERT's segment embeddings; 0: none */
-    int norm;                    /* enum norm: layernorm (weight and bias) | rmsnorm (weight) */
+    int embedding_size;          /* width of the embedding's rows; if it is not `hidden`, a product brings them to it, and
+                                    another one back; default: hidden */
+    int norm;                    /* enum norm: layernorm | rmsnorm */
+    bool norm_bias;              /* norms have a bias beside their weight; default: true for layernorm */
+    bool post_norms;             /* a further norm after the attention and after the MLP */
+    int qk_norm;                 /* enum qk_norm: of queries and keys, before they are turned to their positions */
+    bool parallel;               /* the MLP reads what the attention reads: a block has one norm before both */
     int mlp;                     /* enum mlp: gelu (two products) | swiglu (three) */
-    bool qkv_bias, bias;         /* biases of queries, keys and values; of the other products */
+    bool qkv_bias, bias;         /* biases of queries, keys and values; of the other products in a block */
+    bool projection_bias;        /* of the attention's output; default: bias */
+    bool head_bias;              /* of a language model's output layer */
+    bool alibi;                  /* attention has a bias that falls with the distance instead of rotary positions */
     bool tied;                   /* the output layer shares the embedding's weights */
     bool final_norm;
     bool embedding_norm;         /* BERT */
     int window;                  /* keys that a query sees at most, its own included; 0: all */
+    bool chunked;                /* the window is one of equal chunks of a sample: a query sees its own */
     int full_every;              /* block i (from 0) has no window if this divides i + 1; 0: all blocks have */
+    struct list full_blocks;     /* of int: instead, the blocks that have none */
     bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model
                                     FLOPs include them, as in papers */
     int head;                    /* enum head: language model | masked language model with BERT's transform | none */
@@ -56,10 +67,14 @@ struct transformer {
     int experts_per_token;
     int expert_ffn;              /* width inside one expert; default: ffn */
     int shared_experts;
+    int shared_ffn;              /* width of all shared experts together; default: shared_experts x expert_ffn */
+    bool shared_gate;            /* their result is multiplied by a gate, which a product with one column computes */
     int dense_layers;            /* number of first blocks that have no experts */
     int moe_every;               /* of the other blocks, block i (from 0) has experts if this divides i; default: 1 */
+    struct list expert_blocks;   /* of int: instead, the blocks that have experts */
 };
 bool transformer_has_experts(const struct transformer *shape, int block);
+bool transformer_has_window(const struct transformer *shape, int block);
 /* Rows of the embedding: the vocabulary as it was written or, if it does not divide by `tensor`, the padded one. */
 double transformer_vocabulary(const struct transformer *shape, int tensor);
 /* The vocabulary rounded up to a multiple of 128 x tensor, as Megatron-LM pads any vocabulary
@@ -72,6 +87,9 @@ const char *transformer_caveat(struct arena *arena, const struct transformer *sh
 double transformer_output_columns(const struct transformer *shape, int tensor);
 #define NORMS(X) X(NORM_LAYERNORM, "layernorm") X(NORM_RMSNORM, "rmsnorm")
 enum norm { NORMS(ENUM_VALUE) };
+/* head: each head alone, with one weight for all heads; width: all heads of a token together. */
+#define QK_NORMS(X) X(QK_NORM_NONE, "none") X(QK_NORM_HEAD, "head") X(QK_NORM_WIDTH, "width")
+enum qk_norm { QK_NORMS(ENUM_VALUE) };
 #define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu")
 enum mlp { MLPS(ENUM_VALUE) };
 /* How queries and keys are turned to their positions; rotary_traffic says what each takes. */
@@ -120,7 +138,9 @@ struct model {
     int sequence;                            /* replaces the transformer's, and equals it after model_load; 0: none */
     double published_parameters;             /* of presets: the number that the source publishes; 0: none */
     const char *title;
-    const char *note;                        /* what of hf_config is not modelled, in a sentence; NULL: nothing */
+    const char *note;                        /* what of hf_config is not modelled or not said; NULL: nothing */
+    const char *dtype;                       /* number format of hf_config's weights, "bfloat16"; NULL: it says none */
+    bool longest;                            /* nobody says a sequence: hf_config's longest is taken */
 };
 extern const struct table model_table;
 

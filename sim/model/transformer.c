@@ -268,9 +268,8 @@ enum { BLOCK_EXPERTS = 1, BLOCK_WINDOW = 2, BLOCK_KINDS = 4 };
 
 static int block_kind(const struct transformer *shape, int block)
 {
-    bool windowed = shape->window > 0 && !(shape->full_every && (block + 1) % shape->full_every == 0);
-
-    return (transformer_has_experts(shape, block) ? BLOCK_EXPERTS : 0) | (windowed ? BLOCK_WINDOW : 0);
+    return (transformer_has_experts(shape, block) ? BLOCK_EXPERTS : 0) |
+           (transformer_has_window(shape, block) ? BLOCK_WINDOW : 0);
 }
 
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
@@ -299,7 +298,7 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     fill(arena, &all[0], &first, &list[0]);
     *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
                           .workspace = output_workspace(&cut),
-                          .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
+                          .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * shape->embedding_size : 0,
                           .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
     if (end->input_gathers)

@@ -1,4 +1,4 @@
-/* transformer: declarations for transformer*.c, hf_config.c and model.c; all other files include model.h. */
+/* transformer: declarations for transformer*.c and model.c; all other files include model.h. */
 #ifndef DTSIM_TRANSFORMER_H
 #define DTSIM_TRANSFORMER_H
 
@@ -64,7 +64,7 @@ struct tensors {
         double rows;         /* of a matrix: the width of its output; of other tensors 0 */
         bool frozen;
         struct linear linear;    /* if it is the weight of a linear layer, else 0 x 0 */
-    } items[32];
+    } items[48];
     size_t count, nexperts;
 };
 struct tensors embedding_tensors(const struct cut *cut);
@@ -155,10 +155,5 @@ double transformer_parameters(const struct transformer *shape);
 double transformer_active_parameters(const struct transformer *shape);
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err);
-
-/* Reads a Hugging Face config.json as a transformer; its sequence is max_position_embeddings. *note is what of it costs
- * time or memory and is not modelled, in a sentence, or NULL. */
-int hf_config_load(struct arena *arena, const char *path, struct transformer **shape, const char **note,
-                   struct error *err);
 
 #endif

@@ -154,6 +154,8 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     double output = cut->tokens * cut->attended;
 
     head_product(list, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
+    if (cut->shape->alibi)
+        memory_kernel(list, cut, "alibi", PHASE_FORWARD, CLASS_OTHER, 2 * values);
     if (plain)
         unfused_scores(list, cut);
     else if (!fuses)
@@ -183,27 +185,30 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
  * of dQ in fp32; both have one fp32 sum per row of scores.
  * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split); with a
- * window also those below its band. */
+ * window also those below its band. Chunks are so many shorter samples. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     bool causal = cut->shape->causal;
-    double window = cut->windowed ? cut->shape->window : 0;
-    double share = attention_share(cut->sequence, causal, window), rows = 4 * cut->scores / cut->sequence;
+    double limit = cut->windowed ? cut->shape->window : 0;
+    double chunks = cut->shape->chunked && limit > 0 ? fmax(1, cut->sequence / limit) : 1;
+    double window = cut->shape->chunked ? 0 : limit, keys = cut->sequence / chunks, scores = cut->scores / chunks;
+    double share = attention_share(keys, causal, window), rows = 4 * cut->scores / cut->sequence;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {
         .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
-        .causal = causal, .window = window, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
+        .causal = causal, .window = window, .batch = cut->batch * cut->heads * chunks, .m = cut->queries / chunks,
+        .n = keys,
     };
 
     /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
     kernel.k = (cut->query_size + cut->value_size) / 2;
-    kernel.flop = 4 * cut->scores * kernel.k * share;
+    kernel.flop = 4 * scores * kernel.k * share;
     kernel.bytes = in_out + keys_values + rows;
     *GROW(list) = kernel;
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.k = (3 * cut->query_size + 2 * cut->value_size) / 5;
-    kernel.flop = 10 * cut->scores * kernel.k * share;
+    kernel.flop = 10 * scores * kernel.k * share;
     kernel.bytes = 2 * in_out + 2 * keys_values + 8 * cut->tokens * cut->query + rows;
     *GROW(list) = kernel;
 }
@@ -220,7 +225,7 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
 
 void attention_kernels(struct kernels *list, const struct cut *cut)
 {
-    if (cut->shape->positions == 0)
+    if (cut->shape->positions == 0 && !cut->shape->alibi)
         rotary(list, cut);
     repeat_groups(list, cut);
     if (cut->shape->flash_attention)

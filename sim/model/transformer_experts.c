@@ -42,7 +42,7 @@ void cut_experts(struct cut *cut, const struct shard *shard)
         rows = ceil(rows * shard->capacity);
     cut->experts = shape->experts / gpus;
     cut->expert_ffn = shape->expert_ffn / expert_tensor;
-    cut->shared_ffn = (double)shape->shared_experts * shape->expert_ffn / tensor;
+    cut->shared_ffn = shape->shared_ffn / tensor;
     cut->sent = rows * shape->experts;
     cut->sends_own_rows = shard->sequence_parallel && shard->tensor > 1;
     cut->gathers_rows = cut->sends_own_rows && expert_tensor > 1;
@@ -122,6 +122,16 @@ static void rows_to_experts(struct kernels *list, const struct cut *cut)
     memory_kernel(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_EXPERT_ROWS, (from + 2 * rows) * width);
 }
 
+/* A sigmoid of a product of a row with one column, times the shared experts' result. Forward: reads the input and the
+ * result, writes the product. Backward: reads its gradient, the result and the input, writes two gradients. */
+static void shared_gate(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->own_tokens * cut->hidden * cut->value;
+
+    memory_kernel(list, cut, "shared-gate", PHASE_FORWARD, CLASS_OTHER, 3 * values);
+    memory_kernel(list, cut, "shared-gate", PHASE_BACKWARD_INPUT, CLASS_OTHER, 5 * values);
+}
+
 /* Experts. The router is a product, and a softmax with a choice in fp32. */
 void expert_kernels(struct kernels *list, const struct cut *cut)
 {
@@ -134,4 +144,6 @@ void expert_kernels(struct kernels *list, const struct cut *cut)
     expert_mlp(list, cut, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, cut->experts, cut->received, cut->expert_ffn);
     if (cut->shared_ffn > 0)
         expert_mlp(list, cut, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, 0, cut->tokens, cut->shared_ffn);
+    if (cut->shape->shared_gate)
+        shared_gate(list, cut);
 }

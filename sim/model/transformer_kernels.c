@@ -364,6 +364,8 @@ static void block_norm(struct kernels *list, const struct cut *cut, const char *
     mark_again(list, cut, 1u << MODULE_NORMS, first);
 }
 
+/* Where attention and MLP are parallel, each of their last products is summed over the tensor group, as if one followed
+ * the other (Transformers, base_model_tp_plan of cohere: o_proj and down_proj are both "rowwise"). */
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
     bool latent = cut->shape->kv_rank > 0;
@@ -376,10 +378,11 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         qkv(list, cut);
     attention_kernels(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, PRODUCT_PROJECTION);
-    if (cut->shape->bias)
+    if (cut->shape->projection_bias)
         bias_kernels(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
     residual(list, cut, "attention-residual");
-    block_norm(list, cut, "mlp-norm");
+    if (!cut->shape->parallel)
+        block_norm(list, cut, "mlp-norm");
     if (cut->has_experts)
         expert_kernels(list, cut);
     else

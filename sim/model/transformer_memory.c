@@ -66,12 +66,12 @@ static bool keeps_widened(const struct cut *cut)
 static double plain_activation(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
-    double bytes = 0;
+    double bytes = 0, norms = shape->parallel ? 1 : 2;
 
     if (shape->norm == NORM_RMSNORM && !shape->fused_norm && !runs_again(cut, MODULE_NORMS))
-        bytes += 2 * 4 * cut->own_tokens * cut->hidden;
+        bytes += 4 * norms * cut->own_tokens * cut->hidden;
     if (keeps_widened(cut))
-        bytes += 2 * (4 - cut->value) * cut->own_tokens * cut->hidden;
+        bytes += (4 - cut->value) * norms * cut->own_tokens * cut->hidden;
     if (repeats_groups(cut))
         bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
     return bytes;
@@ -95,6 +95,14 @@ static bool widens_again(const struct cut *cut)
     return cut->shape->kv_rank > 0 && runs_again(cut, MODULE_LATENT);
 }
 
+/* How many inputs of products that follow a norm are kept. Parallel attention and MLP have the same one. */
+static int norm_outputs(const struct cut *cut)
+{
+    int attention = lora_trains(cut, LORA_QKV), mlp = lora_trains(cut, LORA_MLP_UP);
+
+    return cut->shape->parallel ? attention || mlp : attention + mlp;
+}
+
 /* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that it holds for other shapes. For a GPT with
  * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)) bytes, all divided by t with sequence parallelism. The input of a
  * product is kept for the gradient of its weights, so under LoRA only if the product has an adapter. */
@@ -105,10 +113,11 @@ double block_activation(const struct cut *cut)
 
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return rajbhandari(cut);
-    bytes += 2 * own * cut->value + plain_activation(cut);               /* the inputs of both norms */
+    bytes += (shape->parallel ? 1 : 2) * own * cut->value + plain_activation(cut);       /* the norms' inputs */
     if (!runs_again(cut, MODULE_NORMS))                                  /* the inputs of QKV and of the MLP */
-        bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * cut->input_tokens * cut->hidden *
-                 cut->saved;
+        bytes += norm_outputs(cut) * cut->input_tokens * cut->hidden * cut->saved;
+    if (shape->shared_gate && cut->has_experts)                          /* the shared experts' result */
+        bytes += own * cut->value;
     if (shape->dropout > 0)
         bytes += 2 * own;                                                /* masks before both residual sums */
     bytes += cut->tokens * (widens_again(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values) *
@@ -184,7 +193,9 @@ double embedding_activation(const struct cut *cut)
 
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return 0;
-    return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0);
+    return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0) +
+           (cut->shape->embedding_size != cut->shape->hidden ?       /* the input of the product */
+                cut->own_tokens * cut->shape->embedding_size * cut->value : 0);
 }
 
 /* The softmax in fp32; or its logarithm in the logits' format; or, fused, the logits, from which it is recomputed. */
@@ -201,7 +212,7 @@ double loss_activation(const struct cut *cut)
 double output_activation(const struct cut *cut)
 {
     double own = cut->own_tokens * cut->hidden * cut->value, bytes = cut->shape->final_norm ? own : 0;
-    double input = cut->input_tokens * cut->hidden * cut->value;
+    double input = cut->input_tokens * cut->shape->embedding_size * cut->value;
 
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return 0;
@@ -209,6 +220,8 @@ double output_activation(const struct cut *cut)
         return bytes;
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         bytes += 3 * own;
+    if (cut->shape->embedding_size != cut->shape->hidden)
+        bytes += own;                                                    /* the input of the product to that width */
     return bytes + (cut->lora ? 0 : input) + loss_activation(cut);
 }
 

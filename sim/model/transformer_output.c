@@ -79,7 +79,7 @@ static void logits(struct kernels *list, const struct cut *cut)
 {
     size_t first = list->count;
 
-    weight_product(list, cut, PRODUCT_LOGITS, cut->tokens, cut->columns, cut->hidden);
+    weight_product(list, cut, PRODUCT_LOGITS, cut->tokens, cut->columns, cut->shape->embedding_size);
     for (size_t i = first; i < list->count; i++)
         list->items[i].flop *= cut->shape->vocabulary / (cut->tensor * cut->columns);
 }
@@ -92,8 +92,10 @@ void output_kernels(struct kernels *list, const struct cut *cut)
         return;
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
+    if (cut->shape->embedding_size != cut->shape->hidden)
+        weight_product(list, cut, PRODUCT_TRANSFORM, cut->own_tokens, cut->shape->embedding_size, cut->hidden);
     logits(list, cut);
-    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
+    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL || cut->shape->head_bias)
         bias_kernels(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
     loss_kernels(list, cut);
 }
@@ -101,9 +103,10 @@ void output_kernels(struct kernels *list, const struct cut *cut)
 /* Adds rows of an embedding table to the hidden states. Forward: the first table reads a row per token and writes it,
  * further tables also read and write the sum; a row that repeats (positions in all samples, token types) is read once.
  * Backward: reads dy and adds to the rows. */
-static void lookup(struct kernels *list, const struct cut *cut, const char *name, double rows, bool further)
+static void lookup(struct kernels *list, const struct cut *cut, const char *name, double rows, double columns,
+                   bool further)
 {
-    double width = cut->hidden * cut->value;
+    double width = columns * cut->value;
 
     memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD,
                   (rows + (further ? 2 : 1) * cut->tokens) * width);
@@ -116,11 +119,13 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
 {
     double elements = cut->own_tokens * cut->hidden;
 
-    lookup(list, cut, "embedding", cut->tokens, false);
+    lookup(list, cut, "embedding", cut->tokens, cut->shape->embedding_size, false);
+    if (cut->shape->embedding_size != cut->shape->hidden)
+        weight_product(list, cut, PRODUCT_TRANSFORM, cut->own_tokens, cut->hidden, cut->shape->embedding_size);
     if (cut->shape->positions > 0)
-        lookup(list, cut, "positions", cut->queries, true);
+        lookup(list, cut, "positions", cut->queries, cut->hidden, true);
     if (cut->shape->token_types > 0)
-        lookup(list, cut, "token-types", cut->shape->token_types, true);
+        lookup(list, cut, "token-types", cut->shape->token_types, cut->hidden, true);
     if (cut->shape->embedding_norm)
         norm_kernels(list, cut, "embedding-norm");
     if (cut->shape->dropout > 0) {

@@ -5,6 +5,7 @@
 
 const char *const norm_names[] = ENUM_NAMES(NORMS);
 const char *const mlp_names[] = ENUM_NAMES(MLPS);
+static const char *const qk_norm_names[] = ENUM_NAMES(QK_NORMS);
 const char *const head_names[] = ENUM_NAMES(HEADS);
 const char *const rotary_names[] = ENUM_NAMES(ROTARIES);
 
@@ -40,8 +41,23 @@ static const struct field transformer_fields[] = {
      .max = MAX_SEQUENCE},
     {KEY(transformer, token_types), .kind = FIELD_INT, .brief = "number of learned segment embeddings (BERT)",
      .fallback = "0", .min = 0, .max = MAX_WIDTH},
+    {KEY(transformer, embedding_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH / 4,
+     .brief = "width of the embedding's rows, where a product brings them to hidden and another one back before the "
+              "output layer (OPT's word_embed_proj_dim); left out: hidden"},
     {KEY(transformer, norm), .kind = FIELD_CHOICE, .brief = "kind of normalisation", .fallback = "layernorm",
      .choices = norm_names},
+    {KEY(transformer, norm_bias), .kind = FIELD_BOOL,
+     .brief = "norms have a bias beside their weight; left out: true for layernorm"},
+    {KEY(transformer, post_norms), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "a block has a further norm after the attention and one after the MLP (Gemma 2 and 3, GLM 4); they count "
+              "as parameters alone"},
+    {KEY(transformer, qk_norm), .kind = FIELD_CHOICE, .fallback = "none", .choices = qk_norm_names,
+     .choice_briefs = NAMES("they have none", "each head alone, with one weight for all heads (Qwen3, Gemma 3)",
+                            "all heads of a token together (OLMo 2, MiniMax M2)"),
+     .brief = "the norm of queries and keys; it counts as parameters alone"},
+    {KEY(transformer, parallel), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "attention and MLP read the same norm's output, so that a block has one norm (GPT-J, Falcon, Phi, "
+              "Cohere)"},
     {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu has two matrix products, swiglu three",
      .fallback = "gelu", .choices = mlp_names},
     {KEY(transformer, swiglu_limit), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e6, .fallback = "0",
@@ -49,6 +65,13 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, qkv_bias), .kind = FIELD_BOOL, .brief = "queries, keys and values have biases",
      .fallback = "true"},
     {KEY(transformer, bias), .kind = FIELD_BOOL, .brief = "the projection and the MLP have biases", .fallback = "true"},
+    {KEY(transformer, projection_bias), .kind = FIELD_BOOL,
+     .brief = "the projection after the attention has a bias; left out: as bias"},
+    {KEY(transformer, head_bias), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "the output layer of a language model has a bias"},
+    {KEY(transformer, alibi), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "scores get a bias that falls with the distance (ALiBi: BLOOM, MPT), and there are no rotary positions; "
+              "goes with positions: 0"},
     {KEY(transformer, tied), .kind = FIELD_BOOL, .brief = "the output layer shares the embedding's weights",
      .fallback = "true"},
     {KEY(transformer, final_norm), .kind = FIELD_BOOL, .brief = "a norm after the last block", .fallback = "true"},
@@ -60,9 +83,14 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, window), .kind = FIELD_INT, .min = 0, .max = MAX_SEQUENCE, .fallback = "0",
      .brief = "keys that a query sees at most, its own included (sliding windows); fused attention skips all others; "
               "0: all up to its own position"},
+    {KEY(transformer, chunked), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "with window: a sample is cut into chunks of so many tokens, and a query sees no key before its own "
+              "chunk (Llama 4)"},
     {KEY(transformer, full_every), .kind = FIELD_INT, .min = 0, .max = MAX_LAYERS, .fallback = "0",
      .brief = "with window: block i, counted from 0, has none if this number divides i + 1 (GPT OSS, Gemma 2: 2; Gemma "
               "3: 6); 0: all blocks have it"},
+    {KEY(transformer, full_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS, .may_be_empty = true,
+     .brief = "with window, instead of full_every: the blocks, counted from 0, that have none"},
     {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "the output layer after the last block",
      .fallback = "language-model", .choices = head_names},
     {KEY(transformer, dropout), .kind = FIELD_QUANTITY, .brief = "dropout probability; 0: no masks are kept",
@@ -133,10 +161,16 @@ static const struct field transformer_fields[] = {
               "left out or 0: evenly; of the GPUs that divide the experts the busiest sets the pace"},
     {KEY(transformer, shared_experts), .kind = FIELD_INT,
      .brief = "number of further experts, through which every token goes", .min = 0, .max = MAX_LAYERS},
+    {KEY(transformer, shared_ffn), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
+     .brief = "width inside all shared experts together; left out: shared_experts x expert_ffn"},
+    {KEY(transformer, shared_gate), .kind = FIELD_BOOL,
+     .brief = "each token's result of the shared experts is multiplied by a gate (Qwen2 MoE); left out: false"},
     {KEY(transformer, dense_layers), .kind = FIELD_INT,
      .brief = "number of first blocks that have an MLP instead of experts", .min = 0, .max = MAX_LAYERS},
     {KEY(transformer, moe_every), .kind = FIELD_INT, .min = 1, .max = MAX_LAYERS,
      .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
+    {KEY(transformer, expert_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS,
+     .brief = "instead of dense_layers and moe_every: the blocks, counted from 0, that have experts"},
 };
 
 #define LENT "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
@@ -168,14 +202,30 @@ static void check_companions(const struct transformer *shape, struct error *err)
     static const struct { const char *key, *needs; } companions[] = {
         {"q_rank", "kv_rank"}, {"rope_head_size", "kv_rank"}, {"value_head_size", "kv_rank"},
         {"experts_per_token", "experts"}, {"expert_ffn", "experts"}, {"expert_skew", "experts"},
-        {"shared_experts", "experts"}, {"full_every", "window"},
-        {"dense_layers", "experts"}, {"moe_every", "experts"},
+        {"shared_experts", "experts"}, {"shared_ffn", "shared_experts"}, {"shared_gate", "shared_experts"},
+        {"dense_layers", "experts"}, {"moe_every", "experts"}, {"expert_blocks", "experts"},
+        {"full_every", "window"}, {"full_blocks", "window"}, {"chunked", "window"},
+    };
+    static const struct { const char *key, *other; } alternatives[] = {
+        {"full_blocks", "full_every"}, {"expert_blocks", "dense_layers"}, {"expert_blocks", "moe_every"},
     };
 
     for (size_t i = 0; i < COUNT(companions); i++)
         if (given(shape, companions[i].key) && !given(shape, companions[i].needs))
             error_clash(err, loc_of(shape, companions[i].key),
                         "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
+    for (size_t i = 0; i < COUNT(alternatives); i++)
+        if (given(shape, alternatives[i].key) && given(shape, alternatives[i].other))
+            error_add(err, EXIT_INPUT, loc_of(shape, alternatives[i].other), "transformer: %s and %s say the same; "
+                      "expected one of them", alternatives[i].key, alternatives[i].other);
+    if (shape->alibi && shape->positions > 0)
+        error_clash(err, loc_of(shape, "alibi"), "transformer: alibi: goes with 'positions: 0', found %d "
+                    "learned positions", shape->positions);
+    if (shape->qk_norm && shape->kv_rank)
+        error_clash(err, loc_of(shape, "qk_norm"), "transformer: qk_norm: does not go with latent attention, "
+                    "whose latent vectors have norms; leave it out");
+    if (shape->parallel && shape->post_norms)
+        error_clash(err, loc_of(shape, "post_norms"), "transformer: post_norms: does not go with parallel");
     if (shape->window > 0 && !shape->causal)
         error_clash(err, loc_of(shape, "window"), "transformer: window: goes with a decoder, whose queries "
                     "see earlier keys; expected 'causal: true', or no window");
@@ -204,11 +254,22 @@ static void finish_experts(struct transformer *shape, struct error *err)
         shape->expert_ffn = shape->ffn;
     if (!given(shape, "moe_every"))
         shape->moe_every = 1;
+    if (!given(shape, "shared_ffn"))
+        shape->shared_ffn = shape->shared_experts * shape->expert_ffn;
 }
 
 bool transformer_has_experts(const struct transformer *shape, int block)
 {
+    if (shape->expert_blocks.node)
+        return list_has(&shape->expert_blocks, block);
     return shape->experts > 0 && block >= shape->dense_layers && block % shape->moe_every == 0;
+}
+
+bool transformer_has_window(const struct transformer *shape, int block)
+{
+    if (shape->full_blocks.node)
+        return shape->window > 0 && !list_has(&shape->full_blocks, block);
+    return shape->window > 0 && !(shape->full_every && (block + 1) % shape->full_every == 0);
 }
 
 int transformer_finish(struct transformer *shape, struct error *err)
@@ -217,6 +278,12 @@ int transformer_finish(struct transformer *shape, struct error *err)
 
     if (!given(shape, "kv_heads"))
         shape->kv_heads = shape->heads;
+    if (!given(shape, "embedding_size"))
+        shape->embedding_size = shape->hidden;
+    if (!given(shape, "norm_bias"))
+        shape->norm_bias = shape->norm == NORM_LAYERNORM;
+    if (!given(shape, "projection_bias"))
+        shape->projection_bias = shape->bias;
     if (!given(shape, "ffn"))
         shape->ffn = 4 * shape->hidden;
     if (!given(shape, "positions"))

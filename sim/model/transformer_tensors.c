@@ -62,8 +62,21 @@ static void add_vector(struct tensors *list, double elements)
 static void add_norm(struct tensors *list, const struct cut *cut)
 {
     add_vector(list, cut->hidden);
-    if (cut->shape->norm == NORM_LAYERNORM)
+    if (cut->shape->norm_bias)
         add_vector(list, cut->hidden);
+}
+
+/* One norm for queries and one for keys. */
+static void add_qk_norms(struct tensors *list, const struct cut *cut)
+{
+    bool head = cut->shape->qk_norm == QK_NORM_HEAD;
+    double widths[] = {head ? cut->query_size : cut->query, head ? cut->query_size : cut->key};
+
+    for (size_t i = 0; i < COUNT(widths) && cut->shape->qk_norm; i++) {
+        add_vector(list, widths[i]);
+        if (cut->shape->norm_bias)
+            add_vector(list, widths[i]);
+    }
 }
 
 static void add_matrix(struct tensors *list, double rows, double columns)
@@ -89,7 +102,9 @@ struct tensors embedding_tensors(const struct cut *cut)
 {
     struct tensors list = {0};
 
-    add_matrix(&list, cut->vocabulary, cut->hidden);
+    add_matrix(&list, cut->vocabulary, cut->shape->embedding_size);
+    if (cut->shape->embedding_size != cut->shape->hidden)
+        add_matrix(&list, cut->hidden, cut->shape->embedding_size);
     if (cut->shape->positions > 0)
         add_matrix(&list, cut->shape->positions, cut->hidden);
     if (cut->shape->token_types > 0)
@@ -142,8 +157,10 @@ struct tensors block_tensors(const struct cut *cut)
 
             add_product(&list, width, cut->hidden, shape->qkv_bias ? width : 0);
         }
-    add_product(&list, cut->hidden, cut->attended, shape->bias ? cut->hidden : 0);
-    add_norm(&list, cut);
+    add_qk_norms(&list, cut);
+    add_product(&list, cut->hidden, cut->attended, shape->projection_bias ? cut->hidden : 0);
+    for (int norm = 1; norm < (shape->parallel ? 1 : 2) + (shape->post_norms ? 2 : 0); norm++)
+        add_norm(&list, cut);
     if (!cut->has_experts) {
         add_mlp(&list, cut, cut->ffn, 1);
         return list;
@@ -151,6 +168,8 @@ struct tensors block_tensors(const struct cut *cut)
     add_matrix(&list, shape->experts, cut->hidden);      /* the router, whole on every GPU */
     if (shape->shared_experts > 0)
         add_mlp(&list, cut, cut->shared_ffn, 1);
+    if (shape->shared_gate)
+        add_matrix(&list, 1, cut->hidden);
     before = list.count;
     add_mlp(&list, cut, cut->expert_ffn, cut->experts);
     list.nexperts = list.count - before;
@@ -178,10 +197,14 @@ struct tensors output_tensors(const struct cut *cut)
         add_norm(&list, cut);
         add_vector(&list, cut->vocabulary);       /* the output layer's bias */
     }
+    if (shape->head != HEAD_NONE && shape->embedding_size != shape->hidden)
+        add_matrix(&list, shape->embedding_size, cut->hidden);
     if (shape->head != HEAD_NONE)      /* a tied weight has no elements of its own */
-        add_tensor(&list, (struct tensor){.elements = shape->tied ? 0 : cut->vocabulary * cut->hidden,
+        add_tensor(&list, (struct tensor){.elements = shape->tied ? 0 : cut->vocabulary * shape->embedding_size,
                                           .rows = shape->tied ? 0 : cut->vocabulary,
-                                          .linear = {LINEAR_OUTPUT, cut->vocabulary, cut->hidden}});
+                                          .linear = {LINEAR_OUTPUT, cut->vocabulary, shape->embedding_size}});
+    if (shape->head == HEAD_LANGUAGE_MODEL && shape->head_bias)
+        add_vector(&list, cut->vocabulary);
     return list;
 }
 

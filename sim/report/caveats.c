@@ -56,8 +56,31 @@ static const char *gpu_note(struct arena *arena, const struct scenario *scenario
 
 static const char *configuration_note(struct arena *arena, const struct scenario *scenario)
 {
-    (void)arena;
-    return scenario->model.note;
+    const char *note = scenario->model.note;
+
+    if (!scenario->model.longest)
+        return note;
+    return arena_printf(arena, "'sequence' is left out: a sample has %d tokens, as many as config.json allows%s%s",
+                        scenario->model.sequence, note ? "; " : "", note ? note : "");
+}
+
+/* Nobody trains in fp32 unless asked, though many files hold such weights. */
+static const char *precision_note(struct arena *arena, const struct scenario *scenario)
+{
+    static const char *const names[] = ENUM_NAMES(PRECISIONS);
+    const char *dtype = scenario->model.dtype, *name = names[scenario->memory.precision.format];
+    bool bf16 = dtype && !strcmp(dtype, "bfloat16"), fp16 = dtype && !strcmp(dtype, "float16");
+
+    if (!dtype || scenario_says_precision(scenario))
+        return NULL;
+    if (bf16 && scenario->memory.precision.format == PRECISION_MIXED_FP16)
+        return arena_printf(arena, "precision is %s: config.json's weights are in %s, for which %s has no rate", name,
+                            dtype, scenario->cluster.gpu.name);
+    if (bf16 || fp16)
+        return arena_printf(arena, "precision is %s, as config.json's weights are in %s and the scenario says none",
+                            name, dtype);
+    return arena_printf(arena, "precision is %s, the default: config.json's weights are in %s, which says nothing of "
+                        "how they are trained; 'memory: {precision: ...}' does", name, dtype);
 }
 
 /* Whoever runs something else has other times and another memory. */
@@ -282,9 +305,9 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, halves_note, sequence_note,
-        alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note, repeat_note, latency_note, leaves_note,
-        unused_note,
+        software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
+        halves_note, sequence_note, alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note,
+        repeat_note, latency_note, leaves_note, unused_note,
     };
     struct caveats caveats = {0};
 

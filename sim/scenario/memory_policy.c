@@ -21,6 +21,20 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
     return precision_bytes(&precision, gradients_add_up(scenario));
 }
 
+bool scenario_says_precision(const struct scenario *scenario)
+{
+    return node_get(scenario->memory.node, "precision") != NULL;
+}
+
+void scenario_settle_precision(struct scenario *scenario)
+{
+    const char *dtype = scenario->model.dtype;
+
+    if (dtype && !strcmp(dtype, "bfloat16") && !scenario_says_precision(scenario) &&
+        (!scenario->cluster.gpu_name || gpu_rate(&scenario->cluster.gpu, DTYPE_BF16) > 0))
+        scenario->memory.precision.format = PRECISION_MIXED_BF16;
+}
+
 static bool says_blocks(const struct recompute_spec *recompute)
 {
     return node_get(recompute->node, "blocks") != NULL;

@@ -242,6 +242,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct schedule *schedule;
     const struct order *order;
 
+    scenario_settle_precision(scenario);
     if (resolve_schedule(scenario, err) || scenario_lay_software(scenario, err))
         return -1;
     schedule = scenario_schedule(scenario);

@@ -101,6 +101,8 @@ bool scenario_runs_on(const struct scenario *scenario, int gpu);
  * buffer. */
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
+/* Whether the scenario's file says memory.precision. */
+bool scenario_says_precision(const struct scenario *scenario);
 /* precision_bytes of the scenario: whether gradients add up follows from its schedule. */
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 /* B that a GPU may hold: the limit, or its memory; INFINITY where neither is known. */

@@ -91,12 +91,62 @@ static void windows(void **state)
     assert_close(model_flop(&wide, NULL, NULL), all);
 }
 
+/* Llama 4: queries in a chunk of 1024 tokens compute what queries of a sample of 1024 tokens compute. */
+static void chunks(void **state)
+{
+    const char *shape = "transformer: {layers: 1, hidden: 256, heads: 4, sequence: %d, vocabulary: 64, positions: "
+                        "4096, flash_attention: true%s}";
+    struct model cut_up = load_good(arena_printf(&arena, shape, 4096, ", window: 1024, chunked: true")), small, none;
+    struct layers chunked = cut(&cut_up, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16}), samples, whole;
+
+    (void)state;
+    small = load_good(arena_printf(&arena, shape, 1024, ""));
+    none = load_good(arena_printf(&arena, shape, 4096, ", window: 8192, chunked: true"));
+    samples = cut(&small, (struct shard){.micro = 8, .tensor = 1, .dtype = DTYPE_BF16});
+    whole = cut(&none, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16});
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        assert_close(flop_of(&chunked.items[1], (enum phase)phase), flop_of(&samples.items[1], (enum phase)phase));
+    for (size_t k = 0; k < chunked.items[1].nkernels; k++)
+        if (chunked.items[1].kernels[k].kind == KERNEL_ATTENTION) {
+            assert_close(chunked.items[1].kernels[k].n, 1024);
+            assert_close(chunked.items[1].kernels[k].bytes, samples.items[1].kernels[k].bytes);
+            assert_close(whole.items[1].kernels[k].n, 4096);
+        }
+    assert_close(model_flop(&cut_up, NULL, NULL), 4 * model_flop(&small, NULL, NULL));
+}
+
+/* ALiBi turns nothing; where attention is not fused a kernel reads and writes the scores. Attention and MLP that are
+ * parallel have one norm, and one input to keep. A narrow embedding has a product on each side. */
+static void kernels_of_others(void **state)
+{
+#define SHAPE "layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: 128, positions: 0, dropout: 0"
+    struct model models[] = {load_good("transformer: {" SHAPE "}"), load_good("transformer: {" SHAPE ", alibi: true}"),
+                             load_good("transformer: {" SHAPE ", parallel: true}"),
+                             load_good("transformer: {" SHAPE ", embedding_size: 64}")};
+    struct layers layers[COUNT(models)];
+    double tokens = 512, scores = 4 * 512.0 * 512;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(models); i++)
+        layers[i] = cut(&models[i], plain(1, 1));
+    assert_true(kernel_sums(&layers[0].items[1], "rotary", PHASE_FORWARD).launches > 0);
+    assert_int_equal(kernel_sums(&layers[1].items[1], "rotary", PHASE_FORWARD).launches, 0);
+    assert_close(kernel_sums(&layers[1].items[1], "alibi", PHASE_FORWARD).bytes, 2 * 2 * scores);
+    assert_int_equal(kernel_sums(&layers[2].items[1], "mlp-norm", PHASE_FORWARD).launches, 0);
+    assert_close(layers[0].items[1].activation - layers[2].items[1].activation, 2 * 2 * tokens * 256);
+    assert_close(flop_of(&layers[3].items[0], PHASE_FORWARD), 2 * tokens * 256 * 64);
+    assert_close(flop_of(&layers[3].items[2], PHASE_FORWARD), 2 * tokens * 64 * (256 + 128));
+    assert_close(layers[3].items[2].tied, 128 * 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(four_rows_at_once, forget),
         cmocka_unit_test_teardown(wide_probabilities_are_kept, forget),
         cmocka_unit_test_teardown(windows, forget),
+        cmocka_unit_test_teardown(chunks, forget),
+        cmocka_unit_test_teardown(kernels_of_others, forget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

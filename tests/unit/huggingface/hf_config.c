@@ -1,0 +1,280 @@
+/* What a config.json means: defaults of classes, which blocks have windows and experts, notes, and what is refused. */
+#include "model_files.h"
+
+#include <unistd.h>
+
+static char path[] = "/tmp/dtsim-config-XXXXXX";
+
+static void write_config(const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static struct model read_config(const char *text)
+{
+    write_config(text);
+    return load_good(arena_printf(&arena, "hf_config: %s", path));
+}
+
+/* Whether the first message has this code and begins so. */
+static void refused_as(enum exit_code code, const char *text, const char *expected)
+{
+    const struct error_message *message = &error.messages[0];
+    struct model model;
+    const char *said;
+
+    write_config(text);
+    assert_int_equal(load(arena_printf(&arena, "hf_config: %s", path), &model), -1);
+    said = arena_printf(&arena, "%d:%d: %s", message->loc.line, message->loc.column, message->text);
+    if (message->code != code || strncmp(said, expected, strlen(expected)))
+        fail_msg("%s: '%s' instead of '%s'", text, said, expected);
+    error_release(&error);
+    memset(&error, 0, sizeof error);
+}
+
+static void refused_config(const char *text, const char *expected)
+{
+    refused_as(EXIT_INPUT, text, expected);
+}
+
+/* "w" for a block with a window, "." for one without; "e" for one with experts. */
+static const char *blocks(const struct model *model, bool experts)
+{
+    const struct transformer *shape = model->transformer;
+    char *text = arena_alloc(&arena, (size_t)shape->layers + 1);
+
+    for (int i = 0; i < shape->layers; i++)
+        text[i] = experts && transformer_has_experts(shape, i) ? 'e' :
+                  !experts && transformer_has_window(shape, i) ? 'w' :
+                                                                 '.';
+    return text;
+}
+
+static void windows(void **state)
+{
+    static const struct { const char *config, *blocks; int window; } cases[] = {
+        {"{model_type: mistral, num_hidden_layers: 3}", "www", 4096},
+        {"{model_type: mistral, num_hidden_layers: 3, sliding_window: null}", "...", 0},
+        {"{model_type: mistral, num_hidden_layers: 3, layer_types: [full_attention, sliding_attention, "
+         "sliding_attention]}", ".ww", 4096},
+        {"{model_type: llama, num_hidden_layers: 2, sliding_window: 512}", "..", 0},     /* its class has no such key */
+        {"{model_type: gemma2, num_hidden_layers: 4}", "w.w.", 4096},
+        {"{model_type: gemma3_text, num_hidden_layers: 7, sliding_window: 512}", "wwwww.w", 512},
+        {"{model_type: gemma3_text, num_hidden_layers: 4, _sliding_window_pattern: 2}", "w.w.", 4096},
+        {"{model_type: gemma3_text, num_hidden_layers: 2, layer_types: [full_attention, full_attention]}", "..", 0},
+        {"{model_type: cohere2, num_hidden_layers: 5}", "www.w", 4096},
+        {"{model_type: olmo3, num_hidden_layers: 5}", "www.w", 4096},
+        {"{model_type: gpt_oss, num_hidden_layers: 3}", "w.w", 128},
+        {"{model_type: qwen2, num_hidden_layers: 3}", "...", 0},
+        {"{model_type: qwen2, num_hidden_layers: 3, use_sliding_window: true, max_window_layers: 1}", ".ww", 4096},
+        {"{model_type: qwen2_moe, num_hidden_layers: 5, use_sliding_window: true, max_window_layers: 3}", "w.w..",
+         4096},
+        {"{model_type: smollm3, num_hidden_layers: 5, use_sliding_window: true, sliding_window: 64}", "...w.", 64},
+        {"{model_type: llama4_text, num_hidden_layers: 5}", "www.w", 8192},
+        {"{model_type: llama4_text, num_hidden_layers: 3, no_rope_layers: [0, 1, 0]}", ".w.", 8192},
+        {"{model_type: gpt_neo, num_layers: 4, attention_types: [[[global, local], 2]]}", ".w.w", 256},
+        {"{model_type: gpt_neo, num_layers: 3, attention_types: [[[global], 3]]}", "...", 0},
+    };
+
+    struct model model;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        model = read_config(cases[i].config);
+        if (strcmp(blocks(&model, false), cases[i].blocks) || model.transformer->window != cases[i].window)
+            fail_msg("%s: %s with a window of %d", cases[i].config, blocks(&model, false), model.transformer->window);
+        assert_true(model.transformer->chunked == (strstr(cases[i].config, "llama4") != NULL));
+    }
+    /* what the scenario says takes the place of the list */
+    write_config(cases[2].config);
+    model = load_good(arena_printf(&arena, "{hf_config: %s, with: {full_every: 2}}", path));
+    assert_string_equal(blocks(&model, false), "w.w");
+}
+
+static void experts(void **state)
+{
+    static const struct { const char *config, *blocks; } cases[] = {
+        {"{model_type: mixtral, num_hidden_layers: 3}", "eee"},
+        {"{model_type: deepseek_v3, num_hidden_layers: 5}", "...ee"},
+        {"{model_type: deepseek, num_hidden_layers: 5, n_routed_experts: 8, num_experts_per_tok: 2, "
+         "first_k_dense_replace: 1, moe_layer_freq: 2}", "..e.e"},
+        {"{model_type: deepseek, num_hidden_layers: 2}", ".."},          /* its class has no experts */
+        {"{model_type: glm4_moe, head_dim: 128, num_hidden_layers: 3}", ".ee"},
+        {"{model_type: qwen3_moe, num_hidden_layers: 5, decoder_sparse_step: 2}", ".e.e."},
+        {"{model_type: qwen3_moe, num_hidden_layers: 4, mlp_only_layers: [0, 2]}", ".e.e"},
+        {"{model_type: qwen3_moe, num_hidden_layers: 4, mlp_only_layers: [3]}", "eee."},
+        {"{model_type: llama4_text, num_hidden_layers: 5, interleave_moe_layer_step: 2}", ".e.e."},
+        {"{model_type: llama4_text, num_hidden_layers: 3, moe_layers: [1]}", ".e."},
+        {"{model_type: ernie4_5_moe, num_hidden_layers: 5}", ".eeee"},
+        {"{model_type: ernie4_5_moe, num_hidden_layers: 5, moe_layer_end_index: 3, moe_layer_interval: 2}", ".e.e."},
+        {"{model_type: glm4_moe, head_dim: 128, num_hidden_layers: 3, mlp_layer_types: [sparse, dense, sparse]}",
+         "e.e"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct model model = read_config(cases[i].config);
+
+        if (strcmp(blocks(&model, true), cases[i].blocks))
+            fail_msg("%s: %s", cases[i].config, blocks(&model, true));
+    }
+}
+
+/* What a class defaults to counts where the file says nothing; what it says to be null has no value. */
+static void defaults(void **state)
+{
+    struct model model = read_config("{model_type: mistral, hidden_size: 64, num_attention_heads: 16, vocab_size: 100, "
+                                     "num_hidden_layers: 2, intermediate_size: 128, eos_token_id: [1, 2], head_dim: "
+                                     "null}");
+
+    (void)state;
+    assert_int_equal(model.transformer->kv_heads, 8);
+    assert_int_equal(model.transformer->head_size, 4);
+    assert_int_equal(model.transformer->sequence, 131072);
+    assert_true(model.longest && !model.transformer->tied && model.transformer->dropout == 0);
+    model = read_config("{model_type: gpt2, n_layer: 2, n_embd: 64, n_head: 4, vocab_size: 100}");
+    assert_int_equal(model.transformer->positions, 1024);
+    assert_int_equal(model.transformer->ffn, 256);
+    assert_true(model.transformer->tied && model.transformer->dropout == 0.1);
+    /* other names for sizes (attribute_map) */
+    model = read_config("{model_type: gpt2, num_hidden_layers: 3, hidden_size: 96, num_attention_heads: 6}");
+    assert_true(model.transformer->layers == 3 && model.transformer->hidden == 96 && model.transformer->heads == 6);
+    model = read_config("{model_type: qwen3_vl_moe_text, num_local_experts: 8, num_experts_per_tok: 2}");
+    assert_int_equal(model.transformer->experts, 8);
+    model = read_config("{model_type: llama, d_model: 96, hidden_size: 64}");
+    assert_int_equal(model.transformer->hidden, 64);
+    model = read_config("{model_type: llama, num_experts: 8}");
+    assert_int_equal(model.transformer->experts, 0);
+    model = read_config("{model_type: mpt, hidden_size: 64, n_heads: 4}");
+    assert_int_equal(model.transformer->ffn, 256);
+    /* biases of attention alone, of queries, keys and values alone, of the MLP alone */
+    model = read_config("{model_type: llama, attention_bias: true, head_dim: 64, hidden_size: 2048, intermediate_size: "
+                        "8192, num_attention_heads: 32, num_hidden_layers: 16, num_key_value_heads: 8, "
+                        "tie_word_embeddings: true, vocab_size: 128256}");
+    assert_true(model_parameters(&model) == 1235896320);
+    model = read_config("{model_type: glm4_moe, head_dim: 128, attention_bias: true}");
+    assert_true(model.transformer->qkv_bias && !model.transformer->projection_bias && !model.transformer->bias);
+    model = read_config("{model_type: nemotron, mlp_bias: true}");
+    assert_true(!model.transformer->qkv_bias && !model.transformer->projection_bias && model.transformer->bias);
+    /* a key of the whole model, and its number format */
+    model = read_config("{model_type: qwen3_vl, tie_word_embeddings: true, torch_dtype: bfloat16, text_config: "
+                        "{model_type: qwen3_vl_text}}");
+    assert_true(model.transformer->tied && !strcmp(model.dtype, "bfloat16"));
+    model = read_config("{model_type: llama, dtype: null}");
+    assert_true(!model.dtype);
+}
+
+static void with_fills(void **state)
+{
+    static const char config[] = "{model_type: deepseek_v2, num_hidden_layers: null}";
+    struct model model;
+
+    (void)state;
+    refused_config(config, "1:1: hf_config: missing key 'num_hidden_layers' (model_type deepseek_v2); expected it, or "
+                   "'with: {layers: ...}' beside hf_config");
+    write_config(config);
+    model = load_good(arena_printf(&arena, "{hf_config: %s, with: {layers: 2, experts_per_token: 6}}", path));
+    assert_int_equal(model.transformer->layers, 2);
+    assert_int_equal(model.transformer->experts_per_token, 6);
+    /* what the scenario says is not the class's */
+    write_config("{model_type: gemma3_text}");
+    model = load_good(arena_printf(&arena, "{hf_config: %s, sequence: 8, with: {vocabulary: 1000}}", path));
+    assert_true(!model.longest && !strstr(model.note, "vocab_size") && strstr(model.note, "num_hidden_layers: 26"));
+}
+
+static void notes(void **state)
+{
+    static const struct { const char *config, *note; } cases[] = {
+        {"{model_type: gemma2, attn_logit_softcapping: null}", "final_logit_softcapping"},
+        {"{model_type: gemma2, final_logit_softcapping: null}", "attn_logit_softcapping"},
+        {"{model_type: gemma3_text, use_bidirectional_attention: true}", "use_bidirectional_attention"},
+        {"{model_type: deepseek_v3, num_nextn_predict_layers: 1}", "num_nextn_predict_layers"},
+        {"{model_type: minimax_m2, use_mtp: true, num_mtp_modules: 3}", "use_mtp"},
+        {"{model_type: deepseek_v32}", "index_topk"},
+        {"{model_type: llama, quantization_config: {quant_method: fp8}}", "quantization_config"},
+        {"{model_type: gemma3, text_config: {model_type: gemma3_text}}", "the part in text_config alone"},
+        {"{model_type: qwen2_vl, vision_config: {depth: 2}}", "the part that computes text alone"},
+        {"{model_type: llama}", "config.json leaves out what Transformers' LlamaConfig defaults to: vocab_size: 32000, "
+         "hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, num_attention_heads: 32"},
+        {"{model_type: mistral}", "sliding_window: 4096"},
+        {"{model_type: qwen3}", "norms of queries and keys"},
+    };
+    struct model model;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        model = read_config(cases[i].config);
+        if (!model.note || !strstr(model.note, cases[i].note))
+            fail_msg("%s: the note is '%s'", cases[i].config, model.note ? model.note : "");
+    }
+    model = read_config("{model_type: llama, vocab_size: 1000, hidden_size: 64, intermediate_size: 128, "
+                        "num_hidden_layers: 2, num_attention_heads: 4, num_nextn_predict_layers: 0, "
+                        "quantization_config: null, final_logit_softcapping: null}");
+    assert_null(model.note);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+#define SUPPORTED "supported are llama, mistral, olmo2, "
+    refused_config("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
+    refused_config("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
+    refused_config("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
+    refused_config("{model_type: qwen3_next}", "1:14: hf_config: model_type 'qwen3_next' has linear attention, which "
+                   "is not modelled; expected a model of attention and MLPs or experts");
+    refused_config("{model_type: kimi_linear}", "1:14: hf_config: model_type 'kimi_linear' has linear attention");
+    refused_config("{model_type: nemotron_h}", "1:14: hf_config: model_type 'nemotron_h' has state-space layers, which "
+                   "are not modelled");
+    refused_config("{model_type: jamba}", "1:14: hf_config: model_type 'jamba' has state-space layers");
+    refused_config("{model_type: mamba2}", "1:14: hf_config: model_type 'mamba2' has state-space layers");
+    refused_config("{model_type: llama, num_hidden_layers: 2,\n layer_types: [full_attention, linear_attention]}",
+                   "2:32: hf_config: layer_types: 'linear_attention' is not modelled; expected full_attention, "
+                   "sliding_attention or chunked_attention");
+    refused_config("{model_type: llama, num_hidden_layers: 2, layer_types: [full_attention]}",
+                   "1:56: hf_config: layer_types has 1 items; expected one for each of the 2 layers");
+    refused_config("{model_type: llama, num_hidden_layers: 1, layer_types: [sliding_attention]}",
+                   "1:56: hf_config: layer_types names windows; expected 'sliding_window' too");
+    refused_config("{model_type: some_vl, text_config: {hidden_size: 64}}", "1:36: hf_config: text_config has no "
+                   "'model_type', and the whole's, 'some_vl', is not supported; expected one of llama");
+    refused_config("{model_type: some_vl, text_config: {model_type: some_text}}",
+                   "1:49: hf_config: model_type 'some_text' is not supported");
+    refused_config("{model_type: deepseek_v3, attention_bias: true}", "1:43: hf_config: attention_bias: true, which is "
+                   "not modelled for deepseek_v3 kimi_k2; expected false");
+    refused_config("{model_type: qwen3_moe, decoder_sparse_step: \"2\"}",
+                   "1:46: hf_config: decoder_sparse_step: expected an integer");
+    refused_config("{model_type: qwen2, use_sliding_window: 1}",
+                   "1:41: hf_config: use_sliding_window: expected true or false");
+    refused_config("{model_type: hunyuan_v1_moe, num_experts: 8, moe_topk: [2, 3]}",
+                   "1:60: hf_config: moe_topk: layers differ, which is not modelled; expected the same value for all");
+    refused_as(EXIT_INFEASIBLE, "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
+                   "2:12: transformer: heads: 7 does not divide hidden 64; if that is intended, give head_size");
+    refused_config("{model_type: hunyuan_v1_moe, num_shared_expert: [], use_mixed_mlp_moe: true, hidden_size: []}",
+                   "1:91: transformer: hidden: expected an integer");
+}
+
+static int make_file(void **state)
+{
+    int descriptor = mkstemp(path);
+
+    (void)state;
+    return descriptor < 0 ? -1 : close(descriptor);
+}
+
+static int drop_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, forget)
+    const struct CMUnitTest tests[] = {TEST(windows), TEST(experts), TEST(defaults), TEST(with_fills), TEST(notes),
+                                       TEST(refusals)};
+
+    return cmocka_run_group_tests(tests, make_file, drop_file);
+}

@@ -1,0 +1,214 @@
+/* Every model type against the number of parameters that the page of a published model states (huggingface.co/NAME:
+ * Safetensors, "params"; or the file with its weights), from its config.json without keys that say nothing of the
+ * shape.
+ * Exact but for what the tables of types leave out: within 0.02 %, or as far as a rounded number goes. */
+#include "model_files.h"
+
+#include <unistd.h>
+
+#include "huggingface/hf_family.h"
+
+#define LATENT "qk_nope_head_dim: 128, qk_rope_head_dim: 64, v_head_dim: 128, kv_lora_rank: 512"
+
+static const struct { const char *name; double parameters; const char *config; } published[] = {
+    {"meta-llama/Meta-Llama-3-8B", 8030261248, "{model_type: llama, hidden_size: 4096, num_attention_heads: 32, "
+     "num_key_value_heads: 8, intermediate_size: 14336, num_hidden_layers: 32, vocab_size: 128256}"},
+    {"mistralai/Mistral-7B-v0.1", 7241732096, "{model_type: mistral, sliding_window: 4096}"},
+    {"mistralai/Mixtral-8x7B-v0.1", 46702792704, "{model_type: mixtral, num_local_experts: 8, num_experts_per_tok: 2}"},
+    {"google/gemma-2b", 2506172416, "{model_type: gemma, head_dim: 256, hidden_size: 2048, intermediate_size: 16384, "
+     "num_attention_heads: 8, num_hidden_layers: 18, num_key_value_heads: 1, vocab_size: 256000}"},
+    {"google/gemma-7b", 8537680896, "{model_type: gemma}"},
+    {"google/gemma-2-2b", 2614341888, "{model_type: gemma2}"},
+    {"google/gemma-2-9b", 9241705984, "{model_type: gemma2, hidden_size: 3584, num_attention_heads: 16, "
+     "num_key_value_heads: 8, head_dim: 256, intermediate_size: 14336, num_hidden_layers: 42, vocab_size: 256000}"},
+    {"google/gemma-3-1b-pt", 999885952, "{model_type: gemma3_text, hidden_size: 1152, num_attention_heads: 4, "
+     "num_key_value_heads: 1, head_dim: 256, intermediate_size: 6912, num_hidden_layers: 26, sliding_window: 512, "
+     "vocab_size: 262144}"},
+    /* with the class's vocabulary, heads and groups; the text of google/gemma-3-4b-pt (keras-hub's gemma3_4b_text, with
+     * 64 rows less, has 3,880,099,328) */
+    {"google/gemma-3-4b-pt (text)", 3880263168, "{model_type: gemma3, text_config: {hidden_size: 2560, "
+     "intermediate_size: 10240, model_type: gemma3_text, num_hidden_layers: 34, sliding_window: 1024}}"},
+    {"google/gemma-3-27b-pt (text)", 27009346304, "{model_type: gemma3, text_config: {head_dim: 128, hidden_size: "
+     "5376, intermediate_size: 21504, model_type: gemma3_text, num_attention_heads: 32, num_hidden_layers: 62, "
+     "num_key_value_heads: 16, sliding_window: 1024}}"},
+    {"Qwen/Qwen2-7B", 7615616512, "{model_type: qwen2, hidden_size: 3584, num_attention_heads: 28, "
+     "num_key_value_heads: 4, intermediate_size: 18944, num_hidden_layers: 28, vocab_size: 152064}"},
+    {"Qwen/Qwen2.5-VL-7B-Instruct (text)", 7615616512, "{model_type: qwen2_5_vl, vision_config: {depth: 32}, "
+     "hidden_size: 3584, num_attention_heads: 28, num_key_value_heads: 4, intermediate_size: 18944, num_hidden_layers: "
+     "28, vocab_size: 152064}"},
+    {"Qwen/Qwen3-8B", 8190735360, "{model_type: qwen3, hidden_size: 4096, num_attention_heads: 32, "
+     "num_key_value_heads: 8, head_dim: 128, intermediate_size: 12288, num_hidden_layers: 36, vocab_size: 151936}"},
+    {"Qwen/Qwen3-VL-8B-Instruct (text)", 8190735360, "{model_type: qwen3_vl, text_config: {model_type: qwen3_vl_text, "
+     "num_key_value_heads: 8, intermediate_size: 12288, num_hidden_layers: 36}, tie_word_embeddings: false}"},
+    {"Qwen/Qwen3-30B-A3B", 30532122624, "{model_type: qwen3_moe, hidden_size: 2048, num_attention_heads: 32, "
+     "num_key_value_heads: 4, head_dim: 128, intermediate_size: 6144, moe_intermediate_size: 768, num_hidden_layers: "
+     "48, num_experts: 128, num_experts_per_tok: 8}"},
+    {"Qwen/Qwen3-VL-30B-A3B-Instruct (text)", 30532122624, "{model_type: qwen3_vl_moe, text_config: {model_type: "
+     "qwen3_vl_moe_text, hidden_size: 2048, num_attention_heads: 32, num_key_value_heads: 4, head_dim: 128, "
+     "intermediate_size: 6144, moe_intermediate_size: "
+     "768, num_hidden_layers: 48, num_experts: 128, num_experts_per_tok: 8}}"},
+    {"Qwen/Qwen1.5-MoE-A2.7B", 14315784192, "{model_type: qwen2_moe}"},
+    {"Qwen/Qwen2-57B-A14B", 57.41e9, "{model_type: qwen2_moe, hidden_size: 3584, moe_intermediate_size: 2560, "
+     "shared_expert_intermediate_size: 20480, num_attention_heads: 28, num_key_value_heads: 4, num_hidden_layers: 28, "
+     "num_experts: 64, num_experts_per_tok: 8}"},
+    {"microsoft/Phi-3-mini-4k-instruct", 3821079552, "{model_type: phi3, sliding_window: 2047}"},
+    {"microsoft/phi-2", 2779683840, "{model_type: phi, hidden_size: 2560, intermediate_size: 10240, "
+     "num_attention_heads: 32, num_hidden_layers: 32, vocab_size: 51200}"},
+    {"microsoft/phi-1_5", 1418270720, "{model_type: phi}"},
+    {"microsoft/Phi-3.5-MoE-instruct", 41873153344, "{model_type: phimoe, attention_bias: true, lm_head_bias: true}"},
+    {"facebook/opt-125m", 125239296, "{model_type: opt}"},
+    {"facebook/opt-350m", 331196416, "{model_type: opt, do_layer_norm_before: false, ffn_dim: 4096, hidden_size: 1024, "
+     "num_attention_heads: 16, num_hidden_layers: 24, word_embed_proj_dim: 512}"},
+    {"facebook/opt-6.7b", 6658473984, "{model_type: opt, hidden_size: 4096, num_attention_heads: 32, ffn_dim: 16384, "
+     "num_hidden_layers: 32, word_embed_proj_dim: 4096}"},
+    {"openai/gpt-oss-20b", 20914757184, "{model_type: gpt_oss, num_hidden_layers: 24, num_local_experts: 32}"},
+    {"openai/gpt-oss-120b", 116829156672, "{model_type: gpt_oss}"},
+    {"deepseek-ai/deepseek-moe-16b-base", 16375728128, "{model_type: deepseek, first_k_dense_replace: 1, hidden_size: "
+     "2048, intermediate_size: 10944, moe_intermediate_size: 1408, n_routed_experts: 64, n_shared_experts: 2, "
+     "num_attention_heads: 16, num_experts_per_tok: 6, num_hidden_layers: 28, num_key_value_heads: 16}"},
+    {"deepseek-ai/DeepSeek-V2-Lite", 15706484224, "{model_type: deepseek_v2, hidden_size: 2048, "
+     "num_attention_heads: 16, intermediate_size: 10944, moe_intermediate_size: 1408, num_hidden_layers: 27, "
+     "n_routed_experts: 64, "
+     "n_shared_experts: 2, num_experts_per_tok: 6, first_k_dense_replace: 1, q_lora_rank: null, " LATENT
+     ", vocab_size: 102400}"},
+    {"deepseek-ai/DeepSeek-V2", 235741434880, "{model_type: deepseek_v2, hidden_size: 5120, num_attention_heads: 128, "
+     "intermediate_size: 12288, moe_intermediate_size: 1536, num_hidden_layers: 60, n_routed_experts: 160, "
+     "n_shared_experts: 2, num_experts_per_tok: 6, first_k_dense_replace: 1, q_lora_rank: 1536, " LATENT
+     ", vocab_size: 102400}"},
+    /* without its module for multi-token prediction (README_WEIGHTS.md) */
+    {"deepseek-ai/DeepSeek-V3", 671026404352, "{model_type: deepseek_v3, num_nextn_predict_layers: 1}"},
+    /* without its indexers, as DeepSeek-V3 */
+    {"deepseek-ai/DeepSeek-V3.2-Exp", 671026404352, "{model_type: deepseek_v32, index_topk: 2048}"},
+    {"moonshotai/Kimi-K2-Base", 1026408232448, "{model_type: kimi_k2, vocab_size: 163840, num_attention_heads: 64, "
+     "num_key_value_heads: 64, n_routed_experts: 384, first_k_dense_replace: 1}"},
+    {"MiniMaxAI/MiniMax-M2", 228.7e9, "{model_type: minimax_m2, use_mtp: true}"},
+    {"allenai/OLMo-2-1124-7B", 7298617344, "{model_type: olmo2, vocab_size: 100352}"},
+    {"allenai/Olmo-3-1025-7B", 7298011136, "{model_type: olmo3, vocab_size: 100278}"},
+    {"allenai/Olmo-3-1125-32B", 32233522176, "{model_type: olmo3, vocab_size: 100278, hidden_size: 5120, "
+     "intermediate_size: 27648, num_hidden_layers: 64, num_attention_heads: 40, num_key_value_heads: 8}"},
+    {"allenai/OLMoE-1B-7B-0924", 6919161856, "{model_type: olmoe, intermediate_size: 1024}"},
+    {"ibm-granite/granite-3.0-8b-base", 8170848256, "{model_type: granite, num_key_value_heads: 8, intermediate_size: "
+     "12800, num_hidden_layers: 40, tie_word_embeddings: true, vocab_size: 49155}"},
+    {"ibm-granite/granite-3.0-1b-a400m-base", 1334628352, "{model_type: granitemoe, hidden_size: 1024, "
+     "intermediate_size: 512, num_hidden_layers: 24, num_attention_heads: 16, num_key_value_heads: 8, "
+     "num_local_experts: 32, num_experts_per_tok: 8, tie_word_embeddings: true, vocab_size: 49155}"},
+    {"HuggingFaceTB/SmolLM3-3B", 3075098624, "{model_type: smollm3}"},
+    {"nvidia/Minitron-4B-Base", 4.19e9, "{model_type: nemotron, hidden_size: 3072, num_attention_heads: 24, "
+     "num_key_value_heads: 8, head_dim: 128, intermediate_size: 9216}"},
+    {"bigcode/starcoder2-3b", 3030371328, "{model_type: starcoder2}"},
+    {"bigcode/starcoder2-7b", 7173923840, "{model_type: starcoder2, hidden_size: 4608, num_attention_heads: 36, "
+     "num_key_value_heads: 4, intermediate_size: 18432, num_hidden_layers: 32}"},
+    {"CohereForAI/c4ai-command-r-v01", 34980831232, "{model_type: cohere}"},
+    {"CohereForAI/c4ai-command-r-plus", 103810674688, "{model_type: cohere, hidden_size: 12288, intermediate_size: "
+     "33792, num_attention_heads: 96, num_key_value_heads: 8, num_hidden_layers: 64, use_qk_norm: true}"},
+    {"CohereForAI/c4ai-command-r7b-12-2024", 8028033024, "{model_type: cohere2, hidden_size: 4096, intermediate_size: "
+     "14336, num_attention_heads: 32, num_key_value_heads: 8, num_hidden_layers: 32}"},
+    {"THUDM/glm-4-9b-hf", 9399951360, "{model_type: glm}"},
+    {"THUDM/GLM-4-9B-0414", 9400279040, "{model_type: glm4}"},
+    /* without its module for multi-token prediction */
+    {"zai-org/GLM-4.5-Air", 106852245504, "{model_type: glm4_moe, head_dim: 128, attention_bias: true}"},
+    {"tiiuae/falcon-7b", 6921720704, "{model_type: falcon}"},
+    {"tiiuae/falcon-40b", 41303293952, "{model_type: falcon, new_decoder_architecture: true, hidden_size: 8192, "
+     "n_head: 128, num_kv_heads: 8, n_layer: 60}"},
+    {"tiiuae/falcon-rw-1b", 1311625216, "{model_type: falcon, alibi: true, bias: true, hidden_size: 2048, multi_query: "
+     "false, num_attention_heads: 32, num_hidden_layers: 24, parallel_attn: false, vocab_size: 50304}"},
+    {"mosaicml/mpt-7b", 6649286656, "{model_type: mpt, d_model: 4096, n_layers: 32, n_heads: 32, vocab_size: 50432}"},
+    {"bigscience/bloom-560m", 559214592, "{model_type: bloom, n_embed: 1024, n_layer: 24, num_attention_heads: 16}"},
+    {"bigscience/bloom", 176247271424, "{model_type: bloom, n_embed: 14336, n_layer: 70, num_attention_heads: 112}"},
+    {"internlm/internlm2-7b", 7737708544, "{model_type: internlm2, intermediate_size: 14336, num_key_value_heads: 8, "
+     "vocab_size: 92544, bias: false}"},
+    {"internlm/internlm2-20b", 19861149696, "{model_type: internlm2, hidden_size: 6144, intermediate_size: 16384, "
+     "num_attention_heads: 48, num_key_value_heads: 8, num_hidden_layers: 48, vocab_size: 92544}"},
+    {"baidu/ERNIE-4.5-0.3B-PT", 360748032, "{model_type: ernie4_5}"},
+    {"baidu/ERNIE-4.5-21B-A3B-PT", 21825437888, "{model_type: ernie4_5_moe}"},
+    {"tencent/Hunyuan-7B-Instruct", 7.504e9, "{model_type: hunyuan_v1_dense, vocab_size: 128167, intermediate_size: "
+     "14336, num_key_value_heads: 8, head_dim: 128, tie_word_embeddings: true}"},
+    {"tencent/Hunyuan-A13B-Instruct", 80393183232, "{model_type: hunyuan_v1_moe, vocab_size: 128167, "
+     "intermediate_size: 3072, num_key_value_heads: 8, head_dim: 128, num_experts: 64, moe_topk: [8, 8], "
+     "moe_intermediate_size: [3072, 3072], num_shared_expert: [1, 1], use_mixed_mlp_moe: true, tie_word_embeddings: true}"},
+    {"meta-llama/Llama-4-Scout-17B-16E (text)", 107769861120, "{model_type: llama4, text_config: {model_type: "
+     "llama4_text}}"},
+    {"meta-llama/Llama-4-Maverick-17B-128E (text)", 400.71e9, "{model_type: llama4, text_config: {num_local_experts: "
+     "128, interleave_moe_layer_step: 2}}"},
+    {"EleutherAI/gpt-neo-125m", 125198592, "{model_type: gpt_neo, hidden_size: 768, num_layers: 12, num_heads: 12, "
+     "attention_types: [[[global, local], 6]]}"},
+    {"EleutherAI/gpt-neo-2.7B", 2651307520, "{model_type: gpt_neo, hidden_size: 2560, num_layers: 32, num_heads: 20, "
+     "attention_types: [[[global, local], 16]]}"},
+    {"EleutherAI/gpt-j-6b", 6050882784, "{model_type: gptj}"},
+    {"EleutherAI/gpt-neox-20b", 20554567680, "{model_type: gpt_neox}"},
+    {"stabilityai/stablelm-3b-4e1t", 2795443200, "{model_type: stablelm}"},
+    {"openai-community/gpt2-xl", 1557611200, "{model_type: gpt2, n_embd: 1600, n_layer: 48, n_head: 25}"},
+    /* BertForMaskedLM: without the pooler */
+    {"google-bert/bert-large-uncased", 335174458, "{model_type: bert, hidden_size: 1024, num_hidden_layers: 24, "
+     "num_attention_heads: 16, intermediate_size: 4096}"},
+};
+
+static char path[] = "/tmp/dtsim-config-XXXXXX";
+
+static struct model read_config(const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    return load_good(arena_printf(&arena, "hf_config: %s", path));
+}
+
+static void parameters(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(published); i++) {
+        struct model model = read_config(published[i].config);
+        double counted = model_parameters(&model);
+
+        if (fabs(counted / published[i].parameters - 1) > 0.0002)
+            fail_msg("%s: %.0f parameters, published are %.0f", published[i].name, counted, published[i].parameters);
+    }
+}
+
+static bool is_covered(const struct family *family)
+{
+    char *words = arena_strdup(&arena, family->types), *rest;
+
+    for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
+        for (size_t i = 0; i < COUNT(published); i++)
+            if (strstr(published[i].config, arena_printf(&arena, "model_type: %s,", word)) ||
+                strstr(published[i].config, arena_printf(&arena, "model_type: %s}", word)))
+                return true;
+    return false;
+}
+
+/* No row of the tables is without a published number. */
+static void all_types(void **state)
+{
+    const struct family *const tables[] = {hf_dense, hf_experts};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(tables); i++)
+        for (const struct family *family = tables[i]; family->types; family++)
+            if (!is_covered(family))
+                fail_msg("%s: no published number", family->types);
+}
+
+static int make_file(void **state)
+{
+    int descriptor = mkstemp(path);
+
+    (void)state;
+    return descriptor < 0 ? -1 : close(descriptor);
+}
+
+static int drop_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, forget)
+    const struct CMUnitTest tests[] = {TEST(parameters), TEST(all_types)};
+
+    return cmocka_run_group_tests(tests, make_file, drop_file);
+}
