@@ -250,8 +250,9 @@ static void refusals(void **state)
                    "1:41: hf_config: use_sliding_window: expected true or false");
     refused_config("{model_type: hunyuan_v1_moe, num_experts: 8, moe_topk: [2, 3]}",
                    "1:60: hf_config: moe_topk: layers differ, which is not modelled; expected the same value for all");
-    refused_as(EXIT_INFEASIBLE, "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
-                   "2:12: transformer: heads: 7 does not divide hidden 64; if that is intended, give head_size");
+    refused_as(EXIT_INFEASIBLE,
+               "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
+               "2:12: transformer: heads: 7 does not divide hidden 64; if that is intended, give head_size");
     refused_config("{model_type: hunyuan_v1_moe, num_shared_expert: [], use_mixed_mlp_moe: true, hidden_size: []}",
                    "1:91: transformer: hidden: expected an integer");
 }
