@@ -55,6 +55,9 @@ int op_parse(const struct command *command, const char *name, enum collective_op
 int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value);
 /* The same for -j, whose default (text NULL) is one process a processor. */
 int jobs_parse(const struct command *command, const char *text, size_t *jobs);
+/* Prints what a run is, and its numbers (run_print.c). */
+struct run;
+void run_print(const struct run *run, FILE *out);
 /* Refuses a folder that holds the rows of a sweep where that of one run is needed. */
 int refuse_sweep(const char *folder, struct error *err);
 /* Prints the errors and gives their exit code; releases them. */

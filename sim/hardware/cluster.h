@@ -84,6 +84,8 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 /* Whether the cluster has another value at the dotted path ("inside.efficiency") than its platform or, without a
  * platform, than if the key was left out. */
 bool cluster_changes(struct arena *arena, const struct cluster *cluster, const char *path);
+/* What the cluster changes of its platform, for people: "network.bandwidth 200 Gb/s"; "": nothing, or it has none. */
+const char *cluster_said(struct arena *arena, const struct cluster *cluster);
 /* Sets `nodes`, if it was left out, to enough for that many GPUs. */
 void cluster_size(struct cluster *cluster, int gpus);
 int cluster_gpus(const struct cluster *cluster);

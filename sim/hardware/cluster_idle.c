@@ -23,6 +23,27 @@ bool cluster_changes(struct arena *arena, const struct cluster *cluster, const c
     return strcmp(value_at(arena, cluster->node, path), value_at(arena, cluster->base, path)) != 0;
 }
 
+const char *cluster_said(struct arena *arena, const struct cluster *cluster)
+{
+    static const char shown_apart[] = "platform nodes gpu gpus_per_node title";
+    const struct node *own = cluster->node;
+    const char *text = "";
+
+    for (size_t i = 0; cluster->base && own->kind == NODE_MAPPING && i < own->count; i++) {
+        const struct node *value = own->items[i];
+        bool map = value->kind == NODE_MAPPING;
+
+        for (size_t k = 0; k < (map ? value->count : 1) && !word_in(shown_apart, own->keys[i]); k++) {
+            const char *path = map ? arena_printf(arena, "%s.%s", own->keys[i], value->keys[k]) : own->keys[i];
+
+            if (cluster_changes(arena, cluster, path))
+                text = arena_printf(arena, "%s%s%s %s", text, *text ? ", " : "", path,
+                                    node_flow(arena, map ? value->items[k] : value));
+        }
+    }
+    return text;
+}
+
 static bool no_time(const struct cluster *cluster)
 {
     return cluster->ideal;

@@ -193,14 +193,20 @@ void explanation_print(const struct explanation *explanation, FILE *out)
     const struct metrics *m = &explanation->run->metrics;
     const struct scenario *scenario = explanation->run->workload->scenario;
     char text[2][64], degrees[128];
+    struct arena arena = {0};
+    const char *setup = setup_text(&arena, scenario);
 
     fprintf(out, "%s: %s, %s = %d GPU%s, iteration time %s, engine %s\n", scenario->name,
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s",
             unit_format_short(UNIT_TIME, m->iteration_time, text[0], sizeof text[0]),
             engine_names[scenario->simulation.engine]);
+    if (*setup || scenario->software.title)
+        fprintf(out, "  %s%s%s\n", setup, *setup && scenario->software.title ? "; " : "",
+                scenario->software.title ? scenario->software.title : "");
     if (m->window.steady)
         fprintf(out, "  means over %d updates in the steady state; seconds an update\n", m->window.updates);
+    arena_release(&arena);
     print_idle(explanation, out);
     print_path(explanation, out);
     print_gains(explanation, out);

@@ -153,6 +153,75 @@ static json_t *scenario_json(const struct scenario *scenario)
     return json;
 }
 
+/* Names of enumerators that are listed by field tables alone. */
+static const char *const precisions[] = ENUM_NAMES(PRECISIONS);
+static const char *const offloads[] = ENUM_NAMES(OFFLOADS);
+
+/* Adds a part behind a comma. */
+static const char *with(struct arena *arena, const char *text, const char *part)
+{
+    return arena_printf(arena, "%s%s%s", text, *text ? ", " : "", part);
+}
+
+/* How replicas divide or exchange what they hold, where it is not by sums of gradients alone. */
+static const char *sharding(struct arena *arena, const struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const char *text = spec->zero ? arena_printf(arena, "ZeRO %d%s", spec->zero, spec->zero == 3 ? " (FSDP)" : "") : "";
+
+    if (spec->zero && spec->shard < scenario_replicas(scenario))
+        text = arena_printf(arena, "%s among %d replicas", text, spec->shard);
+    return text;
+}
+
+static const char *memory_said(struct arena *arena, const struct scenario *scenario)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    enum recompute mode = (enum recompute)memory->recompute.mode;
+    const char *text = model_is_timed(&scenario->model) ? "" : precisions[memory->precision.format];
+
+    if (mode != RECOMPUTE_NONE || !model_is_timed(&scenario->model))
+        text = with(arena, text, mode == RECOMPUTE_NONE ? "no recomputation" :
+                    arena_printf(arena, "%s recomputation", recompute_names[mode]));
+    for (enum offload offload = OFFLOAD_NONE + 1; offload < COUNT(offloads) - 1; offload++)
+        if (scenario_offloads(scenario, offload))
+            text = with(arena, text, arena_printf(arena, "%s offloaded", offloads[offload]));
+    return memory->lora ? with(arena, text, "LoRA") : text;
+}
+
+const char *setup_text(struct arena *arena, const struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const char *text = "", *shares = sharding(arena, scenario), *memory = memory_said(arena, scenario);
+
+    if (spec->expert > 1)
+        text = arena_printf(arena, "expert %d%s", spec->expert,
+                            spec->expert_tensor == 1 && spec->tensor > 1 ? " with expert_tensor 1" : "");
+    if (scenario->plan.chunks > 1)
+        text = with(arena, text, arena_printf(arena, "%d chunks a rank", scenario->plan.chunks));
+    if (*shares)
+        text = with(arena, text, shares);
+    if (scenario->batch.micro > 1 || !model_is_timed(&scenario->model))
+        text = with(arena, text, arena_printf(arena, "micro-batches of %d sample%s", scenario->batch.micro,
+                                              scenario->batch.micro == 1 ? "" : "s"));
+    return *memory ? with(arena, text, memory) : text;
+}
+
+json_t *setup_json(const struct scenario *scenario)
+{
+    struct arena arena = {0};
+    const char *setup = setup_text(&arena, scenario), *software = scenario->software.title;
+    char degrees[128];
+    int gpus = scenario_gpus(scenario);
+    json_t *json = json_string(arena_printf(
+        &arena, "%s, %s = %d GPU%s%s%s%s%s", scenario_schedule(scenario)->name,
+        scenario_degrees(scenario, degrees, sizeof degrees), gpus, gpus == 1 ? "" : "s", *setup ? ", " : "", setup,
+        software ? "; " : "", software ? software : ""));
+
+    arena_release(&arena);
+    return json;
+}
+
 json_t *software_json(const struct scenario *scenario)
 {
     return scenario->software.title ? json_string(scenario->software.like) : json_null();
@@ -197,6 +266,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
                                                          cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
+    json_object_set_new(json, "setup", setup_json(scenario));
     json_object_set_new(json, "software", software_json(scenario));
     json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.title));
     json_object_set_new(json, "notes", caveats_json(scenario, &run->metrics));

@@ -11,6 +11,11 @@
 json_t *result_json(const struct run *run);
 /* The name of the software whose values hold; null: none. */
 json_t *software_json(const struct scenario *scenario);
+/* What a reader asks next after schedule and degrees: "expert 8, 2 chunks a rank, ZeRO 1, micro-batches of 1 sample,
+ * mixed-bf16, selective recomputation"; in the arena. */
+const char *setup_text(struct arena *arena, const struct scenario *scenario);
+/* Schedule, degrees, setup_text and the software, in words. */
+json_t *setup_json(const struct scenario *scenario);
 /* Versions of its weights that a rank holds at most; 1 unless the schedule is asynchronous. */
 int result_weight_versions(const struct workload *workload);
 /* Where the seconds of the average rank went, by kind; they add up to the iteration time. */

@@ -42,6 +42,7 @@ static const struct result_key keys[] = {
     {"seed", "of the random numbers; with repeat: of the run of the median time, which all other keys are of"},
     {"cost_source", "given, roofline or calibrated"},
     {"cost_profile", "its name; null: not calibrated"},
+    {"setup", "in words: schedule, degrees, chunks, ZeRO, micro-batch, precision, recomputation, software"},
     {"software", "whose values hold; null: none"},
     {"software_assumed", "the scenario names none: the usual one of its degrees"},
     {"notes", "what to know before relying on the numbers"},

@@ -71,6 +71,7 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     name = json_string_value(json_object_get(json_object_get(result, "scenario"), "name"));
     row = add_row(compared, name ? name : folder, folder);
     json_object_set(row, "engine", json_object_get(result, "engine"));
+    json_object_set(row, "setup", json_object_get(result, "setup"));
     json_object_set(row, "software", json_object_get(result, "software"));
     json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
     json_object_set(row, "notes", json_object_get(result, "notes"));
@@ -191,6 +192,7 @@ static void add_scenario(void *context, const char *name, struct scenario *scena
         outcome_refused(row, found);
         return;
     }
+    json_object_set_new(row, "setup", setup_json(scenario));
     scenario->progress = compared->progress;
     if (compared->progress && compared->progress->over)
         outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");

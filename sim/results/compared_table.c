@@ -160,6 +160,24 @@ static void print_caveats(const struct compared *compared, const char *line, FIL
     }
 }
 
+/* What runs: of the first row of each scenario; others differ in what their names say. */
+static void print_setups(const struct compared *compared, const char *before, FILE *out)
+{
+    const struct compared_row *rows = compared->rows.items;
+
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        const char *setup = json_string_value(json_object_get(rows[i].row, "setup"));
+
+        if (!setup || (i > 0 && !strcmp(rows[i].path, rows[i - 1].path)))
+            continue;
+        fprintf(out, "%s", before);
+        text_write(TEXT_LINE, rows[i].name, out);
+        fputs(": ", out);
+        text_write(TEXT_LINE, setup, out);
+        fputc('\n', out);
+    }
+}
+
 static void explain_ranks(const struct compared *compared, const char *before, FILE *out)
 {
     struct tie_number *numbers = xcalloc(compared->rows.count + 1, sizeof *numbers);
@@ -221,12 +239,13 @@ void compared_print(const struct compared *compared, bool markdown, FILE *out)
     add_cells(&sheet, compared, shown, count, styles);
     sheet_print(&sheet, markdown, out);
     print_notes(compared, versions, markdown ? "- " : "", out);
+    print_setups(compared, markdown ? "- " : "", out);
     print_caveats(compared, markdown ? "- " : "", out);
     sheet_release(&sheet);
     free(numbers);
 }
 
-static const char *const texts[] = {"status", "engine", "software", "rule", "reason"};
+static const char *const texts[] = {"status", "engine", "setup", "software", "rule", "reason"};
 
 void compared_print_csv(const struct compared *compared, FILE *out)
 {

@@ -24,6 +24,8 @@ static const struct metric named[] = {
            "samples of an update over iteration_time_s"),
     METRIC("tokens_per_s", tokens_per_s, 1, METRIC_RATE,
            "null where the model has no tokens"),
+    METRIC("tokens_per_s_per_gpu", tokens_per_s_per_gpu, 1, METRIC_RATE,
+           "tokens_per_s over the scenario's GPUs"),
     METRIC("model_tflops_per_gpu", model_flops_per_gpu, 1e12, METRIC_RATE,
            "TFLOP/s that the mathematics of the model needs; null where times are given"),
     METRIC("hardware_tflops_per_gpu", hardware_flops_per_gpu, 1e12, METRIC_RATE,

@@ -268,6 +268,7 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
         peak = gpu_peak(&scenario->cluster.gpu, precision_products(precision));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
+    metrics->tokens_per_s_per_gpu = metrics->tokens_per_s / gpus;
     metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;
     metrics->hardware_flops_per_gpu = t > 0 ? metrics->hardware_flop / t / gpus : NAN;
     metrics->mfu = metrics->model_flops_per_gpu / peak;

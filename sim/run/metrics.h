@@ -28,6 +28,7 @@ struct metrics {
     double samples;                  /* an update trains on */
     double samples_per_s;            /* samples an update / iteration time */
     double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */
+    double tokens_per_s_per_gpu;     /* that, over all GPUs of the scenario */
     double model_flop, hardware_flop;    /* whole model, an iteration; hardware: also recomputed; NaN: given times */
     double model_flops_per_gpu;      /* FLOP/s: model_flop / iteration time / GPUs */
     double hardware_flops_per_gpu;
