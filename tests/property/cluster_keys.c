@@ -3,6 +3,7 @@
 #include "simulated.h"
 
 /* What the keys are set on. Together they have every part of a cluster in use. */
+#define GIVEN "model: {stages: {forward: 10 ms, backward: 20 ms, parameters: 1 M}}\n"
 #define MODEL "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024}}\n"
 static const char *const bases[] = {
     MODEL "cluster: {platform: dgx-h100, nodes: 2}\nbatch: {global: 8, micro: 1}\nstrategy: {tensor: 2}\n",
@@ -17,8 +18,8 @@ static const char *const bases[] = {
     "network: {bandwidth: 25 GB/s, latency: 2 us, nics: 2}}\nbatch: {global: 8, micro: 1}\n",
     MODEL "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {global: 8, micro: 1}\ncosts: {gpu: roofline}\n",
     MODEL "cluster: {platform: dgx-h100, nodes: 1, gpus_per_node: 1}\nbatch: {global: 2, micro: 1}\n",
-    "model: {stages: {forward: 10 ms, backward: 20 ms, parameters: 1 M}}\ncluster: {platform: ideal, gpu: a40, "
-    "nodes: 1, gpus_per_node: 4}\nbatch: {micro_batches: 4}\nstrategy: {pipeline: 4}\n",
+    GIVEN "cluster: {platform: ideal, gpu: a40, nodes: 1, gpus_per_node: 4}\nbatch: {micro_batches: 4}\n"
+    "strategy: {pipeline: 4}\n",
 };
 
 /* Values that a field may have; not all are allowed everywhere. */
@@ -153,7 +154,8 @@ static void try_table(const char *text, const struct result *base, const struct 
         const struct field *field = &table->fields[i];
         char *below, *own;
 
-        assert_true(asprintf(&own, "%s%s", path, field->key) >= 0 && asprintf(&below, "%s.", own) >= 0);
+        assert_true(asprintf(&own, "%s%s", path, field->key) >= 0);
+        assert_true(asprintf(&below, "%s.", own) >= 0);
         if (field->kind == FIELD_RECORD || field->kind == FIELD_OPTIONAL)
             try_table(text, base, field->table, below);
         else
