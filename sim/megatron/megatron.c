@@ -73,6 +73,10 @@ static void put_plain(struct megatron *m)
                             argument->values[0].text, row->words);
             continue;
         }
+        if (row->kind == KIND_INT)
+            value = arena_printf(m->arena, "%ld", strtol(value, NULL, 10));
+        else if (row->kind == KIND_NUMBER)
+            value = arena_printf(m->arena, "%g", strtod(value, NULL));
         megatron_put(m, row->path, "%s", value);
     }
 }
@@ -120,7 +124,7 @@ static const char *list_class(const struct megatron *m, enum argument_class clas
 
     *count = 0;
     for (size_t i = 0; (row = megatron_row_at(i)); i++) {
-        if (row->class != class || (m->given[i] != NULL) != given || (!given && !row->fallback))
+        if (row->class != class || (m->given[i] != NULL) != given || (!given && (!row->fallback || !megatron_has_needs(m, row))))
             continue;
         ++*count;
         list = arena_printf(m->arena, "%s%s%s%s%s", list, *list ? ", " : "", row->name, given ? "" : " ",
@@ -155,34 +159,46 @@ static int refuse_warnings(const struct launch *launch, struct error *err)
     return launch->warnings.count ? -1 : 0;
 }
 
+/* The parts in the order in which one needs another. */
+static int build(struct megatron *m)
+{
+    long data;
+
+    if (megatron_sort(m))
+        return -1;
+    m->software = software_of(m);
+    put_plain(m);
+    warn_lacking(m);
+    megatron_model(m);
+    if (m->err->count)
+        return -1;
+    megatron_experts(m);
+    data = megatron_cluster(m);
+    if (!data)
+        return -1;
+    megatron_strategy(m, data);
+    megatron_memory(m);
+    megatron_software(m, data);
+    return m->err->count ? -1 : 0;
+}
+
 struct node *megatron_scenario(struct arena *arena, struct launch *launch, const struct megatron_options *options,
                                const char **comment, FILE *notes, struct error *err)
 {
     static const char *const parts[] = {"model", "cluster", "batch", "strategy", "memory", "software"};
     struct megatron m = {.arena = arena, .launch = launch, .options = options, .comment = "", .err = err};
-    long data;
+    int rc;
 
     m.root = node_mapping(arena);
     for (size_t i = 0; i < COUNT(parts); i++)
         node_put(arena, m.root, parts[i], node_mapping(arena));
-    if (megatron_sort(&m))
+    rc = build(&m);
+    if (options->strict)
+        rc |= refuse_warnings(launch, err);
+    else
+        print_warnings(launch, notes);
+    if (rc)
         return NULL;
-    m.software = software_of(&m);
-    put_plain(&m);
-    megatron_model(&m);
-    if (err->count)
-        return NULL;
-    megatron_experts(&m);
-    data = megatron_cluster(&m);
-    if (!data)
-        return NULL;
-    megatron_strategy(&m);
-    megatron_memory(&m);
-    megatron_software(&m, data);
-    warn_lacking(&m);
-    if (err->count || (options->strict && refuse_warnings(launch, err)))
-        return NULL;
-    print_warnings(launch, notes);
     print_classes(&m, notes);
     *comment = m.comment;
     return m.root;
@@ -192,7 +208,7 @@ int megatron_import(struct arena *arena, const char *path, const struct megatron
                     FILE *notes, struct error *err)
 {
     struct launch launch = {0};
-    const char *comment;
+    const char *comment = "";
     struct node *root = NULL;
 
     if (!launch_load(arena, path, options->sets, options->nsets, &launch, err))

@@ -113,25 +113,21 @@ static void put_dispatcher(struct megatron *m)
 
 void megatron_experts(struct megatron *m)
 {
-    static const char *const needs[] = {"moe-ffn-hidden-size", "moe-layer-freq", "moe-shared-expert-intermediate-size",
-                                        "moe-expert-capacity-factor", "moe-grouped-gemm"};
     const struct launch_argument *capacity = megatron_given(m, "moe-expert-capacity-factor");
     long ffn = megatron_number(m, megatron_given(m, "moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
 
-    if (!megatron_number(m, "num-experts")) {
-        for (size_t i = 0; i < COUNT(needs) && !m->launch->log; i++)
-            if (megatron_given(m, needs[i]))
-                megatron_warn(m, needs[i], "has no effect without --num-experts");
+    if (!megatron_number(m, "num-experts"))
         return;
-    }
     megatron_put(m, SHAPE "experts", "%ld", megatron_number(m, "num-experts"));
     megatron_put(m, SHAPE "experts_per_token", "%ld", megatron_number(m, "moe-router-topk"));
     if (megatron_given(m, "moe-ffn-hidden-size"))
         megatron_put(m, SHAPE "expert_ffn", "%ld", ffn);
     put_layers(m);
     put_shared(m, ffn);
-    if (capacity)
-        megatron_put(m, "strategy.capacity_factor", "%s", capacity->values[0].text);
+    if (capacity && megatron_given(m, "moe-pad-expert-input-to-capacity"))
+        megatron_put(m, "strategy.capacity_factor", "%g", strtod(capacity->values[0].text, NULL));
+    else if (capacity)
+        megatron_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
     if (megatron_given(m, "moe-router-force-load-balancing"))
         megatron_put(m, SHAPE "expert_skew", "0");
     if (megatron_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */

@@ -26,6 +26,8 @@ const struct launch_argument *megatron_given(const struct megatron *m, const cha
 const char *megatron_word(const struct megatron *m, const char *name);
 /* The same of a whole number; 0: it has none. */
 long megatron_number(const struct megatron *m, const char *name);
+/* Whether one of the arguments is given without which the row's has no effect. */
+bool megatron_has_needs(const struct megatron *m, const struct argument_row *row);
 /* Where it stands; left out: the place of the program. */
 struct loc megatron_loc(const struct megatron *m, const char *name);
 /* Puts a value, as YAML, at a dotted path of the scenario. */
@@ -39,7 +41,7 @@ void megatron_remark(struct megatron *m, const char *format, ...) __attribute__(
 /* Each writes its part of the scenario. Errors stay in m->err. */
 void megatron_model(struct megatron *m);
 void megatron_experts(struct megatron *m);
-void megatron_strategy(struct megatron *m);
+void megatron_strategy(struct megatron *m, long data);
 void megatron_split(struct megatron *m, long chunks);
 void megatron_memory(struct megatron *m);
 void megatron_software(struct megatron *m, long data);

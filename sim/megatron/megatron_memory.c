@@ -185,21 +185,40 @@ static void put_attention(struct megatron *m)
         megatron_warn(m, "flash-attention-version", "%ld is not known; the newest measured kernels are taken", version);
 }
 
+/* Older releases and forks exchange gradients in their own way. */
+static void warn_other_software(struct megatron *m)
+{
+    static const char *const switches[] = {
+        "overlap-grad-reduce", "overlap-param-gather", "ddp-bucket-size", "ddp-average-in-collective",
+        "grad-reduce-in-bf16", "accumulate-allreduce-grads-in-fp32", "no-check-for-nan-in-loss-and-grad", "tp-comm-overlap",
+        "cross-entropy-loss-fusion",
+    };
+
+    for (size_t i = 0; i < COUNT(switches) && !m->launch->log; i++)
+        if (megatron_given(m, switches[i]))
+            megatron_warn(m, switches[i], "is not simulated with software %s, which the other arguments mean", m->software);
+    if (megatron_given(m, "DDP-impl") && !strcmp(megatron_word(m, "DDP-impl"), "torch"))
+        megatron_put(m, "strategy.data_parallel", "ddp");
+    if (megatron_given(m, "use-flash-attn"))
+        megatron_put(m, "software.flash_attention", "true");
+}
+
 void megatron_software(struct megatron *m, long data)
 {
     bool half = !strcmp(megatron_word(m, "main-params-dtype"), "fp16") && megatron_given(m, "use-precision-aware-optimizer");
 
     megatron_put(m, "software.like", "%s", m->software);
-    if (!strtod(megatron_word(m, "clip-grad"), NULL))
+    if (strtod(megatron_word(m, "clip-grad"), NULL) == 0)
         megatron_put(m, "software.clip_gradients", "false");
-    if (strcmp(m->software, "megatron-core"))
-        return;
-    put_data_parallel(m, data);
-    put_attention(m);
     if (half)
         megatron_put(m, "software.master", "half");
-    if (megatron_given(m, "tp-comm-overlap") && megatron_given(m, "sequence-parallel") &&
-        megatron_number(m, "tensor-model-parallel-size") > 1)
+    if (strcmp(m->software, "megatron-core")) {
+        warn_other_software(m);
+        return;
+    }
+    put_data_parallel(m, data);
+    put_attention(m);
+    if (megatron_given(m, "tp-comm-overlap") && megatron_given(m, "sequence-parallel"))
         megatron_put(m, "software.overlap_products", "true");
     if (megatron_given(m, "cross-entropy-loss-fusion"))
         megatron_put(m, "software.cross_entropy", strcmp(megatron_word(m, "cross-entropy-fusion-impl"), "te") ?

@@ -7,10 +7,10 @@
 #define SHAPE "model.transformer."
 
 /* Vocabularies of published tokenizers that an argument names: of GPT-2 (openai-community/gpt2, config.json), BERT
- * (google-bert/bert-large-uncased and -cased, config.json), Llama 2 and 3 (meta-llama, config.json). */
+ * (google-bert/bert-large-uncased and -cased, config.json), Llama 2 (meta-llama/Llama-2-7b, config.json). */
 static const struct { const char *tokenizer; long size; } vocabularies[] = {
     {"GPT2BPETokenizer", 50257}, {"BertWordPieceLowerCase", 30522}, {"BertWordPieceCase", 28996},
-    {"Llama2Tokenizer", 32000}, {"TikTokenizer", 128256},
+    {"Llama2Tokenizer", 32000},
 };
 /* Programs that train what this is not. */
 static const struct { const char *part, *what; } other_models[] = {
@@ -79,10 +79,9 @@ static void put_positions(struct megatron *m)
         megatron_put(m, SHAPE "positions", "%ld", megatron_number(m, "max-position-embeddings"));
 }
 
-/* core/transformer/attention: --num-query-groups has no effect without --group-query-attention. */
 static void put_attention(struct megatron *m)
 {
-    const struct launch_argument *groups = megatron_given(m, "num-query-groups"), *window = megatron_given(m, "window-size");
+    const struct launch_argument *window = megatron_given(m, "window-size");
     const char *every = megatron_word(m, "window-attn-skip-freq");
 
     if (megatron_given(m, "multi-latent-attention")) {
@@ -92,12 +91,11 @@ static void put_attention(struct megatron *m)
         megatron_put(m, SHAPE "head_size", "%ld", megatron_number(m, "qk-head-dim"));
         megatron_put(m, SHAPE "rope_head_size", "%ld", megatron_number(m, "qk-pos-emb-head-dim"));
         megatron_put(m, SHAPE "value_head_size", "%ld", megatron_number(m, "v-head-dim"));
+        if (megatron_given(m, "kv-channels") && !m->launch->log)
+            megatron_warn(m, "kv-channels", "has no effect with --multi-latent-attention");
     } else {
         if (megatron_given(m, "group-query-attention"))
             megatron_put(m, SHAPE "kv_heads", "%ld", megatron_number(m, "num-query-groups"));
-        else if (groups && !m->launch->log)
-            megatron_warn(m, "num-query-groups", "has no effect without --group-query-attention: each head has its own "
-                          "keys and values");
         if (megatron_given(m, "kv-channels"))
             megatron_put(m, SHAPE "head_size", "%ld", megatron_number(m, "kv-channels"));
     }

@@ -1,8 +1,8 @@
 /* megatron_names: all other arguments of Megatron-LM (NVIDIA/Megatron-LM d98e8a64), which no key of a scenario says. */
 #include "megatron/megatron_names.h"
 
-#define IDLE(name) {name, ARGUMENT_IDLE, KIND_ANY, NULL, NULL, NULL, NULL, NULL}
-#define LACKS(name) {name, ARGUMENT_LACKS, KIND_ANY, NULL, NULL, NULL, NULL, NULL}
+#define IDLE(name) {name, ARGUMENT_IDLE, KIND_ANY, .fallback = NULL}
+#define LACKS(name) {name, ARGUMENT_LACKS, KIND_ANY, .fallback = NULL}
 
 static const struct argument_row others[] = {
     /* Where data and checkpoints are, what is logged, what the optimizer's numbers are, how the weights begin,

@@ -130,7 +130,7 @@ static int check_values(struct megatron *m, const struct argument_row *row, stru
     if (one && argument->count > 1)
         return error_add(m->err, EXIT_INPUT, argument->values[1].loc, "--%s takes one value, found a second, '%s'",
                          row->name, text_clip(argument->values[1].text, shown, sizeof shown));
-    for (size_t i = 0; row->class != ARGUMENT_IDLE && i < argument->count && !rc; i++)
+    for (size_t i = 0; row->kind != KIND_ANY && i < argument->count && !rc; i++)
         rc = check_value(m, row, &argument->values[i]);
     return rc;
 }
@@ -214,6 +214,28 @@ static int sort_set(struct megatron *m, const struct shell_set *set)
     return row->kind == KIND_FLAG && !is_on(row, name, argument) ? 0 : keep(m, row, argument);
 }
 
+bool megatron_has_needs(const struct megatron *m, const struct argument_row *row)
+{
+    for (const char *at = row->needs; at && *at; at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+
+        if (megatron_given(m, arena_strndup(m->arena, at, length)))
+            return true;
+        at += length;
+    }
+    return !row->needs;
+}
+
+/* Arguments that wait for others. A log prints them all the same. */
+static void warn_alone(struct megatron *m)
+{
+    const struct argument_row *row;
+
+    for (size_t i = 0; !m->launch->log && (row = megatron_row_at(i)); i++)
+        if (m->given[i] && !megatron_has_needs(m, row))
+            megatron_warn(m, row->name, "has no effect without --%.*s", (int)strcspn(row->needs, " "), row->needs);
+}
+
 int megatron_sort(struct megatron *m)
 {
     const char *strangers = "";
@@ -232,5 +254,6 @@ int megatron_sort(struct megatron *m)
     if (*strangers)
         launch_warn(m->launch, m->arena, m->launch->loc, "what these do is not simulated, and whether they have their "
                     "defaults is not known here: %s", strangers);
+    warn_alone(m);
     return rc;
 }

@@ -110,7 +110,7 @@ static void put_ends(struct split *split, long stages, long pipeline)
     long chunks = stages / pipeline, ranks = pipeline - (first > 0) - (last > 0);
     const char *name = first ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers";
 
-    if (first % chunks || last % chunks || rest < 0 || (ranks ? rest % (ranks * chunks) : rest)) {
+    if (first < 0 || last < 0 || first % chunks || last % chunks || rest < 0 || (ranks ? rest % (ranks * chunks) : rest)) {
         megatron_refuse(m, name, "%ld layers in all, %ld in the first stage and %ld in the last leave %ld, which %ld ranks "
                         "cannot share equally", layers, first, last, rest, ranks);
         return;
@@ -149,7 +149,7 @@ void megatron_split(struct megatron *m, long chunks)
     const struct launch_argument *layout = megatron_given(m, "pipeline-model-parallel-layout");
     struct split split = {m, NULL, 0};
 
-    if (pipeline <= 1 || pipeline > MOST_STAGES / chunks)
+    if (pipeline <= 1 || chunks < 1 || pipeline > MOST_STAGES / chunks)
         return;
     split.layers = ARENA_ARRAY(m->arena, long, MOST_STAGES + 1);
     if (layout)

@@ -18,10 +18,10 @@ static long chunks_of(struct megatron *m)
     }
     if (!per)
         return chunks > 1 ? chunks : 1;
-    if (per < 1 || layers % (pipeline * per))
+    if (per < 1 || per > layers || layers % (pipeline * per))
         megatron_refuse(m, "num-layers-per-virtual-pipeline-stage", "%ld layers are no multiple of %ld ranks x %ld layers",
                         layers, pipeline, per);
-    return per > 0 ? layers / (pipeline * per) : 1;
+    return per > 0 && pipeline * per <= layers ? layers / (pipeline * per) : 1;
 }
 
 static void put_schedule(struct megatron *m)
@@ -49,15 +49,18 @@ static void put_context(struct megatron *m)
         megatron_refuse(m, "cp-comm-type", "%s is not simulated; expected p2p or allgather", type);
 }
 
-static void put_zero(struct megatron *m)
+static void put_zero(struct megatron *m, long data)
 {
     static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const char *said = megatron_word(m, "data-parallel-sharding-strategy");
     long zero = megatron_given(m, "use-distributed-optimizer") ? 1 : 0;
+    long instances = megatron_number(m, "num-distributed-optimizer-instances");
     bool config = megatron_given(m, "deepspeed-config") || megatron_given(m, "deepspeed");
 
     if (megatron_given(m, "use-torch-fsdp2"))
         zero = 3;
+    if (megatron_given(m, "use-megatron-fsdp"))
+        megatron_warn(m, "use-megatron-fsdp", "its buckets and buffers are simulated as those of the distributed optimizer");
     if (megatron_given(m, "use-megatron-fsdp"))
         for (long i = 0; i < (long)COUNT(shards); i++)
             zero = strcmp(said, shards[i]) ? zero : i;
@@ -68,6 +71,10 @@ static void put_zero(struct megatron *m)
                       "read; ZeRO stage 0 is taken, and the formats of the arguments; give --set zero-stage=N");
     if (zero)
         megatron_put(m, "strategy.zero", "%ld", zero);
+    if (instances > 1 && data % instances)
+        megatron_refuse(m, "num-distributed-optimizer-instances", "%ld replicas do not divide into %ld parts", data, instances);
+    else if (instances > 1 && zero)
+        megatron_put(m, "strategy.shard", "%ld", data / instances);
 }
 
 static void put_expert_tensor(struct megatron *m)
@@ -82,12 +89,12 @@ static void put_expert_tensor(struct megatron *m)
         megatron_refuse(m, "expert-tensor-parallel-size", "expected 1 or the tensor degree, %ld, found %ld", tensor, own);
 }
 
-void megatron_strategy(struct megatron *m)
+void megatron_strategy(struct megatron *m, long data)
 {
-    if (megatron_given(m, "sequence-parallel") && megatron_number(m, "tensor-model-parallel-size") > 1)
+    if (megatron_given(m, "sequence-parallel"))
         megatron_put(m, "strategy.sequence_parallel", "true");
     put_schedule(m);
     put_context(m);
-    put_zero(m);
+    put_zero(m, data);
     put_expert_tensor(m);
 }

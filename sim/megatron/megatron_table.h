@@ -11,6 +11,7 @@ enum argument_class {
     ARGUMENT_IDLE,                   /* without effect on the time of an iteration */
     ARGUMENT_LACKS,                  /* has an effect, which the simulation does not have */
 };
+/* KIND_WORD: one value; KIND_LIST: several. Of KIND_ANY nobody needs to know the value. */
 enum argument_kind { KIND_FLAG, KIND_INT, KIND_NUMBER, KIND_WORD, KIND_LIST, KIND_ANY };
 
 /* One row an argument. */
@@ -23,6 +24,7 @@ struct argument_row {
     const char *words;               /* "LayerNorm=layernorm RMSNorm=rmsnorm": values there and here; of a flag: the
                                         key's value where it is given */
     const char *why;                 /* ARGUMENT_LACKS: what is missing */
+    const char *needs;               /* it has no effect without one of these arguments */
     const char *logged;              /* its name in a log, where that differs; "!NAME": with the opposite truth */
 };
 
