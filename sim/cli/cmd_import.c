@@ -267,7 +267,7 @@ const struct command cmd_import = {
                "                      became of each argument: in the scenario, default, without effect on the time, or "
                "not simulated\n"
                "                      (a warning); an unknown one is an error\n"
-               "  --cluster NAME      its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the least nodes "
+               "  --cluster NAME      its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes "
                "that hold the\n"
                "                      degrees, unless the launcher or the log says how many GPUs\n"
                "  --set NAME=VALUE    a variable that the script does not set, an argument (num-layers=32), or nnodes and\n"

@@ -120,10 +120,10 @@ long megatron_cluster(struct megatron *m)
     } else {
         nodes = (model * least + per_node - 1) / per_node;
         data = fitting_data(nodes * per_node / model, least, global % micro ? 0 : global / micro);
-        launch_warn(m->launch, m->arena, m->launch->loc, "the number of GPUs is not said; %ld GPUs on %ld nodes of %s hold "
-                    "the degrees, with %ld replicas; give --set nnodes=N --set nproc_per_node=%ld for more", model * data, nodes,
-                    name, data, per_node);
-        megatron_remark(m, "cluster: the number of GPUs is not said; the least nodes that hold the degrees");
+        launch_warn(m->launch, m->arena, m->launch->loc, "the number of GPUs is not said; the fewest nodes of %s that hold "
+                    "the degrees are taken: nodes %ld, GPUs %ld, replicas %ld; give --set nnodes=N --set nproc_per_node=%ld for "
+                    "more", name, nodes, model * data, data, per_node);
+        megatron_remark(m, "cluster: the number of GPUs is not said; the fewest nodes that hold the degrees");
     }
     if (!m->options->cluster) {
         launch_warn(m->launch, m->arena, m->launch->loc, "the GPUs are not said; %s is taken; give --cluster NAME (dtsim "

@@ -251,7 +251,7 @@ static const struct argument_row others[] = {
 static const char *const inner[] = {
     "consumed-train-samples", "consumed-valid-samples", "curr-iteration", "data-parallel-size", "do-test", "do-train",
     "do-valid", "iteration", "params-dtype", "rank", "skipped-train-samples",
-    "transformer-pipeline-model-parallel-size", "variable-seq-lengths", "virtual-pipeline-model-parallel-size",
+    "transformer-pipeline-model-parallel-size", "variable-seq-lengths",
     "world-size",
 };
 

@@ -204,6 +204,7 @@ static const struct argument_row rows[] = {
 
 /* What a log or an older release calls them. */
 static const struct { const char *other, *name; } aliases[] = {
+    {"virtual-pipeline-model-parallel-size", "num-virtual-stages-per-pipeline-rank"},
     {"encoder-seq-length", "seq-length"}, {"model-parallel-size", "tensor-model-parallel-size"},
     {"batch-size", "micro-batch-size"}, {"deepspeed_config", "deepspeed-config"},
 };
