@@ -6,9 +6,15 @@
 #include "import/import_kineto.h"
 #include "import/import_nccl.h"
 #include "import/nccl_run.h"
+#include "megatron/megatron.h"
 
+/* What the command line says of a file. */
+struct import_said {
+    struct nccl_said nccl;
+    struct megatron_options megatron;
+};
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
-typedef struct node *importer(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err);
+typedef struct node *importer(struct arena *arena, const char *path, const struct import_said *said, struct error *err);
 
 static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
 {
@@ -24,7 +30,8 @@ static void put_number(struct arena *arena, struct node *mapping, const char *ke
 }
 
 /* Which stages take how long, nobody knows from an order alone: a backward twice as long as a forward is usual. */
-static struct node *import_order(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err)
+static struct node *import_order(struct arena *arena, const char *path, const struct import_said *said,
+                                 struct error *err)
 {
     struct node *root = node_mapping(arena), *strategy, *stages;
     struct order order;
@@ -45,20 +52,28 @@ static struct node *import_order(struct arena *arena, const char *path, const st
     return root;
 }
 
-static struct node *import_pipedream(struct arena *arena, const char *path, const struct nccl_said *said,
+static struct node *import_pipedream(struct arena *arena, const char *path, const struct import_said *said,
                                      struct error *err)
 {
     (void)said;
     return pipedream_profile_load(arena, path, err);
 }
 
-static struct node *import_nccl(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err)
+static struct node *import_nccl(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
 {
-    return import_nccl_load(arena, path, said, stderr, err);
+    return import_nccl_load(arena, path, &said->nccl, stderr, err);
+}
+
+/* A comment stands above the scenario: it is printed here. */
+static struct node *import_megatron(struct arena *arena, const char *path, const struct import_said *said,
+                                    struct error *err)
+{
+    megatron_import(arena, path, &said->megatron, stdout, stderr, err);
+    return NULL;
 }
 
 /* Samples are no tree: they are printed as they are read. */
-static struct node *import_trace(struct arena *arena, const char *path, const struct nccl_said *said, struct error *err)
+static struct node *import_trace(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
 {
     bool standard = !strcmp(path, "-");
     FILE *trace = standard ? stdin : fopen(path, "rb");
@@ -79,10 +94,12 @@ static const struct import { const char *name; importer *import; } imports[] = {
     {"nccl-tests", import_nccl},
     {"pipedream-profile", import_pipedream},
     {"kineto", import_trace},
+    {"megatron", import_megatron},
 };
 
-enum { OPT_OP, OPT_RANKS, OPT_PER_NODE };
-static const char *const options[] = {[OPT_OP] = "--op=", [OPT_RANKS] = "--ranks=", [OPT_PER_NODE] = "--per-node="};
+enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT };
+static const char *const options[] = {[OPT_OP] = "--op=", [OPT_RANKS] = "--ranks=", [OPT_PER_NODE] = "--per-node=",
+                                      [OPT_CLUSTER] = "--cluster=", [OPT_STRICT] = "--strict"};
 
 static const char *import_candidate(size_t i, const void *context)
 {
@@ -97,7 +114,7 @@ static int unknown_kind(const struct command *command, const char *kind)
     if (meant)
         return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
     return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule, nccl-tests, "
-                       "pipedream-profile or kineto", kind);
+                       "pipedream-profile, kineto or megatron", kind);
 }
 
 /* What the options say of a file of nccl-tests. */
@@ -121,6 +138,41 @@ static int said_parse(const struct command *command, const struct arguments *arg
     return said->ranks == 1 ? usage_error(command, "--ranks: a collective has at least 2 ranks, found '1'") : ARGS_DONE;
 }
 
+/* --set NAME=VALUE: a variable of the script, or an argument. */
+static int sets_parse(const struct command *command, const struct arguments *arguments, struct arena *arena,
+                      struct megatron_options *said)
+{
+    struct shell_set *sets = ARENA_ARRAY(arena, struct shell_set, arguments->nsets + 1);
+
+    for (size_t i = 0; i < arguments->nsets; i++) {
+        const char *equals = strchr(arguments->sets[i], '=');
+
+        if (!equals || equals == arguments->sets[i])
+            return usage_error(command, "--set: expected NAME=VALUE, a variable of the script or an argument, found '%s'",
+                               arguments->sets[i]);
+        sets[i].name = arena_strndup(arena, arguments->sets[i], (size_t)(equals - arguments->sets[i]));
+        sets[i].value = equals + 1;
+    }
+    *said = (struct megatron_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL, sets,
+                                      arguments->nsets};
+    return ARGS_DONE;
+}
+
+/* Options that go with other kinds of files. */
+static int refuse_options(const struct command *command, const struct arguments *arguments, importer *import)
+{
+    for (size_t i = 0; i < COUNT(options); i++) {
+        bool nccl = i <= OPT_PER_NODE;
+
+        if (arguments->values[i] && import != (nccl ? import_nccl : import_megatron))
+            return usage_error(command, "%.*s goes with %s", (int)strcspn(options[i], "="), options[i],
+                               nccl ? "nccl-tests" : "megatron");
+    }
+    if (arguments->nsets && import != import_megatron)
+        return usage_error(command, "--set changes a scenario; expected a kind of file and the file");
+    return ARGS_DONE;
+}
+
 static int import_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -128,24 +180,25 @@ static int import_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     const struct import *import = NULL;
     struct node *root;
-    struct nccl_said said;
+    struct import_said said;
     int code = arguments_parse(command, argc, argv, 2, 2, &arguments);
 
     if (code != ARGS_DONE)
         return code;
-    if (arguments.nsets)
-        return usage_error(command, "--set changes a scenario; expected a kind of file and the file");
     for (size_t i = 0; i < COUNT(imports); i++)
         if (!strcmp(arguments.positional[0], imports[i].name))
             import = &imports[i];
     if (!import)
         return unknown_kind(command, arguments.positional[0]);
-    for (int i = OPT_OP; i <= OPT_PER_NODE; i++)
-        if (arguments.values[i] && import->import != import_nccl)
-            return usage_error(command, "%.*s goes with nccl-tests", (int)strlen(options[i]) - 1, options[i]);
-    code = said_parse(command, &arguments, &said);
-    if (code != ARGS_DONE)
+    code = refuse_options(command, &arguments, import->import);
+    if (code == ARGS_DONE)
+        code = said_parse(command, &arguments, &said.nccl);
+    if (code == ARGS_DONE)
+        code = sets_parse(command, &arguments, &arena, &said.megatron);
+    if (code != ARGS_DONE) {
+        arena_release(&arena);
         return code;
+    }
     root = import->import(&arena, arguments.positional[1], &said, &err);
     if (root)
         node_print(root, stdout);
@@ -166,7 +219,7 @@ static const char **words(struct arena *arena, struct error *err)
 const struct command cmd_import = {
     .name = "import",
     .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] [--ranks N] [--per-node M] | "
-             "pipedream-profile FILE | kineto FILE",
+             "pipedream-profile FILE | kineto FILE | megatron FILE [--cluster NAME] [--strict] [--set NAME=VALUE]...",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
@@ -174,7 +227,8 @@ const struct command cmd_import = {
                 "  dtsim import pipedream-profile graph.txt > model.yaml     a scenario names it: "
                 "{preset: ./model.yaml}\n"
                 "  dtsim import kineto trace.json > samples.csv && dtsim calibrate fit samples.csv -o gpu.yaml\n"
-                "  zcat trace.json.gz | dtsim import kineto - > samples.csv\n",
+                "  zcat trace.json.gz | dtsim import kineto - > samples.csv\n"
+                "  dtsim import megatron train.sh --cluster dgx-a100 > run.yaml && dtsim run run.yaml\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
                "(compute only):\n"
                "                      a line a rank, cells <virtual stage><kind><micro-batch> from 0 between commas: "
@@ -204,6 +258,21 @@ const struct command cmd_import = {
                "that it knows:\n"
                "                      comments name what is left out, and stderr says which share of the kernels' time "
                "the samples hold\n"
+               "  megatron            how Megatron-LM or Megatron-DeepSpeed was launched: a scenario with its model, "
+               "degrees, batch and\n"
+               "                      memory, and the software with its switches. FILE is a shell script (variables, "
+               "arrays, quotes;\n"
+               "                      nothing is run), a list of arguments, or a log with the arguments that it printed. "
+               "stderr says what\n"
+               "                      became of each argument: in the scenario, default, without effect on the time, or "
+               "not simulated\n"
+               "                      (a warning); an unknown one is an error\n"
+               "  --cluster NAME      its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes "
+               "that hold the\n"
+               "                      degrees, unless the launcher or the log says how many GPUs\n"
+               "  --set NAME=VALUE    a variable that the script does not set, an argument (num-layers=32), or nnodes and\n"
+               "                      nproc_per_node\n"
+               "  --strict            warnings are errors\n"
                "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
                "all_reduce, ...\n"
                "  --ranks N           how many ranks it ran on, where it has no lines '#  Rank  0 ...' or a shortened "

@@ -1,0 +1,136 @@
+/* megatron_experts: layers with experts, and how tokens get to them. */
+#include "megatron/megatron_internal.h"
+
+#include <stdlib.h>
+
+#define SHAPE "model.transformer."
+enum { MOST_LAYERS = 100000 };
+
+/* A number behind blanks; -1: there is none. */
+static long digits(const char **at)
+{
+    char *end;
+    long value;
+
+    *at += strspn(*at, " ");
+    value = strtol(*at, &end, 10);
+    if (end == *at || value < 0 || value > MOST_LAYERS)
+        return -1;
+    *at = end + strspn(end, " ");
+    return value;
+}
+
+/* One list of a Python expression: "[0]*3" or "[0, 1]". Adds its items. */
+static bool read_list(const char **at, char *layers, long *count)
+{
+    long first = *count, times = 1, items;
+
+    if (**at != '[')
+        return false;
+    do {
+        long value;
+
+        ++*at;
+        value = digits(at);
+        if ((value != 0 && value != 1) || *count >= MOST_LAYERS)
+            return false;
+        layers[(*count)++] = (char)value;
+    } while (**at == ',');
+    if (*(*at)++ != ']')
+        return false;
+    *at += strspn(*at, " ");
+    if (**at == '*') {
+        ++*at;
+        times = digits(at);
+    }
+    items = *count - first;
+    if (times < 0 || items * times > MOST_LAYERS - first)
+        return false;
+    *count = first + items * times;
+    for (long i = first + items; i < *count; i++)
+        layers[i] = layers[i - items];
+    return true;
+}
+
+/* --moe-layer-freq: N, or a list with a 1 for each layer that has experts. */
+static void put_layers(struct megatron *m)
+{
+    const char *text = megatron_word(m, "moe-layer-freq");
+    long layers = megatron_number(m, "num-layers"), count = 0, dense = 0, every = digits(&(const char *){text});
+    char *has = arena_alloc(m->arena, MOST_LAYERS);
+    bool good = true;
+
+    if (strspn(text, "0123456789") == strlen(text) && every > 0) {
+        if (every > 1)
+            megatron_put(m, SHAPE "moe_every", "%ld", every);
+        return;
+    }
+    for (const char *at = text + (*text == '(');; at++) {
+        good = read_list(&at, has, &count);
+        if (!good || *at != '+')
+            break;
+    }
+    while (dense < count && !has[dense])
+        dense++;
+    for (long i = dense; i < count; i++)
+        good &= has[i] == 1;
+    if (good && count == layers)
+        megatron_put(m, SHAPE "dense_layers", "%ld", dense);
+    else
+        megatron_refuse(m, "moe-layer-freq", "expected N, or [0]*K+[1]*(layers - K) with one item for each of the %ld "
+                        "layers, found '%.80s'; other patterns are not simulated", layers, text);
+}
+
+static void put_shared(struct megatron *m, long expert_ffn)
+{
+    long size = megatron_number(m, "moe-shared-expert-intermediate-size");
+
+    if (!size)
+        return;
+    if (!expert_ffn || size % expert_ffn)
+        megatron_refuse(m, "moe-shared-expert-intermediate-size", "%ld is no multiple of an expert's width, %ld; shared "
+                        "experts of other widths are not simulated", size, expert_ffn);
+    else
+        megatron_put(m, SHAPE "shared_experts", "%ld", size / expert_ffn);
+}
+
+/* core/transformer/moe/token_dispatcher.py. */
+static void put_dispatcher(struct megatron *m)
+{
+    const char *type = megatron_word(m, "moe-token-dispatcher-type");
+
+    if (megatron_number(m, "expert-model-parallel-size") <= 1)
+        return;
+    if (!strcmp(type, "flex") || megatron_given(m, "moe-enable-deepep"))
+        megatron_put(m, "software.dispatch", "once");
+    else if (!strcmp(type, "alltoall"))
+        megatron_put(m, "software.dispatch", "copies");
+    else
+        megatron_refuse(m, "moe-token-dispatcher-type", "%s%s is not simulated with --expert-model-parallel-size above 1; "
+                        "expected alltoall or flex", type,
+                        megatron_given(m, "moe-token-dispatcher-type") ? "" : " (the default)");
+}
+
+void megatron_experts(struct megatron *m)
+{
+    const struct launch_argument *capacity = megatron_given(m, "moe-expert-capacity-factor");
+    long ffn = megatron_number(m, megatron_given(m, "moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
+
+    if (!megatron_number(m, "num-experts"))
+        return;
+    megatron_put(m, SHAPE "experts", "%ld", megatron_number(m, "num-experts"));
+    megatron_put(m, SHAPE "experts_per_token", "%ld", megatron_number(m, "moe-router-topk"));
+    if (megatron_given(m, "moe-ffn-hidden-size"))
+        megatron_put(m, SHAPE "expert_ffn", "%ld", ffn);
+    put_layers(m);
+    put_shared(m, ffn);
+    if (capacity && megatron_given(m, "moe-pad-expert-input-to-capacity"))
+        megatron_put(m, "strategy.capacity_factor", "%g", strtod(capacity->values[0].text, NULL));
+    else if (capacity)
+        megatron_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
+    if (megatron_given(m, "moe-router-force-load-balancing"))
+        megatron_put(m, SHAPE "expert_skew", "0");
+    if (megatron_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */
+        megatron_put(m, "software.fused_experts", "false");
+    put_dispatcher(m);
+}
