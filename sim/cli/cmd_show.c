@@ -33,11 +33,11 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
 /* s: the longest of the stages' forwards and backwards. */
 static double longest_work(const struct workload *workload)
 {
+    const struct stage_times *times = ordinary_times(workload);
     double longest = 0;
 
     for (int s = 0; s < plan_virtual_stages(&workload->scenario->plan); s++)
-        longest = fmax(longest, fmax(workload->stages[s].work[FORWARD].seconds,
-                                     workload->stages[s].work[BACKWARD].seconds));
+        longest = fmax(longest, fmax(times[s].work[FORWARD].seconds, times[s].work[BACKWARD].seconds));
     return longest;
 }
 
@@ -63,15 +63,16 @@ static void show_stages(const struct workload *workload, FILE *out)
             plans ? "    offloaded  layer by layer" : "");
     for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
+        const struct work_times *work = ordinary_times(workload)[s].work;
 
         fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
-        double recompute = stage->plan ? stage->plan->chain.recompute : again ? stage->work[RECOMPUTE].seconds : 0;
+        double recompute = stage->plan ? stage->plan->chain.recompute : again ? work[RECOMPUTE].seconds : 0;
         double held = stage->plan ? stage->plan->chain.held : again ? stage->checkpoint : stage->activation;
 
         fprintf(out, " %12s %12s %12s %12s %12s %12s",
                 unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen, text[0], 48),
-                unit_format_like(UNIT_TIME, longest, stage->work[FORWARD].seconds, text[1], 48),
-                unit_format_like(UNIT_TIME, longest, stage->work[BACKWARD].seconds, text[2], 48),
+                unit_format_like(UNIT_TIME, longest, work[FORWARD].seconds, text[1], 48),
+                unit_format_like(UNIT_TIME, longest, work[BACKWARD].seconds, text[2], 48),
                 unit_format_like(UNIT_TIME, longest, recompute, text[3], 48),
                 unit_format_short(UNIT_BYTES, held, text[4], 48),
                 unit_format_short(UNIT_BYTES, stage->boundary, text[5], 48));

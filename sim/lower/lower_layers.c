@@ -151,17 +151,19 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 {
     struct lowering *lowering = walk->lowering;
     const struct workspace *workspace = selective ? &layer->selective.workspace : &layer->workspace;
-    struct stage_work kernels = layer->work[kind];
+    struct work_cost cost = slice_cost(&walk->here, layer, kind);
     struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
     struct new_op op = walk->op;
 
     if (selective)
-        stage_work_add(&kernels, &layer->selective.core);
+        work_cost_add(&cost, &(struct work_cost){
+            layer->selective.core, slice_times(walk->stage, walk->here.times, layer)->core,
+        });
     op.takes = takes;
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
     walk->host->before = event_of(lowering->latest[walk->prank]);
-    walk->id = lower_compute(lowering, &walk->here, work, &kernels, &op);
+    walk->id = lower_compute(lowering, &walk->here, work, &cost, &op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -307,9 +309,9 @@ static bool fused(const struct lowering *lowering, struct place here)
 }
 
 /* Adds an operation of the layer; the next one continues the work. */
-static void gathered_piece(struct walk *walk, struct work work, const struct stage_work *cost)
+static void gathered_piece(struct walk *walk, struct work work, struct work_cost cost)
 {
-    walk->id = lower_compute(walk->lowering, &walk->here, work, cost, &walk->op);
+    walk->id = lower_compute(walk->lowering, &walk->here, work, &cost, &walk->op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -320,12 +322,12 @@ static void gathered_layer(struct walk *walk, const struct slice *layer, double 
 
     if (fused(walk->lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
         if (!walk->op.continues)     /* the span begins as a backward */
-            gathered_piece(walk, work, &(struct stage_work){0});
+            gathered_piece(walk, work, (struct work_cost){0});
         walk->op = (struct new_op){.continues = true};
-        gathered_piece(walk, again, &layer->work[RECOMPUTE]);
+        gathered_piece(walk, again, slice_cost(&walk->here, layer, RECOMPUTE));
     }
     walk->op.frees = frees;
-    gathered_piece(walk, work, &layer->work[work.kind]);
+    gathered_piece(walk, work, slice_cost(&walk->here, layer, work.kind));
 }
 
 /* ZeRO 3 without a plan: one layer after another. */
@@ -338,7 +340,7 @@ static void gathered_layers(struct walk *walk, bool completes)
     size_t begin = next_layer(stage, kind, 0);
 
     if (kind == RECOMPUTE && (fused(walk->lowering, walk->here) || begin == stage->nslices)) {
-        gathered_piece(walk, walk->work, &(struct stage_work){0});
+        gathered_piece(walk, walk->work, (struct work_cost){0});
         return;
     }
     if (!walk->lowering->scenario->parallelism.flatten) {
@@ -369,7 +371,7 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
     const struct recipe *recipe = &lowering->scenario->recipe;
     int prank = here.prank;
     struct walk walk = {
-        .lowering = lowering, .here = here, .work = work, .stage = here.costs,
+        .lowering = lowering, .here = here, .work = work, .stage = here.held,
         .host = lowering->hosts ? &lowering->hosts[prank] : NULL, .prank = prank, .op = op, .id = NO_OP,
         .gathers = lowering->zero && !here.chunk_state->whole,
         .scatters = lowering->zero && recipe->gradients.unit == SUM_LAYERS,

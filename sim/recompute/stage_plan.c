@@ -86,15 +86,31 @@ void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain
     *plan = (struct stage_plan){.chain = *chain, .count = stage->nslices};
     settle_steps(arena, stage, plan);
     stage->plan = plan;
-    stage->recomputed = (struct stage_work){0};
+    stage->recomputed = 0;
     for (size_t i = 0; i < chain->nsteps; i++) {
         const struct slice *layer = stage_layer(stage, chain->steps[i].layer);
 
         if (!chain->steps[i].backward)
-            stage_work_add(&stage->recomputed, &layer->work[RECOMPUTE]);
+            stage->recomputed += layer->work[RECOMPUTE].flop;
         else if (chain->steps[i].selective)
-            stage_work_add(&stage->recomputed, &layer->selective.core);
+            stage->recomputed += layer->selective.core.flop;
     }
+}
+
+struct work_times stage_plan_recomputed(const struct stage *stage, const struct stage_times *times)
+{
+    struct work_times sum = {0};
+
+    for (size_t i = 0; stage->plan && i < stage->plan->chain.nsteps; i++) {
+        const struct chain_step *step = &stage->plan->chain.steps[i];
+        const struct slice_times *layer = slice_times(stage, times, stage_layer(stage, step->layer));
+
+        if (!step->backward)
+            work_times_add(&sum, &layer->work[RECOMPUTE]);
+        else if (step->selective)
+            work_times_add(&sum, &layer->core);
+    }
+    return sum;
 }
 
 static bool splits(const struct row *row)
@@ -158,24 +174,25 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
                             unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
 }
 
-static void make_chains(struct arena *arena, const struct scenario *scenario, struct stage *stages)
+static void make_chains(struct arena *arena, const struct scenario *scenario, struct stage *stages,
+                        const struct stage_times *times)
 {
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
-            struct stage *stage = &stages[plan_virtual_stage(&scenario->plan, rank, c)];
+            int s = plan_virtual_stage(&scenario->plan, rank, c);
 
-            if (!stage->chain)
-                stage->chain = stage_chain(arena, scenario, stage, rank);
+            if (!stages[s].chain)
+                stages[s].chain = stage_chain(arena, scenario, &stages[s], &times[s], rank);
         }
 }
 
 int stage_plans_build(struct arena *arena, const struct scenario *scenario, struct stage *stages,
-                      const struct row *rows, struct error *err)
+                      const struct stage_times *times, const struct row *rows, struct error *err)
 {
     const struct plan *plan = &scenario->plan;
     struct chain_plan *plans = ARENA_ARRAY(arena, struct chain_plan, plan->chunks);
 
-    make_chains(arena, scenario, stages);
+    make_chains(arena, scenario, stages, times);
     for (int rank = 0; rank < plan->stages; rank++) {
         if (splits(&rows[rank]))
             return error_clash(err, scenario->memory.node->loc, "memory: %s splits its backwards, whose "

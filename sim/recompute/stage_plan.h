@@ -25,12 +25,14 @@ struct stage_plan {
     struct plan_step *steps;     /* chain.nsteps */
 };
 
-/* Fills stage.plan and stage.recomputed, for the rows of all ranks; all of it lives in the arena. Errors: no plan fits
- * (EXIT_INFEASIBLE, with the least memory that suffices), the host's memory does not suffice (EXIT_INFEASIBLE), the
- * schedule splits its backwards, or ranks share a stage (both EXIT_INFEASIBLE). */
+/* Fills stage.plan and stage.recomputed, for the rows of all ranks and the times of one class of GPUs; all of it lives
+ * in the arena. Errors: no plan fits (EXIT_INFEASIBLE, with the least memory that suffices), the host's memory does not
+ * suffice (EXIT_INFEASIBLE), the schedule splits its backwards, or ranks share a stage (both EXIT_INFEASIBLE). */
 int stage_plans_build(struct arena *arena, const struct scenario *scenario, struct stage *stages,
-                      const struct row *rows, struct error *err);
+                      const struct stage_times *times, const struct row *rows, struct error *err);
 /* Sets the stage's plan, and finds the bytes that each step takes and frees. The stage's `chain` must be set. */
 void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *plan);
+/* What the stage's plan recomputes in a backward takes so long; 0 without a plan. */
+struct work_times stage_plan_recomputed(const struct stage *stage, const struct stage_times *times);
 
 #endif

@@ -126,10 +126,11 @@ static double least_cost(const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage *stages = workload->stages;
+    const struct stage_times *times = ordinary_times(workload);
     double seconds = 0;
 
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
-        seconds += stages[s].work[FORWARD].seconds + stages[s].work[BACKWARD].seconds +
+        seconds += times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds +
                    (stages[s].plan ? stages[s].plan->chain.recompute : 0);
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
 }
