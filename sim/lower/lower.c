@@ -159,7 +159,7 @@ static double count_works(const struct scenario *scenario, const struct stage *s
 
     for (int s = 0; s < plan_virtual_stages(plan); s++)
         if (stages[s].plan)
-            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->chain.nsteps));
+            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->nsteps));
     return each * works;
 }
 

@@ -180,7 +180,7 @@ static void forward_layers(struct walk *walk)
     const struct stage_plan *plan = walk->stage->plan;
     struct micro_batch_state *state = walk->here.state;
 
-    if (plan->chain.offloaded > 0 && !state->moved)
+    if (plan->offloaded > 0 && !state->moved)
         state->moved = ARENA_ARRAY(&walk->lowering->arena, struct event, plan->count);
     for (size_t l = 0; l < plan->count; l++) {
         const struct slice *layer = stage_layer(walk->stage, l);
@@ -250,7 +250,7 @@ static const struct slice *other_layer(const struct walk *walk, size_t step)
 {
     const struct stage_plan *plan = walk->stage->plan;
 
-    for (size_t i = step + 1; i < plan->chain.nsteps; i++)
+    for (size_t i = step + 1; i < plan->nsteps; i++)
         if (plan->steps[i].layer != plan->steps[step].layer)
             return stage_layer(walk->stage, plan->steps[i].layer);
     return NULL;
@@ -262,9 +262,9 @@ static void backward_layers(struct walk *walk, bool completes)
     struct event loaded = {0};
     size_t below = plan->count;          /* layers from here on have been copied back */
 
-    if (plan->chain.offloaded > 0)
+    if (plan->offloaded > 0)
         loaded = load_next(walk, plan->count, walk->host->before);
-    for (size_t i = 0; i < plan->chain.nsteps; i++) {
+    for (size_t i = 0; i < plan->nsteps; i++) {
         const struct plan_step *step = &plan->steps[i];
         const struct slice *layer = stage_layer(walk->stage, step->layer);
         enum work_kind kind = step->backward ? BACKWARD : RECOMPUTE;
@@ -277,7 +277,7 @@ static void backward_layers(struct walk *walk, bool completes)
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
         compute_layer(walk, kind, layer, step->selective, step->takes, step->frees);
-        if (i + 1 == plan->chain.nsteps || plan->steps[i + 1].layer != step->layer)
+        if (i + 1 == plan->nsteps || plan->steps[i + 1].layer != step->layer)
             leave_layer(walk);
         if (step->backward)
             finish_layer(walk, walk->stage->nslices - 1 - step->layer, completes);

@@ -26,15 +26,15 @@ enum exchange {
 extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
 extern const enum peers exchange_peers[EXCHANGE_COUNT];
 
-/* What one kind of work on one stage counts, for one micro-batch, on each GPU of the tensor group: the same on every
- * GPU. */
+/* How many exchanges and FLOP one kind of work on one stage has, for one micro-batch, on each GPU of the tensor group.
+ * They do not depend on the GPU. */
 struct work_counts {
     int exchanges[EXCHANGE_COUNT];   /* the number of each */
     int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
     double flop;             /* FLOP of matrix products and fused attention, as kernel_whole_flop counts them */
 };
 void work_counts_add(struct work_counts *sum, const struct work_counts *more);
-/* How long GPUs of one class take for it. */
+/* How long GPUs of one class take for such a work. */
 struct work_times {
     double seconds;          /* s of kernels alone, and of waits for their launches */
     double starved;          /* s of these in which the GPU waits for the host's launches */
@@ -44,7 +44,7 @@ struct work_times {
 void work_times_add(struct work_times *sum, const struct work_times *more);
 /* Adds the bases of a cost; the caller adds its seconds. */
 void work_times_note(struct work_times *times, const struct cost *cost);
-/* Both of one work. */
+/* The counts and the times of one work. */
 struct work_cost {
     struct work_counts counts;
     struct work_times times;
@@ -77,7 +77,6 @@ struct outside {
     double output;           /* B of the model's output */
     double activation;       /* B that the loss keeps for one replica's share */
 };
-struct chain_layer;
 struct stage_plan;
 /* What a virtual stage holds and exchanges, on whichever GPUs it is: no seconds (struct stage_times). */
 struct stage {
@@ -101,8 +100,7 @@ struct stage {
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model; for a stage that holds the whole model */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
-    const struct chain_layer *chain; /* if the stage is computed layer by layer: its layers, else NULL */
-    const struct stage_plan *plan;   /* and their plan (stage_plan.h), else NULL */
+    const struct stage_plan *plan;   /* if the stage is computed layer by layer: its plan (stage_plan.h), else NULL */
     double recomputed;       /* FLOP that the plan recomputes in a backward */
     /* Layers that ZeRO 3 holds whole at once: all layers outside of blocks, or all whose weights stay after a work;
      * and the largest two neighbouring blocks.
