@@ -21,7 +21,7 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
 {
     fputs("  ", out);
     for (size_t l = 0; l < plan->count; l++) {
-        const struct chain_kept *kept = &plan->chain.kept[l];
+        const struct chain_kept *kept = &plan->kept[l];
 
         if (kept->rest)
             fputc(kept->selective ? (kept->rest_offloaded ? 'P' : 'S') : kept->rest_offloaded ? 'O' : 'K', out);
@@ -33,11 +33,11 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
 /* s: the longest of the stages' forwards and backwards. */
 static double longest_work(const struct workload *workload)
 {
+    const struct stage_times *times = ordinary_times(workload);
     double longest = 0;
 
     for (int s = 0; s < plan_virtual_stages(&workload->scenario->plan); s++)
-        longest = fmax(longest, fmax(workload->stages[s].work[FORWARD].seconds,
-                                     workload->stages[s].work[BACKWARD].seconds));
+        longest = fmax(longest, fmax(times[s].work[FORWARD].seconds, times[s].work[BACKWARD].seconds));
     return longest;
 }
 
@@ -63,20 +63,21 @@ static void show_stages(const struct workload *workload, FILE *out)
             plans ? "    offloaded  layer by layer" : "");
     for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
+        const struct stage_times *times = &ordinary_times(workload)[s];
 
         fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
-        double recompute = stage->plan ? stage->plan->chain.recompute : again ? stage->work[RECOMPUTE].seconds : 0;
-        double held = stage->plan ? stage->plan->chain.held : again ? stage->checkpoint : stage->activation;
+        double recompute = stage->plan ? times->recomputed.seconds : again ? times->work[RECOMPUTE].seconds : 0;
+        double held = stage->plan ? stage->plan->held : again ? stage->checkpoint : stage->activation;
 
         fprintf(out, " %12s %12s %12s %12s %12s %12s",
                 unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen, text[0], 48),
-                unit_format_like(UNIT_TIME, longest, stage->work[FORWARD].seconds, text[1], 48),
-                unit_format_like(UNIT_TIME, longest, stage->work[BACKWARD].seconds, text[2], 48),
+                unit_format_like(UNIT_TIME, longest, times->work[FORWARD].seconds, text[1], 48),
+                unit_format_like(UNIT_TIME, longest, times->work[BACKWARD].seconds, text[2], 48),
                 unit_format_like(UNIT_TIME, longest, recompute, text[3], 48),
                 unit_format_short(UNIT_BYTES, held, text[4], 48),
                 unit_format_short(UNIT_BYTES, stage->boundary, text[5], 48));
         if (stage->plan) {
-            fprintf(out, " %12s", unit_format_short(UNIT_BYTES, stage->plan->chain.offloaded, text[0], 48));
+            fprintf(out, " %12s", unit_format_short(UNIT_BYTES, stage->plan->offloaded, text[0], 48));
             show_plan(stage->plan, out);
         }
         fputc('\n', out);

@@ -87,11 +87,12 @@ void changes_of_split(struct changes *changes, const struct workload *workload)
         if (nstages > STAGES_MAX || workload->stages[s].layers == 0)
             return;
     for (int s = 0; s < nstages; s++) {
-        const struct stage *stage = &workload->stages[s];
+        const struct work_times *work = ordinary_times(workload)[s].work;
+        int layers = workload->stages[s].layers;
 
-        others[s] = stage->work[FORWARD].seconds + stage->work[BACKWARD].seconds;
-        block = fmin(block, others[s] / stage->layers);      /* of the stage that has least beside them */
-        blocks += stage->layers;
+        others[s] = work[FORWARD].seconds + work[BACKWARD].seconds;
+        block = fmin(block, others[s] / layers);     /* of the stage that has least beside them */
+        blocks += layers;
     }
     for (int s = 0; s < nstages; s++)
         others[s] = fmax(0, others[s] - workload->stages[s].layers * block);

@@ -159,7 +159,7 @@ static double count_works(const struct scenario *scenario, const struct stage *s
 
     for (int s = 0; s < plan_virtual_stages(plan); s++)
         if (stages[s].plan)
-            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->chain.nsteps));
+            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->nsteps));
     return each * works;
 }
 
@@ -250,7 +250,8 @@ static void make_places(struct lowering *lowering)
 
             lowering->first_places[prank * plan->chunks + chunk] = (struct place){
                 .replica = replica, .rank = rank, .stage = stage, .direction = direction, .prank = prank,
-                .last = stage == plan_virtual_stages(plan) - 1, .costs = &lowering->times[prank][stage],
+                .last = stage == plan_virtual_stages(plan) - 1, .held = &lowering->stages[stage],
+                .times = &lowering->times[prank][stage],
                 .state = lowering_state(lowering, replica, direction, stage, 0),
                 .chunk_state = chunk_state_of(lowering, prank, chunk),
             };
@@ -279,10 +280,10 @@ static void allocate(struct lowering *lowering)
     lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->replicas);
     lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
     lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->replicas);
-    lowering->times = ARENA_ARRAY(arena, const struct stage *, ranks);
+    lowering->times = ARENA_ARRAY(arena, const struct stage_times *, ranks);
     for (int i = 0; i < ranks; i++)
-        lowering->times[i] = !lowering->whole ? lowering->stages :
-                             workload_stages(lowering->workload, i / stages, i % stages);
+        lowering->times[i] = !lowering->whole ? ordinary_times(lowering->workload) :
+                             workload_times(lowering->workload, i / stages, i % stages);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);

@@ -267,31 +267,31 @@ static void communicate(struct new_op *op, enum peers with, double seconds)
     op->compute.with[with] += seconds;
 }
 
-void exchanges_count(const struct lowering *lowering, const struct place *here, const struct stage_work *cost)
+void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts)
 {
     struct chunk_state *own = here->chunk_state;
 
     for (int i = 0; lowering->exchanges && i < EXCHANGE_COUNT; i++)
-        own->exchanged[i] += cost->exchanges[i] * own->exchanges[i].bytes_sent;
-    own->gathered += cost->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
+        own->exchanged[i] += counts->exchanges[i] * own->exchanges[i].bytes_sent;
+    own->gathered += counts->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
 }
 
 /* Seconds of an exchange of the work, as often as it runs. */
-static double exchange_seconds(const struct place *here, const struct stage_work *cost, int exchange)
+static double exchange_seconds(const struct place *here, const struct work_counts *counts, int exchange)
 {
-    return cost->exchanges[exchange] * here->chunk_state->exchanges[exchange].seconds *
+    return counts->exchanges[exchange] * here->chunk_state->exchanges[exchange].seconds *
            (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
 }
 
 /* Of hidden gathers that no EXCHANGE_OVERLAPPED includes, which overlap with all kernels of the work. */
-static double exposed_gathers(const struct place *here, const struct stage_work *cost)
+static double exposed_gathers(const struct place *here, const struct work_cost *cost)
 {
     const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
-    double kernels = cost->seconds - cost->starved;
-    int gathers = cost->hidden_gathers;
+    double kernels = cost->times.seconds - cost->times.starved;
+    int gathers = cost->counts.hidden_gathers;
 
     for (int c = 0; c < COLUMN_COUNT; c++)
-        gathers -= cost->exchanges[EXCHANGE_OVERLAPPED + c];
+        gathers -= cost->counts.exchanges[EXCHANGE_OVERLAPPED + c];
     return gathers > 0 ? contention_exposed(gathers * gather->seconds, kernels, gather->share) : 0;
 }
 
@@ -306,16 +306,16 @@ static bool overlaps(const struct lowering *lowering, int exchange)
 
 /* The share of what kernels do not hide of overlapped exchanges that is longer than the GPU's waits for launches. The
  * kernels that would hide an exchange are short there, and nothing else on the GPU waits for its end meanwhile. */
-static double exposed_share(const struct lowering *lowering, const struct place *here, const struct stage_work *cost)
+static double exposed_share(const struct lowering *lowering, const struct place *here, const struct work_cost *cost)
 {
     double all = exposed_gathers(here, cost);
 
     for (int i = 0; i < EXCHANGE_COUNT; i++)
-        all += overlaps(lowering, i) ? exchange_seconds(here, cost, i) : 0;
-    return all > cost->starved ? 1 - cost->starved / all : 0;
+        all += overlaps(lowering, i) ? exchange_seconds(here, &cost->counts, i) : 0;
+    return all > cost->times.starved ? 1 - cost->times.starved / all : 0;
 }
 
-void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
+void exchange_within(struct lowering *lowering, const struct place *here, const struct work_cost *cost,
                      struct new_op *op)
 {
     struct contention *contention = &lowering->overlapped[here->prank];
@@ -323,19 +323,20 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
     double share = exposed_share(lowering, here, cost);
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        if (!cost->exchanges[i])
+        if (!cost->counts.exchanges[i])
             continue;
-        communicate(op, exchange_peers[i], exchange_seconds(here, cost, i) * (overlaps(lowering, i) ? share : 1));
-        op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+        communicate(op, exchange_peers[i],
+                    exchange_seconds(here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
+        op->compute.sent += cost->counts.exchanges[i] * exchanges[i].bytes_sent;
     }
     communicate(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
-    op->compute.sent += cost->hidden_gathers * gather->bytes_sent;
+    op->compute.sent += cost->counts.hidden_gathers * gather->bytes_sent;
     /* half of the backward's bytes are keys and values, half are their gradients */
     op->compute.activations =
-        cost->hidden_gathers * gather->bytes_sent +
-        cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+        cost->counts.hidden_gathers * gather->bytes_sent +
+        cost->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     if (contention->collective == 0)
         return;
     contention_pass(contention, op->compute.communication);
-    communicate(op, PEERS_DATA, contention_stretch(contention, cost->seconds));
+    communicate(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds));
 }

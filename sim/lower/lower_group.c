@@ -110,7 +110,8 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
 }
 
 /* Costs of EXCHANGE_PIECES: in the forward, gathers and sums overlap with pieces of products. */
-static void pieces_costs(const struct lowering *lowering, const struct stage *stage, struct chunk_state *chunk_state)
+static void pieces_costs(const struct lowering *lowering, const struct stage_times *times,
+                         struct chunk_state *chunk_state)
 {
     struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
     double gather = chunk_state->exchanges[EXCHANGE_GATHER].seconds;
@@ -118,8 +119,8 @@ static void pieces_costs(const struct lowering *lowering, const struct stage *st
 
     for (int c = 0; c < COLUMN_COUNT; c++)
         chunk_state->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
-            .seconds = gather_in_pieces(gather, &stage->columns[c].gathering, n) +
-                       scatter_in_pieces(both.seconds - gather, &stage->columns[c].scattering, both.share),
+            .seconds = gather_in_pieces(gather, &times->columns[c].gathering, n) +
+                       scatter_in_pieces(both.seconds - gather, &times->columns[c].scattering, both.share),
             .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
         };
 }
@@ -127,7 +128,7 @@ static void pieces_costs(const struct lowering *lowering, const struct stage *st
 /* Costs of EXCHANGE_OVERLAPPED: sums overlap with the product for weights, gathers before them with the product for
  * inputs (Korthikanti et al. 2022, section 4.2.2). The backward of a row-parallel product gathers its input too:
  * exposed, as in every EXCHANGE_TENSOR, or overlapped with pieces of that product. */
-static void overlapped_costs(const struct lowering *lowering, const struct stage *stage,
+static void overlapped_costs(const struct lowering *lowering, const struct stage_times *times,
                              struct chunk_state *chunk_state)
 {
     bool halves = lowering->scenario->parallelism.sequence_parallel;
@@ -137,10 +138,10 @@ static void overlapped_costs(const struct lowering *lowering, const struct stage
 
     for (int c = 0; c < COLUMN_COUNT; c++)
         chunk_state->exchanges[EXCHANGE_OVERLAPPED + c] = (struct exchange_cost){
-            .seconds = (stage->columns[c].returning.whole > 0 ?
-                        gather_in_pieces(gather, &stage->columns[c].returning, tensor) : gather) +
-                       contention_exposed(gather, stage->columns[c].input, both.share) +
-                       contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
+            .seconds = (times->columns[c].returning.whole > 0 ?
+                        gather_in_pieces(gather, &times->columns[c].returning, tensor) : gather) +
+                       contention_exposed(gather, times->columns[c].input, both.share) +
+                       contention_exposed(both.seconds - gather, times->columns[c].weight, both.share),
             .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
         };
 }
@@ -229,12 +230,13 @@ static int attention_cost(const struct member *member, const struct stage *stage
  * step takes 1/n of the attention. In the backward the gradients of a block follow it a step later: the first step
  * passes the block, the last step its gradients, all other steps both (Transformer Engine). The part of a transfer that
  * is longer than its step's kernels is exposed. */
-static void ring_costs(const struct lowering *lowering, const struct stage *stage, struct chunk_state *chunk_state)
+static void ring_costs(const struct lowering *lowering, const struct place *here)
 {
     int n = lowering->scenario->parallelism.context;
-    double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    struct exchange_cost *costs = chunk_state->exchanges, one = costs[EXCHANGE_PASS], both = costs[EXCHANGE_PASS_BOTH];
-    double forward = stage->attention[0] / n, backward = stage->attention[1] / n;
+    double bytes = here->held->bytes[EXCHANGE_ATTENTION];
+    struct exchange_cost *costs = here->chunk_state->exchanges;
+    struct exchange_cost one = costs[EXCHANGE_PASS], both = costs[EXCHANGE_PASS_BOTH];
+    double forward = here->times->attention[0] / n, backward = here->times->attention[1] / n;
 
     costs[EXCHANGE_ATTENTION] = costs[EXCHANGE_ATTENTION_BACKWARD] = one;
     costs[EXCHANGE_ATTENTION].seconds = (n - 1) * fmax(0, one.seconds - forward);
@@ -292,15 +294,14 @@ static int measure_chunk(const struct member *member, int chunk)
 static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
-    const struct place *first = &lowering->first_places[prank * lowering->plan->chunks + chunk];
-    struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
+    const struct place *here = &lowering->first_places[prank * lowering->plan->chunks + chunk];
 
     if (spec->context > 1 && spec->context_attention == CONTEXT_RING)
-        ring_costs(lowering, first->costs, chunk_state);
+        ring_costs(lowering, here);
     if (spec->overlap_tensor && spec->tensor > 1)
-        overlapped_costs(lowering, first->costs, chunk_state);
+        overlapped_costs(lowering, here->times, here->chunk_state);
     if (spec->overlap_products && spec->tensor > 1)
-        pieces_costs(lowering, first->costs, chunk_state);
+        pieces_costs(lowering, here->times, here->chunk_state);
 }
 
 int exchange_costs(struct lowering *lowering)

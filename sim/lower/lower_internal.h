@@ -91,7 +91,8 @@ struct place {
     int replica, rank, stage, direction;
     int prank;               /* the program rank */
     bool last;               /* it is the last virtual stage */
-    const struct stage *costs;           /* the stage, with the times of the GPUs that are there */
+    const struct stage *held;            /* the stage, */
+    const struct stage_times *times;     /* and its times on the GPUs that are there */
     struct micro_batch_state *state;
     struct chunk_state *chunk_state;
     double hidden;           /* share of its all-to-alls that other works' kernels hide */
@@ -103,7 +104,7 @@ struct lowering {
     const struct scenario *scenario; /* the workload's */
     const struct plan *plan;         /* the workload's */
     const struct stage *stages;      /* the workload's, one a virtual stage */
-    const struct stage **times;      /* a program rank: the same stages, with the times of its GPUs */
+    const struct stage_times **times;    /* a program rank: the times of these on its GPUs */
     struct measure *measure;
     struct lowered *out;
     struct program *program;
@@ -184,11 +185,21 @@ static inline struct work row_entry(const struct lowering *lowering, int rank, s
     return work;
 }
 
+/* What a work costs at a place: of the whole stage, and of one of its layers. */
+static inline struct work_cost stage_cost(const struct place *here, enum work_kind kind)
+{
+    return (struct work_cost){here->held->work[kind], here->times->work[kind]};
+}
+static inline struct work_cost slice_cost(const struct place *here, const struct slice *slice, enum work_kind kind)
+{
+    return (struct work_cost){slice->work[kind], slice_times(here->held, here->times, slice)->work[kind]};
+}
+
 /* lower_work.c */
 /* Adds the operation of an entry, or of a piece of it, to the compute lane, after all of `lowering->waits`; empties
  * these. `op` has its memory, its exchanges before the kernels and whether it continues; all else is set here. */
 uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
-                       const struct stage_work *cost, struct new_op *op);
+                       const struct work_cost *cost, struct new_op *op);
 /* Adds an operation after one event. */
 uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after);
 struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage,
@@ -319,7 +330,7 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
 /* Lowers the exchanges before the next entry of the rows; false if some replica has not come to this entry yet. */
 bool replicate_before(struct lowering *lowering, int replica);
 /* The cost of an entry without the loss, which GPU 0 computes for all; the memory of its weights, output, gradients. */
-struct stage_work replicated_work(struct place here, struct work work);
+struct work_cost replicated_work(struct place here, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op);
 
 /* lower_group.c: measures the exchanges within each rank's works. */
@@ -327,9 +338,9 @@ int exchange_costs(struct lowering *lowering);
 /* Counts the bytes of all these exchanges on links, after all works have been lowered. */
 void exchanges_carry(struct lowering *lowering);
 /* lower_exchange.c: counts the bytes of the exchanges within a work, and of the gathers before it. */
-void exchanges_count(const struct lowering *lowering, const struct place *here, const struct stage_work *cost);
+void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts);
 /* Adds the communication within a work to the work's operation. */
-void exchange_within(struct lowering *lowering, const struct place *here, const struct stage_work *cost,
+void exchange_within(struct lowering *lowering, const struct place *here, const struct work_cost *cost,
                      struct new_op *op);
 /* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */
 static inline int stood_for(const struct lowering *lowering, int own, int n)

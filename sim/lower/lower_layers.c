@@ -151,17 +151,19 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 {
     struct lowering *lowering = walk->lowering;
     const struct workspace *workspace = selective ? &layer->selective.workspace : &layer->workspace;
-    struct stage_work kernels = layer->work[kind];
+    struct work_cost cost = slice_cost(&walk->here, layer, kind);
     struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
     struct new_op op = walk->op;
 
     if (selective)
-        stage_work_add(&kernels, &layer->selective.core);
+        work_cost_add(&cost, &(struct work_cost){
+            layer->selective.core, slice_times(walk->stage, walk->here.times, layer)->core,
+        });
     op.takes = takes;
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
     walk->host->before = event_of(lowering->latest[walk->prank]);
-    walk->id = lower_compute(lowering, &walk->here, work, &kernels, &op);
+    walk->id = lower_compute(lowering, &walk->here, work, &cost, &op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -178,7 +180,7 @@ static void forward_layers(struct walk *walk)
     const struct stage_plan *plan = walk->stage->plan;
     struct micro_batch_state *state = walk->here.state;
 
-    if (plan->chain.offloaded > 0 && !state->moved)
+    if (plan->offloaded > 0 && !state->moved)
         state->moved = ARENA_ARRAY(&walk->lowering->arena, struct event, plan->count);
     for (size_t l = 0; l < plan->count; l++) {
         const struct slice *layer = stage_layer(walk->stage, l);
@@ -248,7 +250,7 @@ static const struct slice *other_layer(const struct walk *walk, size_t step)
 {
     const struct stage_plan *plan = walk->stage->plan;
 
-    for (size_t i = step + 1; i < plan->chain.nsteps; i++)
+    for (size_t i = step + 1; i < plan->nsteps; i++)
         if (plan->steps[i].layer != plan->steps[step].layer)
             return stage_layer(walk->stage, plan->steps[i].layer);
     return NULL;
@@ -260,9 +262,9 @@ static void backward_layers(struct walk *walk, bool completes)
     struct event loaded = {0};
     size_t below = plan->count;          /* layers from here on have been copied back */
 
-    if (plan->chain.offloaded > 0)
+    if (plan->offloaded > 0)
         loaded = load_next(walk, plan->count, walk->host->before);
-    for (size_t i = 0; i < plan->chain.nsteps; i++) {
+    for (size_t i = 0; i < plan->nsteps; i++) {
         const struct plan_step *step = &plan->steps[i];
         const struct slice *layer = stage_layer(walk->stage, step->layer);
         enum work_kind kind = step->backward ? BACKWARD : RECOMPUTE;
@@ -275,7 +277,7 @@ static void backward_layers(struct walk *walk, bool completes)
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
         compute_layer(walk, kind, layer, step->selective, step->takes, step->frees);
-        if (i + 1 == plan->chain.nsteps || plan->steps[i + 1].layer != step->layer)
+        if (i + 1 == plan->nsteps || plan->steps[i + 1].layer != step->layer)
             leave_layer(walk);
         if (step->backward)
             finish_layer(walk, walk->stage->nslices - 1 - step->layer, completes);
@@ -307,9 +309,9 @@ static bool fused(const struct lowering *lowering, struct place here)
 }
 
 /* Adds an operation of the layer; the next one continues the work. */
-static void gathered_piece(struct walk *walk, struct work work, const struct stage_work *cost)
+static void gathered_piece(struct walk *walk, struct work work, struct work_cost cost)
 {
-    walk->id = lower_compute(walk->lowering, &walk->here, work, cost, &walk->op);
+    walk->id = lower_compute(walk->lowering, &walk->here, work, &cost, &walk->op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -320,12 +322,12 @@ static void gathered_layer(struct walk *walk, const struct slice *layer, double 
 
     if (fused(walk->lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
         if (!walk->op.continues)     /* the span begins as a backward */
-            gathered_piece(walk, work, &(struct stage_work){0});
+            gathered_piece(walk, work, (struct work_cost){0});
         walk->op = (struct new_op){.continues = true};
-        gathered_piece(walk, again, &layer->work[RECOMPUTE]);
+        gathered_piece(walk, again, slice_cost(&walk->here, layer, RECOMPUTE));
     }
     walk->op.frees = frees;
-    gathered_piece(walk, work, &layer->work[work.kind]);
+    gathered_piece(walk, work, slice_cost(&walk->here, layer, work.kind));
 }
 
 /* ZeRO 3 without a plan: one layer after another. */
@@ -338,7 +340,7 @@ static void gathered_layers(struct walk *walk, bool completes)
     size_t begin = next_layer(stage, kind, 0);
 
     if (kind == RECOMPUTE && (fused(walk->lowering, walk->here) || begin == stage->nslices)) {
-        gathered_piece(walk, walk->work, &(struct stage_work){0});
+        gathered_piece(walk, walk->work, (struct work_cost){0});
         return;
     }
     if (!walk->lowering->scenario->parallelism.flatten) {
@@ -369,7 +371,7 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
     const struct recipe *recipe = &lowering->scenario->recipe;
     int prank = here.prank;
     struct walk walk = {
-        .lowering = lowering, .here = here, .work = work, .stage = here.costs,
+        .lowering = lowering, .here = here, .work = work, .stage = here.held,
         .host = lowering->hosts ? &lowering->hosts[prank] : NULL, .prank = prank, .op = op, .id = NO_OP,
         .gathers = lowering->zero && !here.chunk_state->whole,
         .scatters = lowering->zero && recipe->gradients.unit == SUM_LAYERS,

@@ -119,7 +119,8 @@ static void hand_out(struct lowering *lowering, int mb)
 /* Between a forward and its backward: gathers all outputs, computes the loss, sends the gradients of the outputs. */
 static void compute_loss(struct lowering *lowering, int mb)
 {
-    const struct outside *outside = &lowering->times[0][0].outside;
+    const struct outside *outside = &lowering->stages[0].outside;
+    const struct loss_times *times = &lowering->times[0][0].loss;
     int n = lowering->out->replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
     struct event last = {0}, forwarded = {0}, loss;
@@ -131,11 +132,11 @@ static void compute_loss(struct lowering *lowering, int mb)
                          event_both(&lowering->arena, last, forwarded));
     }
     op.what = WHAT_FORWARD;
-    op.amount = outside->all_forward;
+    op.amount = times->all_forward;
     op.takes = gathered;
     lower_after(lowering, op, event_both(&lowering->arena, last, forwarded));
     op.what = WHAT_BACKWARD;
-    op.amount = outside->all_backward;
+    op.amount = times->all_backward;
     op.takes = gradients;
     op.frees = gathered + gradients;
     lowering->latest[0] = program_add(lowering->program, op, NULL, 0);
@@ -183,16 +184,16 @@ bool replicate_before(struct lowering *lowering, int replica)
     return !lowering->failed;
 }
 
-struct stage_work replicated_work(struct place here, struct work work)
+struct work_cost replicated_work(struct place here, struct work work)
 {
-    struct stage_work cost = here.costs->work[work.kind];
-    const struct outside *outside = &here.costs->outside;
+    struct work_cost cost = stage_cost(&here, work.kind);
+    const struct loss_times *loss = &here.times->loss;
 
     if (work.kind == FORWARD)
-        cost.seconds -= outside->forward;
+        cost.times.seconds -= loss->forward;
     else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
-        cost.seconds -= outside->backward;
-    cost.seconds = cost.seconds > 0 ? cost.seconds : 0;
+        cost.times.seconds -= loss->backward;
+    cost.times.seconds = cost.times.seconds > 0 ? cost.times.seconds : 0;
     return cost;
 }
 

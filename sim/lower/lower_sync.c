@@ -133,8 +133,8 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
 {
     int before = plan_rank(lowering->plan, here->direction, here->stage - 1, work.mb, NULL);
-    const struct stage *stages = lowering->times[program_rank(lowering, here->replica, before)];
-    double until = here->costs->work[work.kind].seconds - stages[here->stage - 1].work[RECOMPUTE].seconds;
+    const struct stage_times *times = lowering->times[program_rank(lowering, here->replica, before)];
+    double until = here->times->work[work.kind].seconds - times[here->stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;
 }
@@ -142,28 +142,28 @@ static double until_recompute(const struct lowering *lowering, const struct plac
 uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
                          struct new_op op)
 {
-    const struct stage *costs = here->costs;
+    size_t nslices = here->held->nslices;
     const struct buckets *buckets = &lowering->buckets[here->stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
-    struct stage_work piece = {0};
+    struct work_cost piece = {0};
     uint32_t id = NO_OP;
     size_t bucket = 0;
 
     op.frees = 0;
-    for (size_t i = 0; i < costs->nslices; i++) {
-        const struct stage_work *slice = &costs->slices[i].work[work.kind];
-        bool last = i + 1 == costs->nslices;
+    for (size_t i = 0; i < nslices; i++) {
+        struct work_cost slice = slice_cost(here, &here->held->slices[i], work.kind);
+        bool last = i + 1 == nslices;
 
-        if (in_time && until <= slice->seconds) {
-            piece.seconds += until;
+        if (in_time && until <= slice.times.seconds) {
+            piece.times.seconds += until;
             id = lower_compute(lowering, here, work, &piece, &op);
             op = (struct new_op){.continues = true};
             on_neighbour(lowering, here, -1)->due = id;
-            piece = (struct stage_work){.seconds = -until};
+            piece = (struct work_cost){.times.seconds = -until};
             in_time = false;
         }
-        until -= slice->seconds;
-        stage_work_add(&piece, slice);
+        until -= slice.times.seconds;
+        work_cost_add(&piece, &slice);
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
         op.frees = last ? frees : 0;
@@ -177,18 +177,18 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
             bucket_ready(lowering, *here, &buckets->items[bucket],
                          seconds > 0 ? lower_pack(lowering, here->prank, here->stage, seconds, event_of(NO_OP)) : id);
         }
-        piece = (struct stage_work){0};
+        piece = (struct work_cost){0};
     }
     return id;
 }
 
 uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
 {
-    struct stage_work before = here->costs->work[work.kind], after = {0};
+    struct work_cost before = stage_cost(here, work.kind), after = {0};
     struct new_op last = {.continues = true};
 
-    after.seconds = before.seconds - until_recompute(lowering, here, work);
-    before.seconds -= after.seconds;
+    after.times.seconds = before.times.seconds - until_recompute(lowering, here, work);
+    before.times.seconds -= after.times.seconds;
     last.frees = op.frees;
     op.frees = 0;
     on_neighbour(lowering, here, -1)->due = lower_compute(lowering, here, work, &before, &op);

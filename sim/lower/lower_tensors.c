@@ -65,11 +65,11 @@ static void scatter_tensor(struct tensors_walk *walk, const struct tensor_step *
 /* Its part of the layer's kernels; the exchanges within the layer go with its last step. */
 static void compute_tensor(struct tensors_walk *walk, const struct tensor_step *step, struct new_op op)
 {
-    const struct stage_work *all = &step->slice->work[step->kind];
-    struct stage_work part = step->ends ? *all : (struct stage_work){0};
+    struct work_cost all = slice_cost(&walk->here, step->slice, step->kind);
+    struct work_cost part = step->ends ? all : (struct work_cost){0};
     struct work work = {.kind = step->kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
 
-    part.seconds = all->seconds * step->share;
+    part.times.seconds = all.times.seconds * step->share;
     lower_compute(walk->lowering, &walk->here, work, &part, &op);
     *walk->contention = (struct contention){0};
 }
@@ -87,10 +87,10 @@ uint32_t tensors_work(struct lowering *lowering, struct place here, struct work 
 
     op.frees = 0;
     if (fused)                       /* the span begins as a backward */
-        lower_compute(lowering, &here, work, &(struct stage_work){0}, &op);
+        lower_compute(lowering, &here, work, &(struct work_cost){0}, &op);
     if (fused)
         op = (struct new_op){.continues = true};
-    tensor_walk_init(&walk.steps, lowering->scenario, here.costs, work.kind, fused);
+    tensor_walk_init(&walk.steps, lowering->scenario, here.held, work.kind, fused);
     walk.gathered = xcalloc(walk.steps.steps.count + 1, sizeof *walk.gathered);
     for (size_t k = 0; k < walk.steps.steps.count; k++) {
         const struct tensor_step *step = &walk.steps.steps.items[k];

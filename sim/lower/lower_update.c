@@ -154,7 +154,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     if (!sync_gradients(lowering, replica, rank, *updates + 1))
         return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
-        seconds += lowering->times[prank][plan_virtual_stage(lowering->plan, rank, chunk)].update;
+        seconds += lowering->times[prank][plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
     if (hosted && updates_here)
         host_update(lowering, prank, &waits);
     wait_for_sums(lowering, replica, rank, &waits);
@@ -343,20 +343,22 @@ void wait_for_weights(struct lowering *lowering, const struct place *here)
 
 uint32_t first_forward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
 {
-    const struct stage *stage = here->costs;
+    const struct stage *stage = here->held;
     const struct buckets *buckets = &lowering->buckets[here->stage];
-    struct stage_work piece = {0};
+    struct work_cost piece = {0};
     size_t left = buckets->count;
 
     for (size_t k = stage->nslices; k-- > 0;) {
         if (k + 1 < stage->nslices && left > 0 && buckets->items[left - 1].slice >= k) {
             lower_compute(lowering, here, work, &piece, &op);
             op = (struct new_op){.workspace = op.workspace, .continues = true};
-            piece = (struct stage_work){0};
+            piece = (struct work_cost){0};
         }
         for (; left > 0 && buckets->items[left - 1].slice >= k; left--)
             await(lowering, here, &here->chunk_state->coming[left - 1]);
-        stage_work_add(&piece, &stage->slices[k].work[FORWARD]);
+        struct work_cost slice = slice_cost(here, &stage->slices[k], FORWARD);
+
+        work_cost_add(&piece, &slice);
     }
     here->chunk_state->coming = NULL;
     return lower_compute(lowering, here, work, &piece, &op);

@@ -33,16 +33,16 @@ enum op_what work_what(enum work_kind kind)
 }
 
 uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
-                       const struct stage_work *cost, struct new_op *op)
+                       const struct work_cost *cost, struct new_op *op)
 {
     uint32_t id;
 
     op->kind = OP_COMPUTE;
     op->what = (uint8_t)work_what(work.kind);
     op->lane = lowering->compute_lane[here->prank];
-    exchanges_count(lowering, here, cost);
+    exchanges_count(lowering, here, &cost->counts);
     exchange_within(lowering, here, cost, op);
-    op->amount = cost->seconds + op->compute.communication;
+    op->amount = cost->times.seconds + op->compute.communication;
     op->mb = work.mb;
     op->stage = here->stage;
     id = lowering->latest[here->prank] =
@@ -119,10 +119,11 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
                                    struct new_op op)
 {
     struct event gradient = here->state->gradient;
+    struct work_cost cost = stage_cost(here, work.kind);
     uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
 
     op.advances = work.kind == FORWARD;
-    id = lower_compute(lowering, here, work, &here->costs->work[work.kind], &op);
+    id = lower_compute(lowering, here, work, &cost, &op);
     if (work.kind == RECOMPUTE && gradient.count)     /* transfers of one boundary: their ids follow one another */
         program_choose(lowering->program, (struct choice){id, event_ids(&gradient)[0], gradient.count, most});
     return id;
@@ -131,7 +132,7 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 /* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
 static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
 {
-    return !cut && !here->costs->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->replicates &&
+    return !cut && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->replicates &&
            !lowering->opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
            lowering->places.count == 1 && lowering->overlapped[here->prank].collective == 0;
 }
@@ -142,7 +143,7 @@ static uint32_t repeat_work(struct lowering *lowering, const struct place *here,
     struct waits *waits = &lowering->waits;
     uint32_t id = program_repeat(lowering->program, like, work.mb, waits->items, waits->count);
 
-    exchanges_count(lowering, here, &here->costs->work[work.kind]);
+    exchanges_count(lowering, here, &here->held->work[work.kind]);
     waits->count = 0;
     return lowering->latest[here->prank] = id;
 }
@@ -150,11 +151,11 @@ static uint32_t repeat_work(struct lowering *lowering, const struct place *here,
 /* The memory of an entry. */
 static void set_memory(const struct place *here, struct work work, struct new_op *op)
 {
-    const struct stage *costs = here->costs;
+    const struct stage *held = here->held;
     bool again = here->state->recomputes, split = here->state->split;
-    double kept = again ? costs->checkpoint : costs->activation;
-    double working = !again ? 0 : split ? costs->working_split : costs->working;
-    const struct stage_workspace *workspace = !again ? &costs->plain : split ? &costs->ahead : &costs->recompute;
+    double kept = again ? held->checkpoint : held->activation;
+    double working = !again ? 0 : split ? held->working_split : held->working;
+    const struct stage_workspace *workspace = !again ? &held->plain : split ? &held->ahead : &held->recompute;
 
     op->workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
     if (work.kind == FORWARD)
@@ -167,13 +168,14 @@ static void set_memory(const struct place *here, struct work work, struct new_op
 
 static uint32_t lower_work(struct lowering *lowering, const struct place *here, struct work work, bool completes)
 {
-    const struct stage *costs = here->costs;
+    const struct stage_plan *plan = here->held->plan;
     bool sliced = completes && lowering->buckets[here->stage].count;
     bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->opportunistic &&
                    lowering->rule == RECOMPUTE_JUST_IN_TIME;
     bool usual = is_usual(lowering, here, work, sliced || in_time);
     struct usual_work *before = &here->chunk_state->usual[work.kind];
     struct usual_work own = {.recomputes = here->state->recomputes, .split = here->state->split};
+    struct work_cost cost;
     struct new_op op;
 
     own.gathers = boundary_gathers(lowering, here, work);
@@ -184,15 +186,14 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
     op = received(here, own.gathers);
     set_memory(here, work, &op);
     if (work.kind == FORWARD && here->chunk_state->coming) {
-        if (!costs->plan && !lowering->opportunistic)
+        if (!plan && !lowering->opportunistic)
             return first_forward(lowering, here, work, op);
         wait_for_weights(lowering, here);
     }
-    if (costs->plan || zero_by_layers(lowering, here->chunk_state))
+    if (plan || zero_by_layers(lowering, here->chunk_state))
         return layers_work(lowering, *here, work, completes, op);
     if (lowering->replicates) {
-        struct stage_work cost = replicated_work(*here, work);
-
+        cost = replicated_work(*here, work);
         replicated_memory(lowering, *here, work, &op);
         return lower_compute(lowering, here, work, &cost, &op);
     }
@@ -202,7 +203,8 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
         return timed_backward(lowering, here, work, op);
     if (lowering->opportunistic)
         return opportunistic_work(lowering, here, work, op);
-    own.id = lower_compute(lowering, here, work, &costs->work[work.kind], &op);
+    cost = stage_cost(here, work.kind);
+    own.id = lower_compute(lowering, here, work, &cost, &op);
     own.there = usual;
     *before = own;
     return own.id;
@@ -240,11 +242,12 @@ static double hidden_share(const struct lowering *lowering)
         return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
     for (size_t i = 0; i < places->count; i++) {
         const struct place *here = &places->items[i];
-        const struct stage_work *cost = &here->costs->work[here->work.kind];
+        const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];
+        enum work_kind kind = here->work.kind;
 
-        kernels += cost->seconds;
-        dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here->chunk_state->exchanges[EXCHANGE_DISPATCH].seconds;
-        share = here->chunk_state->exchanges[EXCHANGE_DISPATCH].share;
+        kernels += here->times->work[kind].seconds;
+        dispatches += here->held->work[kind].exchanges[EXCHANGE_DISPATCH] * dispatch->seconds;
+        share = dispatch->share;
     }
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }

@@ -24,7 +24,7 @@ static stage_seconds *average_seconds(const struct workload *workload)
                 holders[s]++;
                 for (int kind = 0; kind < UPDATE; kind++)    /* a running mean: equal times give their very value */
                     seconds[s][kind] +=
-                        (workload_stages(workload, r, p)[s].work[kind].seconds - seconds[s][kind]) / holders[s];
+                        (workload_times(workload, r, p)[s].work[kind].seconds - seconds[s][kind]) / holders[s];
             }
     free(holders);
     return seconds;
@@ -65,95 +65,91 @@ static void count_versions(struct workload *workload)
             rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
-/* The stages on GPUs that are slower: all kernels take as many times as long, what the host launches does not. The
- * layers are divided as on the other GPUs. */
-static int slow_stages(const struct workload *workload, double slower, struct arena *arena, struct stage **stages,
-                       struct error *err)
+/* Adds the times of GPUs whose kernels take `slower` times as long; what the host launches does not. Their stages have
+ * the layers that the stages of ordinary GPUs have. */
+static int add_class(struct workload *workload, double slower, struct error *err)
 {
     struct scenario scenario = *workload->scenario;
-    int count = plan_virtual_stages(&workload->plan), *layers = ARENA_ARRAY(arena, int, count);
+    int count = plan_virtual_stages(&workload->plan), *layers = ARENA_ARRAY(&workload->arena, int, count);
+    struct gpu_class *class = &workload->classes[workload->nclasses];
+    struct stage *alike;
 
     for (int s = 0; s < count; s++)
         layers[s] = workload->stages[s].layers;
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)count;
     scenario.costs.speed /= slower;
-    return stages_cost(arena, &scenario, stages, err);
+    if (stages_cost(&workload->arena, &scenario, &alike, &class->times, err))
+        return -1;
+    class->slower = slower;
+    workload->nclasses++;
+    return 0;
 }
 
-/* Every rank runs the same program: slow GPUs keep as many versions of the weights as others, and follow the plans that
- * were made for others. */
-static void slow_plans(struct workload *workload)
+/* NULL: there is no such class. */
+static const struct gpu_class *find_class(const struct workload *workload, double slower)
 {
-    for (size_t i = 0; i < workload->nslow; i++)
-        for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
-            struct stage *slow = &workload->slow[i].stages[s];
-            const struct stage *stage = &workload->stages[s];
-
-            slow->versions = stage->versions;
-            slow->chain = stage->chain;
-            if (stage->plan)
-                stage_plan_set(&workload->arena, slow, &stage->plan->chain);
-        }
-}
-
-/* The stages by factor; NULL: nobody is that slow. */
-static struct stage *find_slow(const struct workload *workload, double slower)
-{
-    for (size_t i = 0; i < workload->nslow; i++)
-        if (workload->slow[i].slower == slower)
-            return workload->slow[i].stages;
+    for (size_t i = 0; i < workload->nclasses; i++)
+        if (workload->classes[i].slower == slower)
+            return &workload->classes[i];
     return NULL;
 }
 
-static int build_slow(struct workload *workload, struct error *err)
+static int build_classes(struct workload *workload, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
-    size_t most = scenario->simulation.stragglers.count;
+    size_t most = 1 + scenario->simulation.stragglers.count;
 
-    if (!(scenario_uneven(scenario) & UNEVEN_GPUS))
-        return 0;
-    workload->slow = arena_alloc(&workload->arena, most * sizeof *workload->slow);
-    for (int r = 0; r < scenario_replicas(scenario); r++)
+    workload->classes = arena_alloc(&workload->arena, most * sizeof *workload->classes);
+    workload->classes[workload->nclasses++].slower = 1;
+    if (stages_cost(&workload->arena, scenario, &workload->stages, &workload->classes[0].times, err))
+        return -1;
+    for (int r = 0; scenario_uneven(scenario) & UNEVEN_GPUS && r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++) {
             double slower = scenario_slower(scenario, r, p);
 
-            if (slower == 1 || find_slow(workload, slower))
-                continue;
-            if (slow_stages(workload, slower, &workload->arena, &workload->slow[workload->nslow].stages, err))
+            if (!find_class(workload, slower) && add_class(workload, slower, err))
                 return -1;
-            workload->slow[workload->nslow++].slower = slower;
         }
     return 0;
 }
 
-const struct stage *workload_stages(const struct workload *workload, int replica, int p)
+/* All ranks follow the plans that were made from the times of ordinary GPUs. */
+static void time_plans(const struct workload *workload)
 {
-    double slower = workload->nslow ? scenario_slower(workload->scenario, replica, p) : 1;
+    for (size_t i = 0; i < workload->nclasses; i++)
+        for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
+            struct stage_times *times = &workload->classes[i].times[s];
 
-    return slower > 1 ? find_slow(workload, slower) : workload->stages;
+            times->recomputed = stage_plan_recomputed(&workload->stages[s], times);
+        }
+}
+
+const struct stage_times *workload_times(const struct workload *workload, int replica, int p)
+{
+    double slower = workload->nclasses > 1 ? scenario_slower(workload->scenario, replica, p) : 1;
+
+    return find_class(workload, slower)->times;
 }
 
 int workload_timed_replicas(const struct workload *workload)
 {
-    return workload->nslow ? scenario_replicas(workload->scenario) : 1;
+    return workload->nclasses > 1 ? scenario_replicas(workload->scenario) : 1;
 }
 
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
     *workload = (struct workload){.scenario = scenario, .plan = scenario->plan,
                                    .arena = {.cache = scenario->arena.cache}};
-    if (stages_cost(&workload->arena, scenario, &workload->stages, err))
-        return -1;
-    if (build_slow(workload, err))
+    if (build_classes(workload, err))
         return -1;
     take_times(workload);
     workload->rows = rows_of(scenario_schedule(scenario), &workload->plan);
     count_versions(workload);
     if (scenario_by_layers(scenario) &&
-        stage_plans_build(&workload->arena, scenario, workload->stages, workload->rows, err))
+        stage_plans_build(&workload->arena, scenario, workload->stages, ordinary_times(workload), workload->rows, err))
         return -1;
-    slow_plans(workload);
+    time_plans(workload);
     return 0;
 }
 

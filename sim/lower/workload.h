@@ -1,5 +1,6 @@
-/* workload: a scenario's stages, rows and plans, before any time is simulated. It is built once, from a scenario that
- * does not change any more, and is const afterwards: lowering, metrics, figures and advice read it. */
+/* workload: a scenario's stages, their times on each class of GPUs, rows and plans, before any time is simulated. It is
+ * built once, from a scenario that does not change any more, and is const afterwards: lowering, metrics, figures and
+ * advice read it. */
 #ifndef DTSIM_WORKLOAD_H
 #define DTSIM_WORKLOAD_H
 
@@ -8,23 +9,27 @@
 struct workload {
     const struct scenario *scenario;
     struct plan plan;                /* the scenario's, with the mean times by which some schedules order their work */
-    struct stage *stages;            /* one a virtual stage: costs, versions of weights, plans of layers */
-    struct {                         /* the same stages with other times: as stragglers compute them; one a factor; the
-                                        bytes, plans and versions are those of `stages` */
-        double slower;
-        struct stage *stages;
-    } *slow;
-    size_t nslow;
+    struct stage *stages;            /* one a virtual stage: bytes, exchanges, versions of weights, plans of layers */
+    struct gpu_class {               /* GPUs that compute equally fast */
+        double slower;               /* their kernels take so many times as long as those of an ordinary GPU */
+        struct stage_times *times;   /* one a virtual stage */
+    } *classes;                      /* first the ordinary GPUs, then the stragglers of each factor */
+    size_t nclasses;
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
-    struct arena arena;              /* holds the stages */
+    struct arena arena;              /* holds the stages and classes */
 };
 
 /* Errors: those of stages_cost and stage_plans_build. Release in either case. The scenario must outlive the
  * workload. */
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
 void workload_release(struct workload *workload);
-/* The stages as a pipeline rank of a replica computes them. */
-const struct stage *workload_stages(const struct workload *workload, int replica, int p);
+/* The times of all virtual stages on the GPUs of a pipeline rank of a replica; the slowest of these GPUs decides. */
+const struct stage_times *workload_times(const struct workload *workload, int replica, int p);
+/* The times of all virtual stages on ordinary GPUs. Plans of layers and figures of schedules are made from them. */
+static inline const struct stage_times *ordinary_times(const struct workload *workload)
+{
+    return workload->classes[0].times;
+}
 /* The number of replicas, from the first, whose times one must look at: 1 if no GPU is slow, so that all are alike. */
 int workload_timed_replicas(const struct workload *workload);
 

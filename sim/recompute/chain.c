@@ -24,7 +24,6 @@ static void forward_step(const struct planner *planner, struct draft *draft, int
 {
     use(draft, held + planner->layers[layer].space.forward);
     draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){.layer = (size_t)layer};
-    draft->plan.recompute += planner->layers[layer].forward;
 }
 
 static void backward_step(const struct planner *planner, struct draft *draft, int layer, bool selective, double held)
@@ -34,7 +33,6 @@ static void backward_step(const struct planner *planner, struct draft *draft, in
     use(draft, held + (selective ? selective_of(here) + here->space.selective : rest_of(here) + here->space.backward));
     draft->plan.steps[draft->plan.nsteps++] =
         (struct chain_step){.backward = true, .layer = (size_t)layer, .selective = selective};
-    draft->plan.recompute += selective ? planner->layers[layer].recompute : 0;
 }
 
 /* Recomputes a segment, and computes its backward; `used`: B held already, the segment's input included. */

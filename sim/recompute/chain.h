@@ -55,7 +55,6 @@ struct chain_plan {
     struct chain_kept *kept;     /* a layer */
     struct chain_step *steps;    /* from the end of the first forward to the end of the last backward */
     size_t nsteps;
-    double recompute;            /* s of recomputed kernels, a micro-batch */
     double held;                 /* B on the GPU from a micro-batch's forward to its backward */
     double working;              /* B in addition to `held`, at most, while its forward or its backward runs */
     double seconds;              /* estimated s, a micro-batch */

@@ -25,9 +25,7 @@ int row_in_flight(const struct row *row, int chunk)
 struct moment { int *flying, chunk; };
 
 struct sharing {
-    struct arena *arena;
-    const struct scenario *scenario;
-    const struct stage *stages;
+    const struct planning *planning;
     int rank, chunks, flying;    /* flying: the most micro-batches in flight, of all chunks */
     double memory;               /* B for all chunks */
     struct moments { struct moment *items; size_t count, capacity; } moments;
@@ -36,7 +34,7 @@ struct sharing {
 /* Notes a moment, unless another one holds at least as much. */
 static void note_moment(struct sharing *sharing, const int *flying, int chunk)
 {
-    struct arena *arena = sharing->arena;
+    struct arena *arena = sharing->planning->arena;
     struct moments *moments = &sharing->moments;
 
     for (size_t i = 0; i < moments->count; i++) {
@@ -105,15 +103,16 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
 /* A chunk's plan for `memory` bytes and `flying` micro-batches in flight; -1: none fits. */
 static int plan_chunk(const struct sharing *sharing, int chunk, double memory, int flying, struct chain_plan *plan)
 {
-    const struct scenario *scenario = sharing->scenario;
-    const struct stage *stage = &sharing->stages[plan_virtual_stage(&scenario->plan, sharing->rank, chunk)];
+    const struct scenario *scenario = sharing->planning->scenario;
+    int s = plan_virtual_stage(&scenario->plan, sharing->rank, chunk);
     bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
     struct chain_limit limit = {
         .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
         .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster) : 0, .progress = scenario->progress,
     };
 
-    return chain_plan(sharing->arena, stage->chain, stage->nslices, &limit, plan);
+    return chain_plan(sharing->planning->arena, sharing->planning->chains[s], sharing->planning->stages[s].nslices,
+                      &limit, plan);
 }
 
 /* The plans that a chunk chooses among. */
@@ -225,7 +224,7 @@ static bool is_over(const struct scenario *scenario)
 static int check_effort(const struct sharing *sharing, struct error *err)
 {
     enum { MOST = 400 };             /* layers: half a GB, some 20 s */
-    const struct scenario *scenario = sharing->scenario;
+    const struct scenario *scenario = sharing->planning->scenario;
     bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
     struct chain_plan whole;
     char bytes[48], steps[48];
@@ -234,7 +233,7 @@ static int check_effort(const struct sharing *sharing, struct error *err)
         whole.held * sharing->flying + whole.working <= sharing->memory)
         return 0;
     for (int c = 0; c < sharing->chunks; c++) {
-        size_t layers = sharing->stages[plan_virtual_stage(&scenario->plan, sharing->rank, c)].nslices;
+        size_t layers = sharing->planning->stages[plan_virtual_stage(&scenario->plan, sharing->rank, c)].nslices;
         struct chain_effort effort = chain_effort(layers);
 
         if (layers > MOST)
@@ -253,7 +252,7 @@ static int infeasible(struct sharing *sharing, const struct chunk_choices *choic
                       struct error *err)
 {
     enum { HALVINGS = 10 };
-    const struct scenario *scenario = sharing->scenario;
+    const struct scenario *scenario = sharing->planning->scenario;
     double memory = sharing->memory, low = fmax(memory, 0), high = fmax(2 * low, 1e6);
     bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
     struct loc loc = node_loc(scenario->memory.node, optimal ? "recompute" : "offload");
@@ -279,13 +278,12 @@ static int infeasible(struct sharing *sharing, const struct chunk_choices *choic
                             unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
 
-int rank_plan(struct arena *arena, const struct scenario *scenario, const struct stage *stages, int rank,
-              const struct row *row, struct chain_plan *plans, struct error *err)
+int rank_plan(const struct planning *planning, int rank, struct chain_plan *plans, struct error *err)
 {
+    const struct row *row = &planning->rows[rank];
     struct sharing sharing = {
-        .arena = arena, .scenario = scenario, .stages = stages, .rank = rank,
-        .chunks = plan_chunks(&scenario->plan, rank),
-        .flying = row_in_flight(row, -1), .memory = budget_of(scenario, stages, rank),
+        .planning = planning, .rank = rank, .chunks = plan_chunks(&planning->scenario->plan, rank),
+        .flying = row_in_flight(row, -1), .memory = budget_of(planning->scenario, planning->stages, rank),
     };
     struct chunk_choices *choices;
     int rc;

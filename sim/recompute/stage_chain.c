@@ -45,11 +45,11 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
 
 /* Exchanges among neighbouring replicas: tokens that are dispatched, and keys and values, which overlap with the
  * kernels of attention. */
-static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
-                              struct estimates *estimates)
+static void estimate_replicas(const struct scenario *scenario, const struct stage *stage,
+                              const struct stage_times *times, int rank, struct estimates *estimates)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, attention = stage->attention[0];
+    double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, attention = times->attention[0];
     const struct process_group *experts = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
     const struct recipe *recipe = &scenario->recipe;
     int *gpus = estimates->gpus;
@@ -69,7 +69,7 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
 }
 
 struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
-                                int rank)
+                                const struct stage_times *times, int rank)
 {
     struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
     const struct collective *all_reduce = scenario_all_reduce(scenario);
@@ -79,17 +79,18 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
 
     estimate_tensor(scenario, stage, rank, &estimates);
-    estimate_replicas(scenario, stage, rank, &estimates);
+    estimate_replicas(scenario, stage, times, rank, &estimates);
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
-        const struct stage_work *forward = &slice->work[slice->recompute ? RECOMPUTE : FORWARD];
+        const struct slice_times *own = slice_times(stage, times, slice);
+        enum work_kind forward = slice->recompute ? RECOMPUTE : FORWARD;
         double weights = recipe_exchanged(scenario, slice_weights(slice));
         double gradients = recipe_exchanged(scenario, slice->trained);
 
         layers[l] = (struct chain_layer){
-            .forward = forward->seconds, .backward = slice->work[BACKWARD].seconds, .input = slice->input,
+            .forward = own->work[forward].seconds, .backward = own->work[BACKWARD].seconds, .input = slice->input,
             .saved = fmax(slice->activation, slice->input), .keep = !slice->recompute,
-            .selective = fmax(slice->selective.activation, slice->input), .recompute = slice->selective.core.seconds,
+            .selective = fmax(slice->selective.activation, slice->input), .recompute = own->core.seconds,
             .space = {slice->workspace.forward, slice->workspace.backward, slice->selective.workspace.backward},
             .gather = estimate(scenario, collective_half(all_reduce, COLLECTIVE_ALL_GATHER), estimates.gpus,
                                estimates.gathers, weights * each.weights),
@@ -97,7 +98,7 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
                                 estimates.scatters, gradients * each.sent),
         };
         for (int i = 0; i < EXCHANGE_COUNT; i++)
-            layers[l].exchange += forward->exchanges[i] * estimates.exchange[i];
+            layers[l].exchange += slice->work[forward].exchanges[i] * estimates.exchange[i];
     }
     free(estimates.gpus);
     return layers;

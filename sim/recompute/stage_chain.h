@@ -10,7 +10,7 @@
 
 /* The stage->nslices layers, in the order of the forward; `rank` is a pipeline rank that holds the stage. */
 struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
-                                int rank);
+                                const struct stage_times *times, int rank);
 
 /* Layer number `layer` in the order of the forward. */
 static inline const struct slice *stage_layer(const struct stage *stage, size_t layer)

@@ -17,10 +17,8 @@ static struct chain_plan full_plan(struct arena *arena, const struct chain_layer
         bool moves = offload && !layers[l].keep && layers[l].input > 0;
 
         plan.kept[l] = (struct chain_kept){.input = true, .rest = layers[l].keep, .input_offloaded = moves};
-        if (!layers[l].keep) {
+        if (!layers[l].keep)
             plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
-            plan.recompute += layers[l].forward;
-        }
         plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l};
         *(moves ? &plan.offloaded : &plan.held) += layers[l].keep ? layers[l].saved : layers[l].input;
         plan.working = fmax(plan.working, layers[l].saved);
@@ -30,10 +28,10 @@ static struct chain_plan full_plan(struct arena *arena, const struct chain_layer
 
 /* The last recomputation of a layer before its backward takes the tensors that the backward needs. The last
  * recomputation of the layer before it takes its input. */
-static void settle_steps(struct arena *arena, const struct stage *stage, struct stage_plan *plan)
+static void settle_steps(struct arena *arena, const struct chain_layer *layers, const struct chain_plan *chain,
+                         struct stage_plan *plan)
 {
-    const struct chain_layer *layers = stage->chain;
-    size_t n = plan->count, steps = plan->chain.nsteps;
+    size_t n = plan->count, steps = chain->nsteps;
     size_t *last = ARENA_ARRAY(arena, size_t, n + 1), *back = ARENA_ARRAY(arena, size_t, n + 1);
     double *saved = ARENA_ARRAY(arena, double, n);       /* B that a layer's backward finds */
 
@@ -41,7 +39,7 @@ static void settle_steps(struct arena *arena, const struct stage *stage, struct 
     plan->moved = ARENA_ARRAY(arena, double, n);
     plan->steps = ARENA_ARRAY(arena, struct plan_step, steps);
     for (size_t i = 0; i < steps; i++) {
-        const struct chain_step *step = &plan->chain.steps[i];
+        const struct chain_step *step = &chain->steps[i];
 
         if (!step->backward)
             continue;
@@ -49,7 +47,7 @@ static void settle_steps(struct arena *arena, const struct stage *stage, struct 
         saved[step->layer] = step->selective ? layers[step->layer].selective : layers[step->layer].saved;
     }
     for (size_t l = 0; l < n; l++) {
-        const struct chain_kept *kept = &plan->chain.kept[l];
+        const struct chain_kept *kept = &chain->kept[l];
         double input = kept->input ? layers[l].input : 0, rest = kept->rest ? saved[l] - layers[l].input : 0;
 
         plan->forward[l] = input + rest;
@@ -57,19 +55,19 @@ static void settle_steps(struct arena *arena, const struct stage *stage, struct 
         last[l] = SIZE_MAX;
     }
     for (size_t l = 0; l < n; l++)       /* the last step of layer l before the backward of l + 1 makes its input */
-        for (size_t i = 0; l + 1 < n && !plan->chain.kept[l + 1].input && i < back[l + 1]; i++)
-            if (plan->chain.steps[i].layer == l && !plan->chain.steps[i].backward)
+        for (size_t i = 0; l + 1 < n && !chain->kept[l + 1].input && i < back[l + 1]; i++)
+            if (chain->steps[i].layer == l && !chain->steps[i].backward)
                 last[l + 1] = i;
     for (size_t i = 0; i < steps; i++) {
-        size_t l = plan->chain.steps[i].layer;
+        size_t l = chain->steps[i].layer;
         struct plan_step *step = &plan->steps[i];
         bool again = false;
 
         *step = (struct plan_step){
-            .backward = plan->chain.steps[i].backward, .selective = plan->chain.steps[i].selective, .layer = l,
+            .backward = chain->steps[i].backward, .selective = chain->steps[i].selective, .layer = l,
         };
         for (size_t k = i + 1; k < back[l] && !again; k++)
-            again = plan->chain.steps[k].layer == l;
+            again = chain->steps[k].layer == l;
         if (step->backward)
             step->frees = saved[l];
         else if (!again)
@@ -79,22 +77,42 @@ static void settle_steps(struct arena *arena, const struct stage *stage, struct 
     }
 }
 
-void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *chain)
+void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_layer *layers,
+                    const struct chain_plan *chain)
 {
     struct stage_plan *plan = ARENA_ARRAY(arena, struct stage_plan, 1);
 
-    *plan = (struct stage_plan){.chain = *chain, .count = stage->nslices};
-    settle_steps(arena, stage, plan);
+    *plan = (struct stage_plan){
+        .kept = chain->kept, .count = stage->nslices, .nsteps = chain->nsteps, .held = chain->held,
+        .working = chain->working, .offloaded = chain->offloaded,
+    };
+    settle_steps(arena, layers, chain, plan);
     stage->plan = plan;
-    stage->recomputed = (struct stage_work){0};
+    stage->recomputed = 0;
     for (size_t i = 0; i < chain->nsteps; i++) {
         const struct slice *layer = stage_layer(stage, chain->steps[i].layer);
 
         if (!chain->steps[i].backward)
-            stage_work_add(&stage->recomputed, &layer->work[RECOMPUTE]);
+            stage->recomputed += layer->work[RECOMPUTE].flop;
         else if (chain->steps[i].selective)
-            stage_work_add(&stage->recomputed, &layer->selective.core);
+            stage->recomputed += layer->selective.core.flop;
     }
+}
+
+struct work_times stage_plan_recomputed(const struct stage *stage, const struct stage_times *times)
+{
+    struct work_times sum = {0};
+
+    for (size_t i = 0; stage->plan && i < stage->plan->nsteps; i++) {
+        const struct plan_step *step = &stage->plan->steps[i];
+        const struct slice_times *layer = slice_times(stage, times, stage_layer(stage, step->layer));
+
+        if (!step->backward)
+            work_times_add(&sum, &layer->work[RECOMPUTE]);
+        else if (step->selective)
+            work_times_add(&sum, &layer->core);
+    }
+    return sum;
 }
 
 static bool splits(const struct row *row)
@@ -105,19 +123,20 @@ static bool splits(const struct row *row)
     return false;
 }
 
-static void keep_everything(struct arena *arena, const struct scenario *scenario, const struct stage *stages, int rank,
-                            struct chain_plan *plans)
+static void keep_everything(const struct planning *planning, int rank, struct chain_plan *plans)
 {
+    const struct scenario *scenario = planning->scenario;
     struct chain_limit limit = {.memory = INFINITY, .in_flight = 1};
     bool full = scenario->memory.recompute.mode == RECOMPUTE_FULL;
 
     for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
-        const struct stage *stage = &stages[plan_virtual_stage(&scenario->plan, rank, c)];
+        int s = plan_virtual_stage(&scenario->plan, rank, c);
+        size_t count = planning->stages[s].nslices;
 
         if (full)
-            plans[c] = full_plan(arena, stage->chain, stage->nslices,
+            plans[c] = full_plan(planning->arena, planning->chains[s], count,
                                  scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
-        else if (chain_plan(arena, stage->chain, stage->nslices, &limit, &plans[c]))
+        else if (chain_plan(planning->arena, planning->chains[s], count, &limit, &plans[c]))
             BUG("nothing fits into infinite memory");
     }
 }
@@ -129,7 +148,7 @@ static double host_bytes(const struct scenario *scenario, const struct stage *st
     double bytes = 0;
 
     for (int c = 0; c < plan_chunks(plan, rank); c++)
-        bytes += row_in_flight(row, c) * stages[plan_virtual_stage(plan, rank, c)].plan->chain.offloaded;
+        bytes += row_in_flight(row, c) * stages[plan_virtual_stage(plan, rank, c)].plan->offloaded;
     return bytes + memory_offloaded_states(scenario, stages, rank);
 }
 
@@ -158,24 +177,33 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
                             unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
 }
 
-static void make_chains(struct arena *arena, const struct scenario *scenario, struct stage *stages)
+/* The layers of each virtual stage, as its first rank computes them. */
+static struct chain_layer **make_chains(struct arena *arena, const struct scenario *scenario,
+                                        const struct stage *stages, const struct stage_times *times)
 {
-    for (int rank = 0; rank < scenario->plan.stages; rank++)
-        for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
-            struct stage *stage = &stages[plan_virtual_stage(&scenario->plan, rank, c)];
+    const struct plan *plan = &scenario->plan;
+    struct chain_layer **chains = ARENA_ARRAY(arena, struct chain_layer *, plan_virtual_stages(plan));
 
-            if (!stage->chain)
-                stage->chain = stage_chain(arena, scenario, stage, rank);
+    for (int rank = 0; rank < plan->stages; rank++)
+        for (int c = 0; c < plan_chunks(plan, rank); c++) {
+            int s = plan_virtual_stage(plan, rank, c);
+
+            if (!chains[s])
+                chains[s] = stage_chain(arena, scenario, &stages[s], &times[s], rank);
         }
+    return chains;
 }
 
 int stage_plans_build(struct arena *arena, const struct scenario *scenario, struct stage *stages,
-                      const struct row *rows, struct error *err)
+                      const struct stage_times *times, const struct row *rows, struct error *err)
 {
     const struct plan *plan = &scenario->plan;
     struct chain_plan *plans = ARENA_ARRAY(arena, struct chain_plan, plan->chunks);
+    const struct planning planning = {
+        .arena = arena, .scenario = scenario, .stages = stages, .rows = rows,
+        .chains = make_chains(arena, scenario, stages, times),
+    };
 
-    make_chains(arena, scenario, stages);
     for (int rank = 0; rank < plan->stages; rank++) {
         if (splits(&rows[rank]))
             return error_clash(err, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
@@ -185,14 +213,14 @@ int stage_plans_build(struct arena *arena, const struct scenario *scenario, stru
             return error_clash(err, scenario->memory.node->loc, "memory: a stage on several ranks has no "
                                "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
-            keep_everything(arena, scenario, stages, rank, plans);
-        else if (rank_plan(arena, scenario, stages, rank, &rows[rank], plans, err))
+            keep_everything(&planning, rank, plans);
+        else if (rank_plan(&planning, rank, plans, err))
             return -1;
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
-            struct stage *stage = &stages[plan_virtual_stage(plan, rank, c)];
+            int s = plan_virtual_stage(plan, rank, c);
 
-            if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* the smaller of two directions' plans */
-                stage_plan_set(arena, stage, &plans[c]);
+            if (!stages[s].plan || stages[s].plan->held > plans[c].held)     /* the smaller of two directions' plans */
+                stage_plan_set(arena, &stages[s], planning.chains[s], &plans[c]);
         }
     }
     return check_host_memory(scenario, stages, rows, err);

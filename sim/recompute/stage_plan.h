@@ -6,8 +6,8 @@
  *   also send activations to the host; without recompute: optimal it may do only this.
  * - Else all layers keep everything. Under recompute: full they keep their inputs, which go to the host with offload:
  *   activations (DeepSpeed's cpu_checkpointing).
- * Under ZeRO 3 memory_states counts any two blocks as whole, because a plan may go from any block to any other. The
- * times in plans are stage_chain.h's. */
+ * Under ZeRO 3 memory_states counts any two blocks as whole, because a plan may go from any block to any other.
+ * Plans are made from the times of one class of GPUs (stage_chain.h), and all ranks follow them. They hold no times. */
 #ifndef DTSIM_STAGE_PLAN_H
 #define DTSIM_STAGE_PLAN_H
 
@@ -18,19 +18,24 @@
 struct plan_step { bool backward, selective; size_t layer; double takes, frees; };
 
 struct stage_plan {
-    struct chain_plan chain;     /* layers in the order of the forward */
+    struct chain_kept *kept;     /* a layer, in the order of the forward */
     size_t count;
     double *forward;             /* a layer: B that its forward takes */
     double *moved;               /* a layer: B of `forward` that are in host memory until its first step */
-    struct plan_step *steps;     /* chain.nsteps */
+    struct plan_step *steps;     /* from the end of the forward to the end of the backward */
+    size_t nsteps;
+    double held, working, offloaded;     /* B, as in struct chain_plan */
 };
 
-/* Fills stage.plan and stage.recomputed, for the rows of all ranks; all of it lives in the arena. Errors: no plan fits
- * (EXIT_INFEASIBLE, with the least memory that suffices), the host's memory does not suffice (EXIT_INFEASIBLE), the
- * schedule splits its backwards, or ranks share a stage (both EXIT_INFEASIBLE). */
+/* Fills stage.plan and stage.recomputed, for the rows of all ranks and the times of one class of GPUs; all of it lives
+ * in the arena. Errors: no plan fits (EXIT_INFEASIBLE, with the least memory that suffices), the host's memory does not
+ * suffice (EXIT_INFEASIBLE), the schedule splits its backwards, or ranks share a stage (both EXIT_INFEASIBLE). */
 int stage_plans_build(struct arena *arena, const struct scenario *scenario, struct stage *stages,
-                      const struct row *rows, struct error *err);
-/* Sets the stage's plan, and finds the bytes that each step takes and frees. The stage's `chain` must be set. */
-void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *plan);
+                      const struct stage_times *times, const struct row *rows, struct error *err);
+/* Sets the stage's plan, and finds the bytes that each step takes and frees; layers: stage_chain's. */
+void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_layer *layers,
+                    const struct chain_plan *chain);
+/* The times of what the stage's plan recomputes in a backward; 0 without a plan. */
+struct work_times stage_plan_recomputed(const struct stage *stage, const struct stage_times *times);
 
 #endif

@@ -125,12 +125,11 @@ struct candidate {
 static double least_cost(const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
-    const struct stage *stages = workload->stages;
+    const struct stage_times *times = ordinary_times(workload);
     double seconds = 0;
 
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
-        seconds += stages[s].work[FORWARD].seconds + stages[s].work[BACKWARD].seconds +
-                   (stages[s].plan ? stages[s].plan->chain.recompute : 0);
+        seconds += times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds;
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
 }
 

@@ -195,23 +195,22 @@ static struct cost_bases rank_bases(const struct workload *workload, int replica
 {
     const struct plan *plan = &workload->plan;
     const struct row *row = &workload->rows[rank];
-    const struct stage *stages = workload_stages(workload, replica, rank);
+    const struct stage_times *times = workload_times(workload, replica, rank);
     double each = 1.0 / rows_updates(workload->rows);
     struct cost_bases bases = {0};
 
     for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
-        const struct stage *stage = &stages[plan_virtual_stage(plan, rank, chunk)];
-        int works[WORK_KIND_COUNT] = {0};
+        int s = plan_virtual_stage(plan, rank, chunk), works[WORK_KIND_COUNT] = {0};
 
         for (size_t i = 0; i < row->count; i++)
             works[row->items[i].kind] += row->items[i].chunk == chunk;
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-            add_bases(&bases, &stage->work[kind].bases, works[kind] * each);
-            *extrapolated += works[kind] * each * stage->work[kind].extrapolated;
+            add_bases(&bases, &times[s].work[kind].bases, works[kind] * each);
+            *extrapolated += works[kind] * each * times[s].work[kind].extrapolated;
         }
-        add_bases(&bases, &stage->recomputed.bases, works[BACKWARD] * each);
-        add_bases(&bases, &stage->updating.bases, 1);
-        *extrapolated += works[BACKWARD] * each * stage->recomputed.extrapolated + stage->updating.extrapolated;
+        add_bases(&bases, &times[s].recomputed.bases, works[BACKWARD] * each);
+        add_bases(&bases, &times[s].update.bases, 1);
+        *extrapolated += works[BACKWARD] * each * times[s].recomputed.extrapolated + times[s].update.extrapolated;
     }
     return bases;
 }
@@ -248,7 +247,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
             struct work work = rows[rank].items[i];
             const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, work.chunk)];
 
-            hardware += stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed.flop : 0);
+            hardware += stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0);
         }
     }
     if (model_is_timed(&scenario->model))

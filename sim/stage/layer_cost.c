@@ -5,22 +5,22 @@
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"
 
-static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+static struct work_cost layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
-    struct stage_work work = {0};
+    struct work_cost work = {0};
 
     if (layer->timed)
-        work.seconds = layer->given[phase] / scenario->costs.speed;
+        work.times.seconds = layer->given[phase] / scenario->costs.speed;
     else
         stage_add_phase(&work, scenario, layer, phase);
     exchanges_add(&work, &scenario->parallelism, &scenario->costs, layer, phase);
     /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
      * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
-        work.hidden_gathers = layer->input_gathers;
+        work.counts.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
         stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
-        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
+        work.counts.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
     }
     if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT) {
         bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
@@ -45,22 +45,20 @@ static bool omits_product(const struct layer *layer)
 
 /* A recomputation that ends when the block's backward has all its inputs. Without the last product it omits the
  * all-reduce of its results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
-static struct stage_work stopped(const struct parallelism *spec, const struct costs_spec *costs,
-                                 const struct layer *layer, struct stage_work forward)
+static struct work_cost stopped(const struct parallelism *spec, const struct costs_spec *costs,
+                                 const struct layer *layer, struct work_cost forward)
 {
     bool sums = spec->tensor > 1 && !spec->sequence_parallel && omits_product(layer);
-    struct stage_work needed = {0};
+    struct work_cost needed = {0};
 
     if (!layer_has_tail(layer))
         return forward;
     stage_add_needed(&needed, costs, layer);
     exchanges_add(&needed, spec, costs, layer, PHASE_FORWARD);
-    forward.seconds = needed.seconds - (sums && costs->launch_blocking ? costs->host_launch : 0);
-    forward.starved = needed.starved;
-    forward.flop = needed.flop;
-    forward.extrapolated = needed.extrapolated;
-    forward.bases = needed.bases;
-    forward.exchanges[EXCHANGE_TENSOR] -= sums;
+    forward.times = needed.times;
+    forward.times.seconds -= sums && costs->launch_blocking ? costs->host_launch : 0;
+    forward.counts.flop = needed.counts.flop;
+    forward.counts.exchanges[EXCHANGE_TENSOR] -= sums;
     return forward;
 }
 
@@ -75,16 +73,16 @@ static void cost_layer(const struct scenario *scenario, const struct layer *laye
         .weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT),
     };
     cost->backward = cost->input;
-    stage_work_add(&cost->backward, &cost->weight);
-    exchanges_cut(&cost->forward, cost->columns, spec, costs, layer);
+    work_cost_add(&cost->backward, &cost->weight);
+    exchanges_cut(&cost->forward.counts, cost->columns, spec, costs, layer);
     cost->again = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, cost->forward) : cost->forward;
-    exchanges_overlap(&cost->backward, cost->columns, spec, costs, layer);
+    exchanges_overlap(&cost->backward.counts, cost->columns, spec, costs, layer);
     if (layer->timed) {
-        cost->backward.seconds = layer->given_backward / costs->speed;
-        cost->again.seconds = layer->given_recompute / costs->speed;
+        cost->backward.times.seconds = layer->given_backward / costs->speed;
+        cost->again.times.seconds = layer->given_recompute / costs->speed;
     }
     stage_add_core(&cost->core, costs, layer, PHASE_FORWARD);
-    cost->core.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
+    cost->core.counts.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
         cost->attention[phase] = stage_core_seconds(costs, layer, (enum phase)phase);
 }

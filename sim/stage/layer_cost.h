@@ -5,10 +5,10 @@
 #include "stage/stage.h"
 
 struct layer_cost {
-    struct stage_work forward, input, weight;    /* input, weight: the two parts of the backward */
-    struct stage_work backward;      /* in one piece: exchanges may overlap with products */
-    struct stage_work again;         /* the forward in a recomputation */
-    struct stage_work core;          /* the part of the backward that selective recomputation adds */
+    struct work_cost forward, input, weight;    /* input, weight: the two parts of the backward */
+    struct work_cost backward;      /* in one piece: exchanges may overlap with products */
+    struct work_cost again;         /* the forward in a recomputation */
+    struct work_cost core;          /* the part of the backward that selective recomputation adds */
     double attention[2];             /* s of the core of attention, forward and backward */
     struct stage_columns columns[COLUMN_COUNT];
 };

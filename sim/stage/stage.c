@@ -8,54 +8,41 @@
 #include "stage/compression.h"
 #include "stage/split.h"
 
-void stage_work_note(struct stage_work *work, const struct cost *cost)
+void work_counts_add(struct work_counts *sum, const struct work_counts *more)
 {
-    work->extrapolated += cost->extrapolated;
-    work->bases.seconds[cost->kind][cost->basis] += cost->seconds;
-}
-
-void stage_work_add(struct stage_work *sum, const struct stage_work *more)
-{
-    sum->seconds += more->seconds;
-    sum->starved += more->starved;
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         sum->exchanges[i] += more->exchanges[i];
     sum->hidden_gathers += more->hidden_gathers;
     sum->flop += more->flop;
+}
+
+void work_times_add(struct work_times *sum, const struct work_times *more)
+{
+    sum->seconds += more->seconds;
+    sum->starved += more->starved;
     sum->extrapolated += more->extrapolated;
     cost_bases_add(&sum->bases, &more->bases);
 }
 
-/* Seconds of the loss's kernels for the outputs of `replicas` replicas. */
-static double loss_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase, int replicas)
+void work_times_note(struct work_times *times, const struct cost *cost)
 {
-    double seconds = 0;
+    times->extrapolated += cost->extrapolated;
+    times->bases.seconds[cost->kind][cost->basis] += cost->seconds;
+}
 
-    for (size_t i = 0; i < layer->nkernels; i++) {
-        struct kernel kernel = layer->kernels[i];
-
-        if (kernel.phase != phase || !kernel.loss)
-            continue;
-        kernel.bytes *= replicas;
-        kernel.unvectorized *= replicas;
-        seconds += costs_kernel(costs, &kernel).seconds;
-    }
-    return seconds;
+void work_cost_add(struct work_cost *sum, const struct work_cost *more)
+{
+    work_counts_add(&sum->counts, &more->counts);
+    work_times_add(&sum->times, &more->times);
 }
 
 static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
 {
-    int n = scenario_replicas(scenario);
-    const struct costs_spec *costs = &scenario->costs;
     const struct transformer *transformer = scenario->model.transformer;
 
     return (struct outside){
         .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0,      /* 64-bit integers */
         .output = transformer ? last->output : last->boundary, .activation = last->loss_activation,
-        .forward = loss_seconds(costs, last, PHASE_FORWARD, 1),
-        .backward = loss_seconds(costs, last, PHASE_BACKWARD_INPUT, 1),
-        .all_forward = loss_seconds(costs, last, PHASE_FORWARD, n),
-        .all_backward = loss_seconds(costs, last, PHASE_BACKWARD_INPUT, n),
     };
 }
 
@@ -67,7 +54,7 @@ static bool boundary_divided(const struct parallelism *spec)
 }
 
 /* All layers that take part in an exchange exchange the same number of bytes. */
-static void add_exchange_sizes(struct stage *stage, const struct layer *layer, const struct layer_cost *cost)
+static void add_exchange_sizes(struct stage *stage, const struct layer *layer)
 {
     const double bytes[EXCHANGE_COUNT] = {
         [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
@@ -77,8 +64,6 @@ static void add_exchange_sizes(struct stage *stage, const struct layer *layer, c
 
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        stage->attention[phase] = fmax(stage->attention[phase], cost->attention[phase]);
 }
 
 /* Whether replicas divide some parameters of layers, which are PARAMETERS_APART then. */
@@ -113,17 +98,47 @@ struct by_class layer_trained(const struct scenario *scenario, const struct laye
     return (struct by_class){{[PARAMETERS_COMMON] = layer->parameters - apart, [PARAMETERS_APART] = apart}};
 }
 
+/* Whether a plan may choose to recompute the core of the layer's attention alone. */
+static bool chooses_core(const struct scenario *scenario, const struct layer *layer)
+{
+    return scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation;
+}
+
+/* Adds a layer's costs to the stage and to its newest slice. */
+static void add_cost(struct stage *stage, struct stage_times *times, const struct scenario *scenario,
+                     const struct layer *layer, const struct layer_cost *cost)
+{
+    struct slice *slice = stage->slices;
+    struct slice_times *layer_times = --times->slices;
+    const struct work_cost *works[WORK_KIND_COUNT] = {
+        [FORWARD] = &cost->forward, [BACKWARD_INPUT] = &cost->input, [BACKWARD_WEIGHT] = &cost->weight,
+        [BACKWARD] = &cost->backward, [RECOMPUTE] = slice->recompute ? &cost->again : NULL,
+    };
+
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        if (!works[kind])
+            continue;
+        slice->work[kind] = works[kind]->counts;
+        layer_times->work[kind] = works[kind]->times;
+        work_counts_add(&stage->work[kind], &works[kind]->counts);
+        work_times_add(&times->work[kind], &works[kind]->times);
+    }
+    if (chooses_core(scenario, layer)) {
+        slice->selective.core = cost->core.counts;
+        layer_times->core = cost->core.times;
+    }
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        times->attention[phase] = fmax(times->attention[phase], cost->attention[phase]);
+    columns_add(times->columns, &scenario->parallelism, layer, cost->columns);
+}
+
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
-                      const struct layer_cost *cost, struct stage_peaks *peaks)
+                      struct stage_peaks *peaks)
 {
     const struct parallelism *spec = &scenario->parallelism;
     struct slice *slice = --stage->slices;
 
     stage->nslices++;
-    slice->work[FORWARD] = cost->forward;
-    slice->work[BACKWARD_INPUT] = cost->input;
-    slice->work[BACKWARD_WEIGHT] = cost->weight;
-    slice->work[BACKWARD] = cost->backward;
     slice->tensors = layer->tensors;
     slice->rows = layer->rows;
     slice->ntensors = layer->ntensors;
@@ -138,22 +153,16 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     slice->workspace = layer->workspace;
     slice->block = layer->role == LAYER_BLOCK;
     slice->recompute = slice->block && recompute_covers(&scenario->memory.recompute, peaks->blocks);
-    if (slice->recompute)
-        slice->work[RECOMPUTE] = cost->again;
-    if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
+    if (chooses_core(scenario, layer)) {
         slice->selective.activation = layer->selective_activation;
         slice->selective.workspace = layer->selective_workspace;
-        slice->selective.core = cost->core;
     }
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-        stage_work_add(&stage->work[kind], &slice->work[kind]);
     stage->parameters += layer->parameters;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         stage->trained.of[class] += slice->trained.of[class];
     stage->frozen += layer->frozen;
     stage_peaks_add(peaks, stage, scenario, layer);
-    add_exchange_sizes(stage, layer, cost);
-    columns_add(stage->columns, spec, layer, cost->columns);
+    add_exchange_sizes(stage, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }
 
@@ -203,18 +212,21 @@ static size_t *place_layers(struct arena *arena, const struct layer *layers, siz
 }
 
 /* Room for the slices of every stage, from its end on: the last layer's is the first one. */
-static void make_slices(struct arena *arena, const size_t *places, size_t count, struct stage *stages, size_t nstages)
+static void make_slices(struct arena *arena, const size_t *places, size_t count, struct stage *stages,
+                        struct stage_times *times, size_t nstages)
 {
     size_t *counts = ARENA_ARRAY(arena, size_t, nstages);
 
     for (size_t i = 0; i < count; i++)
         counts[places[i]]++;
-    for (size_t s = 0; s < nstages; s++)
+    for (size_t s = 0; s < nstages; s++) {
         stages[s].slices = ARENA_ARRAY(arena, struct slice, counts[s]) + counts[s];
+        times[s].slices = ARENA_ARRAY(arena, struct slice_times, counts[s]) + counts[s];
+    }
 }
 
 static void fill_stages(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
-                        size_t count, const size_t *begins, struct stage *stages)
+                        size_t count, const size_t *begins, struct stage *stages, struct stage_times *times)
 {
     size_t nstages = (size_t)plan_virtual_stages(&scenario->plan);
     size_t *places = place_layers(arena, layers, count, begins, nstages);
@@ -222,11 +234,12 @@ static void fill_stages(struct arena *arena, const struct scenario *scenario, co
     struct stage_peaks *peaks = ARENA_ARRAY(arena, struct stage_peaks, nstages);
     struct layer_costs costs = {.scenario = scenario};
 
-    make_slices(arena, places, count, stages, nstages);
+    make_slices(arena, places, count, stages, times, nstages);
     for (size_t i = 0; i < count; i++) {
         struct stage *stage = &stages[places[i]];
 
-        add_layer(stage, scenario, &layers[i], layer_cost(&costs, &layers[i]), &peaks[places[i]]);
+        add_layer(stage, scenario, &layers[i], &peaks[places[i]]);
+        add_cost(stage, &times[places[i]], scenario, &layers[i], layer_cost(&costs, &layers[i]));
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)places[i], 0, NULL))
             add_tied_copy(arena, scenario, stage, &layers[i], &layers[0]);
     }
@@ -258,13 +271,14 @@ static const struct split_cost *split_costs(struct arena *arena, const struct sc
     for (size_t i = 0; i < count; i++) {
         const struct layer_cost *cost = layer_cost(&costs, &layers[i]);
 
-        splits[i].seconds = cost->forward.seconds + cost->backward.seconds;
+        splits[i].seconds = cost->forward.times.seconds + cost->backward.times.seconds;
         splits[i].sending = balance == BALANCE_EXCHANGES ? layers[i].parameters * sending : 0;
     }
     return splits;
 }
 
-static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages, struct error *err)
+static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages,
+                       struct stage_times *times, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;
     const struct precision_spec *precision = &scenario->memory.precision;
@@ -292,17 +306,18 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
         .measured = scenario->memory.logits == LOGITS_HELD,
     };
     const struct layer *layers;
-    size_t count, *begins = NULL;
+    size_t count, *begins = NULL, last = (size_t)plan_virtual_stages(&scenario->plan) - 1;
 
     if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
         split_blocks(arena, spec, &scenario->plan, layers, split_costs(arena, scenario, layers, count), count, &begins,
                      err))
         return -1;
-    fill_stages(arena, scenario, layers, count, begins, stages);
+    fill_stages(arena, scenario, layers, count, begins, stages, times);
     if (spec->partitioned_outputs && spec->tensor > 1)
-        assembly_add(stages, scenario);
-    stages[plan_virtual_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
+        assembly_add(times, stages, scenario);
+    stages[last].outside = outside_of(scenario, &layers[count - 1]);
+    times[last].loss = stage_loss(scenario, &layers[count - 1]);
     return 0;
 }
 
@@ -331,7 +346,7 @@ static int given_parts(const struct model *model, const struct plan *plan, int s
 /* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input: the boundary of the
  * stage before it. */
 static void from_given(struct arena *arena, const struct model *model, const struct plan *plan, double speed,
-                       struct stage *stages)
+                       struct stage *stages, struct stage_times *times)
 {
     int count = plan_virtual_stages(plan);
 
@@ -339,12 +354,11 @@ static void from_given(struct arena *arena, const struct model *model, const str
         const struct given_layer *given = given_of(model, plan, s), *before = given_of(model, plan, s > 0 ? s - 1 : 0);
         int parts = given_parts(model, plan, s);
         struct stage *stage = &stages[s];
+        const double seconds[WORK_KIND_COUNT] = {
+            [FORWARD] = given->forward, [BACKWARD] = given->backward, [BACKWARD_INPUT] = given->backward_input,
+            [BACKWARD_WEIGHT] = given->backward_weight, [RECOMPUTE] = given->recompute,
+        };
 
-        stage->work[FORWARD].seconds = given->forward;
-        stage->work[BACKWARD].seconds = given->backward;
-        stage->work[BACKWARD_INPUT].seconds = given->backward_input;
-        stage->work[BACKWARD_WEIGHT].seconds = given->backward_weight;
-        stage->work[RECOMPUTE].seconds = given->recompute;
         stage->parameters = given->parameters / parts;
         stage->trained = (struct by_class){{stage->parameters}};
         stage->activation = stage->working = stage->working_split = given->activation / parts;
@@ -356,25 +370,26 @@ static void from_given(struct arena *arena, const struct model *model, const str
             .trained = stage->trained,
             .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .recompute = true,
         };
-        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-            stage->work[kind].seconds /= parts * speed;
-            stage->slices[0].work[kind] = stage->work[kind];
-        }
         stage->nslices = 1;
+        times[s].slices = ARENA_ARRAY(arena, struct slice_times, 1);
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+            times[s].work[kind].seconds = times[s].slices[0].work[kind].seconds = seconds[kind] / (parts * speed);
     }
 }
 
-int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct error *err)
+int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct stage_times **times,
+                struct error *err)
 {
     int count = plan_virtual_stages(&scenario->plan);
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
+    *times = ARENA_ARRAY(arena, struct stage_times, count);
     if (scenario->model.stages.count)
-        from_given(arena, &scenario->model, &scenario->plan, scenario->costs.speed, *stages);
-    else if (from_layers(arena, scenario, *stages, err))
+        from_given(arena, &scenario->model, &scenario->plan, scenario->costs.speed, *stages, *times);
+    else if (from_layers(arena, scenario, *stages, *times, err))
         return -1;
     for (int s = 0; s < count; s++) {
-        stage_update(scenario, &(*stages)[s]);
+        stage_update(scenario, &(*stages)[s], &(*times)[s]);
         (*stages)[s].compression = compression_memory(
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
         stage_whole_layers(&(*stages)[s], scenario);

@@ -1,4 +1,5 @@
-/* stage: which layers each virtual stage holds, and the time and memory of one micro-batch there. */
+/* stage: which layers each virtual stage holds, the memory and exchanges of one micro-batch there, and the times that
+ * one class of GPUs takes for it. */
 #ifndef DTSIM_STAGE_H
 #define DTSIM_STAGE_H
 
@@ -25,22 +26,34 @@ enum exchange {
 extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
 extern const enum peers exchange_peers[EXCHANGE_COUNT];
 
-/* One kind of work on one stage, for one micro-batch, on each GPU of the tensor group. */
-struct stage_work {
-    double seconds;          /* s of kernels alone, and of waits for their launches */
-    double starved;          /* s of these in which the GPU waits for the host's launches */
+/* How many exchanges and FLOP one kind of work on one stage has, for one micro-batch, on each GPU of the tensor group.
+ * They do not depend on the GPU. */
+struct work_counts {
     int exchanges[EXCHANGE_COUNT];   /* the number of each */
     int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
     double flop;             /* FLOP of matrix products and fused attention, as kernel_whole_flop counts them */
+};
+void work_counts_add(struct work_counts *sum, const struct work_counts *more);
+/* How long GPUs of one class take for such a work. */
+struct work_times {
+    double seconds;          /* s of kernels alone, and of waits for their launches */
+    double starved;          /* s of these in which the GPU waits for the host's launches */
     double extrapolated;     /* s of kernels outside the range of the samples that the costs were fitted to */
     struct cost_bases bases; /* s of kernels, by the basis of their times */
 };
+void work_times_add(struct work_times *sum, const struct work_times *more);
 /* Adds the bases of a cost; the caller adds its seconds. */
-void stage_work_note(struct stage_work *work, const struct cost *cost);
-void stage_work_add(struct stage_work *sum, const struct stage_work *more);
+void work_times_note(struct work_times *times, const struct cost *cost);
+/* The counts and the times of one work. */
+struct work_cost {
+    struct work_counts counts;
+    struct work_times times;
+};
+void work_cost_add(struct work_cost *sum, const struct work_cost *more);
+
 /* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. */
 struct slice {
-    struct stage_work work[WORK_KIND_COUNT];
+    struct work_counts work[WORK_KIND_COUNT];
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* rows of each matrix, 0 for other tensors; NULL: the shapes are unknown */
     size_t ntensors, ncommon;    /* the first ncommon are PARAMETERS_COMMON */
@@ -54,8 +67,8 @@ struct slice {
     bool block;              /* it is one of the model's blocks */
     bool recompute;          /* it may be recomputed; under recompute: full it is */
     /* Where a plan chooses selective recomputation by layer: B that the backward needs, and the part of the core of
-     * attention that it recomputes (0 s: none). */
-    struct { double activation; struct workspace workspace; struct stage_work core; } selective;
+     * attention that it recomputes. */
+    struct { double activation; struct workspace workspace; struct work_counts core; } selective;
 };
 /* Input, output and loss of a replica under PyTorch's DataParallel, where one GPU computes the loss of all replicas;
  * for one micro-batch. */
@@ -63,35 +76,20 @@ struct outside {
     double input;            /* B of tokens; 0 if the model has none */
     double output;           /* B of the model's output */
     double activation;       /* B that the loss keeps for one replica's share */
-    double forward, backward;            /* s of the loss of one replica's share */
-    double all_forward, all_backward;    /* s of the loss of all replicas */
 };
-/* s of a product, and of one piece of it. */
-struct pieces { double whole, piece; };
-enum { SCATTER_PIECES = 4 };     /* pieces of a product whose results are summed: Transformer Engine's num_splits */
-struct chain_layer;
 struct stage_plan;
+/* What a virtual stage holds and exchanges, on whichever GPUs it is: no seconds (struct stage_times). */
 struct stage {
-    struct stage_work work[WORK_KIND_COUNT];
+    struct work_counts work[WORK_KIND_COUNT];
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
     int layers;              /* of the model's blocks; 0 where stages are given */
     double bytes[EXCHANGE_COUNT];    /* B of each exchange; for the context group B of this GPU's keys and values */
-    double attention[2];     /* s of one layer's attention on a GPU, forward and backward; the context group's exchange
-                                overlaps with it */
-    struct stage_columns {
-        double input, weight;    /* s of the backward's products for inputs and for weights; the least of all layers */
-        struct pieces gathering, scattering, returning;      /* if products are cut: the column-parallel one, the
-                                row-parallel one after it, and the latter's backward for its input */
-    } columns[COLUMN_COUNT]; /* by column-parallel product */
     double parameters;       /* trained elements on each GPU, before ZeRO divides them */
     struct by_class trained; /* `parameters` by class */
     double frozen;           /* elements that are not trained (LoRA) */
     double tied;             /* elements that copy the first stage's embedding on another rank */
     int versions;            /* versions of the weights held at once: more than one under asynchronous schedules */
-    double update;           /* s of the optimizer's update */
-    struct stage_work updating;  /* the bases of `update`; no seconds */
-    double averaging;        /* s to copy averaged weights, with local steps */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
@@ -102,14 +100,46 @@ struct stage {
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model; for a stage that holds the whole model */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
-    const struct chain_layer *chain; /* if the stage is computed layer by layer: its layers, else NULL */
-    const struct stage_plan *plan;   /* and their plan (stage_plan.h), else NULL */
-    struct stage_work recomputed;    /* the work that the plan recomputes in a backward */
+    const struct stage_plan *plan;   /* if the stage is computed layer by layer: its plan (stage_plan.h), else NULL */
+    double recomputed;       /* FLOP that the plan recomputes in a backward */
     /* Layers that ZeRO 3 holds whole at once: all layers outside of blocks, or all whose weights stay after a work;
      * and the largest two neighbouring blocks.
      * For weights under planned recomputation these may be any two blocks. */
     struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
 };
+
+/* s of a product, and of one piece of it. */
+struct pieces { double whole, piece; };
+enum { SCATTER_PIECES = 4 };     /* pieces of a product whose results are summed: Transformer Engine's num_splits */
+/* How long GPUs of one class take for one layer. */
+struct slice_times {
+    struct work_times work[WORK_KIND_COUNT];
+    struct work_times core;  /* of slice.selective.core; 0 s: none */
+};
+/* How long GPUs of one class take for what a virtual stage holds. */
+struct stage_times {
+    struct work_times work[WORK_KIND_COUNT];
+    struct slice_times *slices;      /* of the layers, as in stage.slices */
+    double attention[2];     /* s of one layer's attention on a GPU, forward and backward; the context group's exchange
+                                overlaps with it */
+    struct stage_columns {
+        double input, weight;    /* s of the backward's products for inputs and for weights; the least of all layers */
+        struct pieces gathering, scattering, returning;      /* if products are cut: the column-parallel one, the
+                                row-parallel one after it, and the latter's backward for its input */
+    } columns[COLUMN_COUNT]; /* by column-parallel product */
+    struct work_times recomputed;    /* what the stage's plan recomputes in a backward; 0 without a plan */
+    struct work_times update;        /* the optimizer's update */
+    double averaging;        /* s to copy averaged weights, with local steps */
+    struct loss_times {      /* s of the loss of one replica's share, and of all replicas, where `outside` is set */
+        double forward, backward, all_forward, all_backward;
+    } loss;
+};
+/* The times of one of the stage's layers. */
+static inline const struct slice_times *slice_times(const struct stage *stage, const struct stage_times *times,
+                                                    const struct slice *slice)
+{
+    return &times->slices[slice - stage->slices];
+}
 
 /* The class of a layer's tensor. */
 static inline enum parameter_class slice_class(const struct slice *slice, size_t tensor)
@@ -131,8 +161,10 @@ static inline struct by_class slice_weights(const struct slice *slice)
 /* Parameters of a layer that a GPU trains, by class. */
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer);
 
-/* One struct for each virtual stage (pipeline * chunks), in model order, in the arena. Errors: more stages
- * than layers, a split that does not fit this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
-int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct error *err);
+/* One struct for each virtual stage (pipeline * chunks), in model order, and its times on GPUs as fast as
+ * scenario.costs says; all of it lives in the arena. Errors: more stages than layers, a split that does not fit this
+ * model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
+int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct stage_times **times,
+                struct error *err);
 
 #endif

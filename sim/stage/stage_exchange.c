@@ -19,24 +19,24 @@ bool divides_attention(const struct parallelism *spec, const struct layer *layer
     return spec->context > 1 && layer->key_value_bytes > 0;
 }
 
-void exchanges_add(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
+void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct costs_spec *costs,
                    const struct layer *layer, enum phase phase)
 {
-    work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
-    work->exchanges[EXCHANGE_ROWS] = layer->row_all_reduces[phase];
-    work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
+    work->counts.exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
+    work->counts.exchanges[EXCHANGE_ROWS] = layer->row_all_reduces[phase];
+    work->counts.exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
     if (divides_attention(spec, layer)) {
-        work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
-        work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
+        work->counts.exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
+        work->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
     }
     /* the host launches exchanges too */
     for (int i = 0; costs->launch_blocking && !layer->timed && i < EXCHANGE_COUNT; i++)
-        work->seconds += work->exchanges[i] * costs->host_launch;
+        work->times.seconds += work->counts.exchanges[i] * costs->host_launch;
 }
 
 /* Under sequence parallelism the inputs of both halves of a block are gathered again, and their sums are kept: two
  * halves of an all-reduce. Else the sums themselves run again, but not the last one where the block's end does not. */
-void exchanges_add_again(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
+void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct costs_spec *costs,
                          const struct layer *layer)
 {
     int sums = layer->all_reduces[PHASE_FORWARD];
@@ -44,9 +44,9 @@ void exchanges_add_again(struct stage_work *work, const struct parallelism *spec
 
     if (sums == 0)
         return;
-    work->exchanges[EXCHANGE_TENSOR] += again;
+    work->counts.exchanges[EXCHANGE_TENSOR] += again;
     if (costs->launch_blocking)
-        work->seconds += again * costs->host_launch;
+        work->times.seconds += again * costs->host_launch;
 }
 
 /* Seconds of a layer's product in a phase. */
@@ -81,7 +81,7 @@ static struct pieces product_pieces(const struct costs_spec *costs, const struct
     return pieces;
 }
 
-void exchanges_cut(struct stage_work *forward, struct stage_columns *columns, const struct parallelism *spec,
+void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, const struct parallelism *spec,
                    const struct costs_spec *costs, const struct layer *layer)
 {
     int n = spec->tensor;
@@ -98,7 +98,7 @@ void exchanges_cut(struct stage_work *forward, struct stage_columns *columns, co
     }
 }
 
-void exchanges_overlap(struct stage_work *backward, struct stage_columns *columns, const struct parallelism *spec,
+void exchanges_overlap(struct work_counts *backward, struct stage_columns *columns, const struct parallelism *spec,
                        const struct costs_spec *costs, const struct layer *layer)
 {
     for (int c = 0; spec->overlap_tensor && c < COLUMN_COUNT; c++) {
@@ -135,16 +135,16 @@ void columns_add(struct stage_columns *stage, const struct parallelism *spec, co
     }
 }
 
-static void add_traffic(struct stage *stage, struct slice *slice, enum work_kind kind, struct cost cost)
+static void add_traffic(struct stage_times *times, struct slice_times *slice, enum work_kind kind, struct cost cost)
 {
-    struct stage_work work = {.seconds = cost.seconds};
+    struct work_times work = {.seconds = cost.seconds};
 
-    stage_work_note(&work, &cost);
-    stage_work_add(&slice->work[kind], &work);
-    stage_work_add(&stage->work[kind], &work);
+    work_times_note(&work, &cost);
+    work_times_add(&slice->work[kind], &work);
+    work_times_add(&times->work[kind], &work);
 }
 
-void assembly_add(struct stage *stages, const struct scenario *scenario)
+void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
 
@@ -157,9 +157,9 @@ void assembly_add(struct stage *stages, const struct scenario *scenario)
         both = once;
         both.seconds *= 2;
         both.extrapolated *= 2;
-        add_traffic(&stages[s + 1], &stages[s + 1].slices[stages[s + 1].nslices - 1], FORWARD, once);
-        add_traffic(&stages[s], &stages[s].slices[0], BACKWARD, both);
-        add_traffic(&stages[s], &stages[s].slices[0], BACKWARD_INPUT, both);
+        add_traffic(&times[s + 1], &times[s + 1].slices[stages[s + 1].nslices - 1], FORWARD, once);
+        add_traffic(&times[s], &times[s].slices[0], BACKWARD, both);
+        add_traffic(&times[s], &times[s].slices[0], BACKWARD_INPUT, both);
     }
 }
 

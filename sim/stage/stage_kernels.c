@@ -16,7 +16,7 @@ static bool in_part(const struct kernel *kernel, enum part part)
                                                      : !kernel->tail);
 }
 
-static struct launched phase_kernels(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,
+static struct launched phase_kernels(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer,
                                      enum phase phase, enum part part)
 {
     struct launched sum = {0};
@@ -30,48 +30,48 @@ static struct launched phase_kernels(struct stage_work *work, const struct costs
         cost = costs_kernel(costs, kernel);
         sum.seconds += cost.seconds;
         sum.launches += kernel->launches * fmax(1, kernel->parts);
-        stage_work_note(work, &cost);
-        work->flop += kernel_whole_flop(kernel);
+        work_times_note(&work->times, &cost);
+        work->counts.flop += kernel_whole_flop(kernel);
     }
     return sum;
 }
 
 /* The host of an eager framework may launch kernels more slowly than the GPU runs them, or wait for each kernel. */
-static void add_launched(struct stage_work *work, const struct costs_spec *costs, struct launched kernels)
+static void add_launched(struct work_cost *work, const struct costs_spec *costs, struct launched kernels)
 {
     double host = kernels.launches * costs->host_launch;
     double starved = costs->launch_blocking ? 0 : fmax(0, host - kernels.seconds);
 
-    work->seconds += costs->launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
-    work->starved += starved;
+    work->times.seconds += costs->launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
+    work->times.starved += starved;
 }
 
-void stage_add_core(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,
+void stage_add_core(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer,
                     enum phase phase)
 {
     add_launched(work, costs, phase_kernels(work, costs, layer, phase, PART_CORE));
 }
 
-void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer)
+void stage_add_needed(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer)
 {
     add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_NEEDED));
 }
 
-void stage_add_again(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer)
+void stage_add_again(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer)
 {
     add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_AGAIN));
 }
 
 double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase)
 {
-    struct stage_work attention = {0};
+    struct work_cost attention = {0};
 
     stage_add_core(&attention, costs, layer, phase);
-    return attention.seconds - attention.starved;
+    return attention.times.seconds - attention.times.starved;
 }
 
 /* Adds the layer's weight gradients to the batch's; from ZeRO 2 on this GPU's share, after the replicas' sum. */
-static void add_accumulation(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
+static void add_accumulation(struct work_cost *work, struct launched *sum, const struct scenario *scenario,
                              const struct layer *layer)
 {
     double share = recipe_share(&scenario->recipe, HELD_GRADIENTS, layer_trained(scenario, layer));
@@ -80,11 +80,11 @@ static void add_accumulation(struct stage_work *work, struct launched *sum, cons
 
     sum->seconds += cost.seconds;
     sum->launches += bytes > 0;
-    stage_work_note(work, &cost);
+    work_times_note(&work->times, &cost);
 }
 
 /* Under ZeRO 3 the layer's weight gradients are copied into one flat tensor, before they are scattered. */
-static void add_flattening(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
+static void add_flattening(struct work_cost *work, struct launched *sum, const struct scenario *scenario,
                            const struct layer *layer)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
@@ -96,10 +96,10 @@ static void add_flattening(struct stage_work *work, struct launched *sum, const 
     cost = costs_traffic(&scenario->costs, "flatten", CLASS_OTHER, parameters * each.flattening);
     sum->seconds += cost.seconds;
     sum->launches += parameters == 0 ? 0 : each.sent > each.weights ? 3 : 2;
-    stage_work_note(work, &cost);
+    work_times_note(&work->times, &cost);
 }
 
-void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+void stage_add_phase(struct work_cost *work, const struct scenario *scenario, const struct layer *layer,
                      enum phase phase)
 {
     struct launched sum = phase_kernels(work, &scenario->costs, layer, phase, PART_ALL);
@@ -109,6 +109,36 @@ void stage_add_phase(struct stage_work *work, const struct scenario *scenario, c
         add_accumulation(work, &sum, scenario, layer);
     }
     add_launched(work, &scenario->costs, sum);
+}
+
+/* Seconds of the loss's kernels for the outputs of `replicas` replicas. */
+static double loss_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase, int replicas)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        struct kernel kernel = layer->kernels[i];
+
+        if (kernel.phase != phase || !kernel.loss)
+            continue;
+        kernel.bytes *= replicas;
+        kernel.unvectorized *= replicas;
+        seconds += costs_kernel(costs, &kernel).seconds;
+    }
+    return seconds;
+}
+
+struct loss_times stage_loss(const struct scenario *scenario, const struct layer *last)
+{
+    const struct costs_spec *costs = &scenario->costs;
+    int n = scenario_replicas(scenario);
+
+    return (struct loss_times){
+        .forward = loss_seconds(costs, last, PHASE_FORWARD, 1),
+        .backward = loss_seconds(costs, last, PHASE_BACKWARD_INPUT, 1),
+        .all_forward = loss_seconds(costs, last, PHASE_FORWARD, n),
+        .all_backward = loss_seconds(costs, last, PHASE_BACKWARD_INPUT, n),
+    };
 }
 
 /* After an update: reads the blocks' weights, and writes them in the products' format, as they are and transposed. */
@@ -145,7 +175,7 @@ static struct cost around_sums(const struct scenario *scenario, const struct sta
 }
 
 /* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */
-void stage_update(const struct scenario *scenario, struct stage *stage)
+void stage_update(const struct scenario *scenario, const struct stage *stage, struct stage_times *times)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = recipe_share(&scenario->recipe, HELD_STATES, stage->trained);
@@ -153,10 +183,10 @@ void stage_update(const struct scenario *scenario, struct stage *stage)
     struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
     struct cost around = around_sums(scenario, stage);
 
-    stage->update = update.seconds + casts.seconds + around.seconds;
-    stage_work_note(&stage->updating, &update);
-    stage_work_note(&stage->updating, &around);
-    stage_work_note(&stage->updating, &casts);
-    stage->averaging =
+    times->update.seconds = update.seconds + casts.seconds + around.seconds;
+    work_times_note(&times->update, &update);
+    work_times_note(&times->update, &around);
+    work_times_note(&times->update, &casts);
+    times->averaging =
         costs_traffic(&scenario->costs, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }

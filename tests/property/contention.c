@@ -103,8 +103,8 @@ static void tensor_overlap(void **state)
             run_tensor(&again, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "simgrid");
             each = communication(&apart, WHAT_FORWARD) / (2 * LAYERS + 1);
             for (int c = 0; c <= COLUMN_MLP; c++) {
-                const struct stage *stage = &beside.workload.stages[0];
-                double weight = stage->columns[c].weight, input = stage->columns[c].input;
+                const struct stage_columns *column = &ordinary_times(&beside.workload)[0].columns[c];
+                double weight = column->weight, input = column->input;
 
                 assert_true(weight > 0 && input > 0);
                 hidden += weight > each;
@@ -116,7 +116,8 @@ static void tensor_overlap(void **state)
             gathers = sequence_parallel ? LAYERS * each : 0;     /* of inputs */
             expect_near("apart", communication(&apart, WHAT_BACKWARD),
                         2 * LAYERS * each +
-                            contention_exposed(gathers, apart.workload.stages[0].work[BACKWARD].seconds, share),
+                            contention_exposed(gathers, ordinary_times(&apart.workload)[0].work[BACKWARD].seconds,
+                                               share),
                             apart.text);
             expect_near("beside", communication(&beside, WHAT_BACKWARD), LAYERS * expected, beside.text);
             expect_near("forward", communication(&beside, WHAT_FORWARD), (2 * LAYERS + 1) * each, beside.text);
@@ -139,14 +140,15 @@ static void launches_hide(void **state)
     (void)state;
     for (int launch = 1; launch <= 64; launch *= 2) {
         struct simulated none, some;
-        const struct stage_work *work;
+        const struct work_times *work;
         double exposed;
 
         run_launched(&none, "1f1b", 1024, false, ", overlap_tensor: true", "ideal", 0);
         run_launched(&some, "1f1b", 1024, false, ", overlap_tensor: true", "ideal", launch);
-        work = &some.workload.stages[0].work[BACKWARD];
+        work = &ordinary_times(&some.workload)[0].work[BACKWARD];
         exposed = communication(&none, WHAT_BACKWARD);
-        expect_near("kernels", work->seconds - work->starved, none.workload.stages[0].work[BACKWARD].seconds, some.text);
+        expect_near("kernels", work->seconds - work->starved,
+                    ordinary_times(&none.workload)[0].work[BACKWARD].seconds, some.text);
         expect_near("backward", communication(&some, WHAT_BACKWARD), fmax(0, exposed - work->starved), some.text);
         expect_near("forward", communication(&some, WHAT_FORWARD), communication(&none, WHAT_FORWARD), some.text);
         hidden += work->starved >= exposed;
@@ -193,9 +195,9 @@ static void cut_products(void **state)
         run_tensor(&again, "1f1b", width, true, ", overlap_products: true", "simgrid");
         forward = each = communication(&whole, WHAT_FORWARD) / (2 * LAYERS + 1);
         for (int c = 0; c <= COLUMN_MLP; c++) {
-            struct pieces gathering = cut.workload.stages[0].columns[c].gathering;
-            struct pieces scattering = cut.workload.stages[0].columns[c].scattering;
-            struct pieces returning = cut.workload.stages[0].columns[c].returning;
+            struct pieces gathering = ordinary_times(&cut.workload)[0].columns[c].gathering;
+            struct pieces scattering = ordinary_times(&cut.workload)[0].columns[c].scattering;
+            struct pieces returning = ordinary_times(&cut.workload)[0].columns[c].returning;
 
             assert_true(gathering.piece < gathering.whole && 8 * gathering.piece > gathering.whole);
             forward += LAYERS * (ring_of_pieces(each / 2, gathering, 8) - gathering.whole +
@@ -234,7 +236,8 @@ static void when_it_applies(void **state)
         assert_true(split.run.timeline.makespan == apart.run.timeline.makespan);
         gathers = sequence_parallel ? LAYERS * communication(&split, WHAT_FORWARD) / (2 * LAYERS + 1) : 0;
         expect_near("gathers", communication(&split, WHAT_BACKWARD_WEIGHT),
-                    contention_exposed(gathers, split.workload.stages[0].work[BACKWARD_WEIGHT].seconds, share),
+                    contention_exposed(gathers, ordinary_times(&split.workload)[0].work[BACKWARD_WEIGHT].seconds,
+                                       share),
                     split.text);
         simulated_release(&left_out);
         simulated_release(&set);

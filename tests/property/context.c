@@ -53,7 +53,7 @@ static void exposed(void **state)
 
                 run(&simulated, &p, gathers ? "all-gather" : "ring", "ideal", "", 1);
                 double one = p.latency + block / bandwidth, both = p.latency + 2 * block / bandwidth;
-                const double *attention = simulated.workload.stages[0].attention;
+                const double *attention = ordinary_times(&simulated.workload)[0].attention;
                 double step[2] = {attention[0] / n, attention[1] / n};
                 assert_true(step[0] > 0 && step[1] > 0);
                 forward = gathers ? (n - 1) * one : (n - 1) * positive(one - step[0]);

@@ -21,8 +21,8 @@ static struct figures figures_at(const char *model, const char *strategy, const 
     figures.seconds = simulated.run.metrics.iteration_time;
     figures.sent = simulated.run.metrics.communication_bytes_per_gpu;
     for (int s = 0; s < plan_virtual_stages(&simulated.scenario.plan); s++) {
-        figures.forward += simulated.workload.stages[s].work[FORWARD].seconds;
-        figures.recompute += simulated.workload.stages[s].work[RECOMPUTE].seconds;
+        figures.forward += ordinary_times(&simulated.workload)[s].work[FORWARD].seconds;
+        figures.recompute += ordinary_times(&simulated.workload)[s].work[RECOMPUTE].seconds;
     }
     simulated_release(&simulated);
     return figures;

@@ -34,14 +34,14 @@ static void assert_compute(const struct simulated *simulated, const struct rando
     const struct run *run = &simulated->run;
 
     for (int r = 0; r < run->metrics.nranks; r++) {
-        const struct stage *stage = &run->workload->stages[r % plan->pipeline];
+        const struct stage_times *times = &ordinary_times(run->workload)[r % plan->pipeline];
         const double *seconds = run->metrics.ranks[r].seconds;
 
-        expect_near("forward", seconds[ACCOUNT_FORWARD], plan->micro_batches * stage->work[FORWARD].seconds,
+        expect_near("forward", seconds[ACCOUNT_FORWARD], plan->micro_batches * times->work[FORWARD].seconds,
                     simulated->text);
-        expect_near("backward", seconds[ACCOUNT_BACKWARD], plan->micro_batches * stage->work[BACKWARD].seconds,
+        expect_near("backward", seconds[ACCOUNT_BACKWARD], plan->micro_batches * times->work[BACKWARD].seconds,
                     simulated->text);
-        expect_near("update", seconds[ACCOUNT_UPDATE], stage->update, simulated->text);
+        expect_near("update", seconds[ACCOUNT_UPDATE], times->update.seconds, simulated->text);
     }
 }
 

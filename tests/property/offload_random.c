@@ -51,14 +51,15 @@ static void check_counts(const struct run *run, const char *text)
         const struct rank_metrics *rank = &run->metrics.ranks[r];
 
         for (int c = 0; c < plan_chunks(plan, r % plan->stages); c++) {
-            const struct stage *stage = &run->workload->stages[plan_virtual_stage(plan, r % plan->stages, c)];
+            int s = plan_virtual_stage(plan, r % plan->stages, c);
+            const struct stage *stage = &run->workload->stages[s];
 
             if (!stage->plan)
                 return;
             layers += (double)stage->nslices;
-            steps += (double)(stage->plan->chain.nsteps - stage->nslices);
-            again += stage->plan->chain.recompute;
-            moved += 2 * stage->plan->chain.offloaded;
+            steps += (double)(stage->plan->nsteps - stage->nslices);
+            again += ordinary_times(run->workload)[s].recomputed.seconds;
+            moved += 2 * stage->plan->offloaded;
         }
         for (size_t i = 0; i < program->ops.count; i++) {
             const struct op *op = &program->ops.items[i];

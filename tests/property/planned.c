@@ -35,6 +35,12 @@ static struct outcome play(const struct workload *workload, struct measure *meas
 
 struct all { struct outcome *items; size_t count, capacity; };
 
+static struct chain_layer *chain_of(struct arena *arena, const struct workload *workload, int stage)
+{
+    return stage_chain(arena, workload->scenario, &workload->stages[stage], &ordinary_times(workload)[stage],
+                       plan_rank(&workload->plan, 0, stage, 0, NULL));
+}
+
 /* The outcomes of all plans of all stages, one stage after another. */
 static void play_all(struct workload *workload, int stage, struct measure *measure, struct all *all)
 {
@@ -48,9 +54,10 @@ static void play_all(struct workload *workload, int stage, struct measure *measu
     do {
         struct arena arena = {0};
         struct stage *here = &workload->stages[stage];
-        struct chain_plan plan = make_plan(&arena, here->chain, here->nslices, offloads, &tape);
+        const struct chain_layer *layers = chain_of(&arena, workload, stage);
+        struct chain_plan plan = make_plan(&arena, layers, here->nslices, offloads, &tape);
 
-        stage_plan_set(&arena, here, &plan);
+        stage_plan_set(&arena, here, layers, &plan);
         play_all(workload, stage + 1, measure, all);
         arena_release(&arena);
     } while (tape_next(&tape));
@@ -101,7 +108,7 @@ static double believed(const struct workload *workload, int rank)
 {
     const struct scenario *scenario = workload->scenario;
     struct memory states = memory_states(scenario, workload->stages, rank);
-    const struct chain_plan *plan = &workload->stages[rank].plan->chain;
+    const struct stage_plan *plan = workload->stages[rank].plan;
     double context = states.bytes[MEMORY_CONTEXT];
     double held = row_in_flight(&workload->rows[rank], -1) * plan->held + plan->working;
 
@@ -319,21 +326,24 @@ static void test_ample(void **state)
     }
 }
 
-static void set_alike(struct arena *arena, struct stage *stage, bool selective)
+static void set_alike(struct workload *workload, int s, bool selective)
 {
+    struct arena *arena = &workload->arena;
+    struct stage *stage = &workload->stages[s];
+    const struct chain_layer *layers = chain_of(arena, workload, s);
     size_t n = stage->nslices;
     struct chain_plan plan = {.kept = ARENA_ARRAY(arena, struct chain_kept, n),
                               .steps = ARENA_ARRAY(arena, struct chain_step, 2 * n)};
 
     for (size_t l = n; l-- > 0;) {
-        bool may = !stage->chain[l].keep && (!selective || stage->chain[l].recompute > 0);
+        bool may = !layers[l].keep && (!selective || layers[l].recompute > 0);
 
         plan.kept[l] = (struct chain_kept){.input = true, .rest = selective || !may, .selective = selective && may};
         if (may && !selective)
             plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
         plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l, .selective = selective && may};
     }
-    stage_plan_set(arena, stage, &plan);
+    stage_plan_set(arena, stage, layers, &plan);
 }
 
 /* A plan that computes every block again is full recomputation, one that is selective everywhere selective. */
@@ -361,7 +371,7 @@ static void test_full_and_selective(void **state)
 
         assert_int_equal(load(&scenario, &workload, &setup, 500e9), 0);
         for (int s = 0; s < plan_virtual_stages(&scenario.plan); s++)
-            set_alike(&workload.arena, &workload.stages[s], i % 2);
+            set_alike(&workload, s, i % 2);
         measure_init(&measure, ENGINE_IDEAL, &scenario.cluster);
         struct outcome outcome = play(&workload, &measure);
         measure_release(&measure);

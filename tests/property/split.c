@@ -280,7 +280,8 @@ static void test_balance(void **state)
         draw_case(&draw, &seed, i % 2, exchanges, &simulated);
         for (int s = 0; s < draw.stages; s++) {
             const struct stage *stage = &simulated_workload(&simulated)->stages[s];
-            struct layer_load held = {stage->work[FORWARD].seconds + stage->work[BACKWARD].seconds,
+            const struct work_times *work = ordinary_times(&simulated.workload)[s].work;
+            struct layer_load held = {work[FORWARD].seconds + work[BACKWARD].seconds,
                                 exchanges ? 4 * stage->parameters / LINK : 0};
 
             longest = fmax(longest, shared_seconds(held, draw.replicas[s]));

@@ -39,9 +39,9 @@ static double kernels(const struct simulated *simulated, int micro_batches)
     double seconds = 0;
 
     for (int s = 0; s < simulated->scenario.plan.stages; s++)
-        seconds += micro_batches * (simulated->workload.stages[s].work[FORWARD].seconds +
-                                    simulated->workload.stages[s].work[BACKWARD].seconds);
-    return seconds + simulated->workload.stages[0].update;
+        seconds += micro_batches * (ordinary_times(&simulated->workload)[s].work[FORWARD].seconds +
+                                    ordinary_times(&simulated->workload)[s].work[BACKWARD].seconds);
+    return seconds + ordinary_times(&simulated->workload)[0].update.seconds;
 }
 
 /* Four all-reduces a block, one for the embedding, one for the output layer, inside a node. */

@@ -70,7 +70,8 @@ static void updates(void **state)
             for (size_t pass = 0; pass < COUNT(cases[i].passes); pass++)
                 bytes += cases[i].passes[pass];
             bytes *= simulated.workload.stages[0].parameters / (zero ? 4 : 1);
-            expect_close(simulated.workload.stages[0].update, traffic_seconds(&simulated.scenario.cluster.gpu, bytes));
+            expect_close(ordinary_times(&simulated.workload)[0].update.seconds,
+                         traffic_seconds(&simulated.scenario.cluster.gpu, bytes));
             simulated_release(&simulated);
         }
 }
@@ -82,7 +83,7 @@ static double weight_seconds(const char *memory, const char *strategy, int micro
     double seconds;
 
     load(&simulated, memory, strategy, micro_batches);
-    seconds = simulated.workload.stages[0].work[BACKWARD_WEIGHT].seconds;
+    seconds = ordinary_times(&simulated.workload)[0].work[BACKWARD_WEIGHT].seconds;
     *parameters = simulated.workload.stages[0].parameters;
     *gpu = simulated.scenario.cluster.gpu;
     simulated_release(&simulated);
@@ -180,7 +181,7 @@ static void around_sums(void **state)
 
             snprintf(memory, sizeof memory, "{%s, gradient_accesses: %d}", cases[i].memory, more ? 5 : 0);
             load(&simulated, memory, cases[i].strategy, cases[i].micro_batches);
-            updates[more] = simulated.workload.stages[0].update;
+            updates[more] = ordinary_times(&simulated.workload)[0].update.seconds;
             if (cases[i].sent > 0)
                 expected = traffic_seconds(&simulated.scenario.cluster.gpu,
                                            5 * cases[i].sent * simulated.workload.stages[0].parameters);
@@ -200,7 +201,7 @@ static void accumulation_launches(void **state)
         struct simulated simulated;
 
         load_with(&simulated, "{}", "{data: 1}", 1 + more, "1 ms");
-        seconds[more] = simulated.workload.stages[0].work[BACKWARD_WEIGHT].seconds;
+        seconds[more] = ordinary_times(&simulated.workload)[0].work[BACKWARD_WEIGHT].seconds;
         simulated_release(&simulated);
     }
     expect_close(seconds[1] - seconds[0], 4e-3);

@@ -153,15 +153,15 @@ static void test_seconds(void **state)
             run_setup(&simulated, &setup);
             for (int r = 0; r < simulated.run.metrics.nranks; r++) {
                 const struct rank_metrics *rank = &simulated.run.metrics.ranks[r];
-                const struct stage *stage = &simulated.workload.stages[r % setup.pipeline];
+                const struct work_times *work = ordinary_times(&simulated.workload)[r % setup.pipeline].work;
                 double sum = rank->seconds[ACCOUNT_BUBBLE] + rank->exposed_communication;
 
                 for (int kind = 0; kind <= ACCOUNT_PACK; kind++)
                     sum += rank->seconds[kind];
                 expect_near("sum", sum, simulated.run.metrics.iteration_time, simulated.text);
-                expect_near("forward", rank->seconds[ACCOUNT_FORWARD], 4 * stage->work[FORWARD].seconds,
+                expect_near("forward", rank->seconds[ACCOUNT_FORWARD], 4 * work[FORWARD].seconds,
                             simulated.text);
-                expect_near("backward", rank->seconds[ACCOUNT_BACKWARD], 4 * stage->work[BACKWARD].seconds,
+                expect_near("backward", rank->seconds[ACCOUNT_BACKWARD], 4 * work[BACKWARD].seconds,
                             simulated.text);
             }
             setup.engine = "ideal";
@@ -328,7 +328,8 @@ static void test_server_updates(void **state)
              "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
              "batch: {micro_batches: 2}\nsimulation: {collectives: measured}\n"
              "strategy: {data: 4, data_parallel: parameter-server}\n");
-    expect_near("update", simulated.run.metrics.seconds[ACCOUNT_UPDATE], simulated.workload.stages[0].update / 4,
+    expect_near("update", simulated.run.metrics.seconds[ACCOUNT_UPDATE],
+                ordinary_times(&simulated.workload)[0].update.seconds / 4,
                 simulated.text);
     simulated_release(&simulated);
 }
@@ -351,9 +352,9 @@ static void test_recomputation(void **state)
                  policies[k]);
         bytes[k] = simulated.run.metrics.communication_bytes_per_gpu;
         expect_near("recompute", simulated.run.metrics.seconds[ACCOUNT_RECOMPUTE],
-                    k * 3 * simulated.workload.stages[0].work[RECOMPUTE].seconds, simulated.text);
+                    k * 3 * ordinary_times(&simulated.workload)[0].work[RECOMPUTE].seconds, simulated.text);
         expect_near("backward", simulated.run.metrics.seconds[ACCOUNT_BACKWARD],
-                    3 * simulated.workload.stages[0].work[BACKWARD].seconds, simulated.text);
+                    3 * ordinary_times(&simulated.workload)[0].work[BACKWARD].seconds, simulated.text);
         simulated_release(&simulated);
     }
     assert_true(bytes[0] == bytes[1]);

@@ -36,10 +36,7 @@ struct maker {
 
 static inline void add_step(const struct maker *maker, struct chain_step step)
 {
-    const struct chain_layer *layer = &maker->layers[step.layer];
-
     maker->plan->steps[maker->plan->nsteps++] = step;
-    maker->plan->recompute += !step.backward ? layer->forward : step.selective ? layer->recompute : 0;
 }
 
 /* The layer behind those that s saves or leaves to be computed again, up to t (of a segment: not all of it). */

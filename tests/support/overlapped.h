@@ -20,11 +20,10 @@ static inline double shown_all_to_alls(const struct simulated *simulated, double
 
         for (bool more = true; more; i += more) {
             struct work work = rows[0].items[i];
-            const struct stage_work *cost =
-                &simulated->workload.stages[plan_virtual_stage(plan, 0, work.chunk)].work[work.kind];
+            int s = plan_virtual_stage(plan, 0, work.chunk);
 
-            kernels += cost->seconds;
-            dispatches += cost->exchanges[EXCHANGE_DISPATCH] * each;
+            kernels += ordinary_times(&simulated->workload)[s].work[work.kind].seconds;
+            dispatches += simulated->workload.stages[s].work[work.kind].exchanges[EXCHANGE_DISPATCH] * each;
             more = work.with_next;
         }
         seconds += i > first ? fmax(share * dispatches, dispatches - kernels) : dispatches;
