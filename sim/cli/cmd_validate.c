@@ -51,7 +51,8 @@ static int load_papers(struct papers *papers, const struct arguments *arguments,
 }
 
 /* Every table as soon as it is there: some take minutes. */
-static void print_paper(const struct papers *papers, size_t index, const char *const *options)
+static void print_paper(const struct papers *papers, size_t index, const char *const *options,
+                        const struct evidence *known)
 {
     const struct validation *validation = &papers->validations[index];
 
@@ -62,9 +63,9 @@ static void print_paper(const struct papers *papers, size_t index, const char *c
     if (options[OPT_MARKDOWN])
         validation_print_markdown(validation, stdout);
     if (options[OPT_ERRORS] && !index)
-        validation_print_errors(NULL, stdout);
+        validation_print_errors(NULL, known, stdout);
     if (options[OPT_ERRORS])
-        validation_print_errors(validation, stdout);
+        validation_print_errors(validation, known, stdout);
     if (!options[OPT_MARKDOWN] && !options[OPT_ERRORS]) {
         if (index)
             putchar('\n');
@@ -74,7 +75,7 @@ static void print_paper(const struct papers *papers, size_t index, const char *c
 }
 
 /* A line for each table, below them all, and how sure predictions are. */
-static int print_lines(const struct papers *papers, struct error *err)
+static void print_lines(const struct papers *papers, const struct evidence *evidence)
 {
     size_t largest[2] = {0};
 
@@ -86,26 +87,28 @@ static int print_lines(const struct papers *papers, struct error *err)
         largest[1] += papers->validations[i].largest[1];
     }
     validation_print_largest(largest, stdout);
-    return validation_print_sure(papers->validations, papers->count, stdout, err);
+    validation_print_sure(papers->validations, papers->count, evidence, stdout);
 }
 
 static int run_papers(struct papers *papers, const struct arguments *arguments,
                       const struct validation_options *options, struct error *err)
 {
     const char *const *values = arguments->values;
+    const struct evidence *evidence = NULL;
+    struct arena arena = {0};
+    int rc = load_papers(papers, arguments, err) || evidence_load(&arena, &evidence, err) ? -1 : 0;
 
-    if (load_papers(papers, arguments, err))
-        return -1;
-    for (size_t i = 0; i < papers->count; i++) {
-        if (validation_init(&papers->validations[i], &papers->papers[i], options, err))
-            return -1;
-        print_paper(papers, i, values);
+    for (size_t i = 0; !rc && i < papers->count; i++) {
+        rc = validation_init(&papers->validations[i], &papers->papers[i], options, err);
+        if (!rc)
+            print_paper(papers, i, values, evidence);
     }
-    if (values[OPT_JSON])
+    if (!rc && values[OPT_JSON])
         print_json(papers);
-    else if (!values[OPT_MARKDOWN] && !values[OPT_ERRORS] && papers->count > 1)
-        return print_lines(papers, err);
-    return 0;
+    else if (!rc && !values[OPT_MARKDOWN] && !values[OPT_ERRORS] && papers->count > 1)
+        print_lines(papers, evidence);
+    arena_release(&arena);
+    return rc;
 }
 
 static int validate_main(const struct command *command, int argc, char **argv)

@@ -155,7 +155,7 @@ static json_t *scenario_json(const struct scenario *scenario)
 
 json_t *software_json(const struct scenario *scenario)
 {
-    return scenario->software.title ? json_string(scenario->software.like) : json_null();
+    return scenario->software.names.title ? json_string(scenario->software.like) : json_null();
 }
 
 json_t *result_json(const struct run *run)
@@ -198,7 +198,7 @@ json_t *result_json(const struct run *run)
                                                          cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
     json_object_set_new(json, "software", software_json(scenario));
-    json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.title));
+    json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.names.title));
     json_object_set_new(json, "notes", caveats_json(scenario, &run->metrics));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
