@@ -164,9 +164,14 @@ const struct command cmd_validate = {
                "  --json              every row with all its metrics\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
                "  --errors            each row's error, and what makes other work like it: scenarios/paper/errors.tsv, from\n"
-               "                      which 'dtsim run' tells the error that it expects\n"
+               "                      which 'dtsim run' tells the error that it expects. A row's first error, before anybody\n"
+               "                      worked on its table, is kept; a table that the file does not have gets its own now\n"
                "Each row is asked twice: as the file configures it, and plainly, by the model, the cluster, the batch,\n"
                "the degrees, the formats and the name of the software, which are what a person knows.\n"
+               "The error that 'dtsim run' expects: a published run with the scenario's software, profile, format (fp16 is as\n"
+               "bf16) and schedule, dense or with experts as it is, whose GPUs, sample, micro-batch and NIC differ by a factor\n"
+               "of four at most, is alike and counts with today's error. Others count with their first error, and the less\n"
+               "the more they differ. Each table weighs as much as another.\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
     .accepts = validate_options,
     .naccepts = COUNT(validate_options),

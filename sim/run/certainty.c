@@ -141,13 +141,13 @@ const char *certainty_nearest(struct arena *arena, const struct scenario *scenar
     return evidence_nearest(arena, scenario->evidence, &likeness);
 }
 
-/* The sentence, and which published run is nearest all the same. */
+/* The sentence, and which published run is nearest all the same; to given times none is. */
 static const char *with_nearest(struct arena *arena, const char *text, const struct scenario *scenario,
                                 const struct metrics *metrics)
 {
     const char *nearest;
 
-    if (!text || !metrics)
+    if (!text || !metrics || model_is_timed(&scenario->model))
         return text;
     nearest = certainty_nearest(arena, scenario, metrics);
     return nearest ? arena_printf(arena, "%s; %s", text, nearest) : text;
