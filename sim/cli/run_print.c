@@ -187,14 +187,19 @@ static void print_expected_error(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
     struct arena arena = {0};
-    const char *unlike = certainty_unlike(&arena, run->workload->scenario, m);
+    const struct scenario *scenario = run->workload->scenario;
+    const char *unlike = certainty_unlike(&arena, scenario, m);
+    struct expectation expectation = certainty_expect(scenario, m);
 
     if (unlike)
         fprintf(out, "  %-24s %s\n", "expected error", unlike);
     else if (!isnan(m->expected_error))
-        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of similar work are nearer, 9 of 10 within %.0f %%; %.0f "
-                "of 10 are longer\n", "expected error", 100 * m->expected_error, 200 * m->expected_error,
+        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of %s are nearer, 9 of 10 within %.0f %%; %.0f of 10 are "
+                "longer\n", "expected error", 100 * m->expected_error,
+                expectation.alike > 0 ? "similar work" : "other work, when first predicted,", 200 * m->expected_error,
                 10 * m->expected_longer);
+    if (!unlike && expectation.alike == 0)
+        fprintf(out, "  %-24s no published run is alike; %s\n", "", certainty_nearest(&arena, scenario, m));
     arena_release(&arena);
 }
 
@@ -238,9 +243,9 @@ void run_print(const struct run *run, FILE *out)
     print_setup(scenario, out);
     print_model(&scenario->model, out);
     print_cluster(scenario, out);
-    if (scenario->software.title) {
+    if (scenario->software.names.title) {
         fprintf(out, "  %-24s ", "software");
-        text_write(TEXT_LINE, scenario->software.title, out);
+        text_write(TEXT_LINE, scenario->software.names.title, out);
         fprintf(out, "%s\n", scenario->software.assumed ? " (assumed)" : "");
     }
     if (scenario->simulation.jitter > 0)

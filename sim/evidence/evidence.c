@@ -9,86 +9,164 @@
 #include "files/tsv.h"
 
 const char *const evidence_columns[] = {
-    "table", "software", "costs", "format", "gpus", "exposed_percent", "measured_percent", "nic_mbits",
-    "error_permille", NULL,
+    "table", "row", "group", "software", "family", "costs", "format", "schedule", "model", "experts", "gpus", "sequence",
+    "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille", "first_error_permille", NULL,
 };
-enum { TABLE, SOFTWARE, COSTS, FORMAT, GPUS, EXPOSED, MEASURED, NIC, ERROR };
+enum {
+    TABLE, ROW, GROUP, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, GPUS, SEQUENCE,
+    TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR,
+};
 
 /* Of nic_mbits; a NIC of 40 Tb/s is the fastest. */
 static const double MBIT = 1e6 / 8;
-enum { MOST_MBITS = 40000000 };
+enum { MOST_MBITS = 40000000, MOST = 1 << 30 };
 
 /* What a difference leaves of the weight. Tables that differ in all of this still say something. */
 #define OTHER_SOFTWARE (1 / 20.0)
+#define OTHER_RELEASE (1 / 3.0)      /* of one family */
 #define OTHER_COSTS (1 / 10.0)
+#define OTHER_EXPERTS (1 / 10.0)     /* one is dense, the other has experts */
 #define OTHER_FORMAT (1 / 3.0)
-#define HALF_DOUBLINGS 4.0  /* so many doublings of the number of GPUs halve it, */
+#define OTHER_SCHEDULE (1 / 3.0)
+#define HALF_DOUBLINGS 2.0  /* so many doublings of GPUs, of a sample or of a micro-batch halve it, */
 #define HALF_EXPOSED 0.2    /* such a difference of the shares of exposed communication, */
 #define HALF_MEASURED 1.0   /* or of the shares of measured kernels */
+/* Doublings of any of these sizes, or of the rate of a NIC, up to which work is alike. */
+#define ALIKE_DOUBLINGS 2.0
 
-/* Quantiles of the errors. They are higher than the shares of predictions that are to be within, as a table that is not
- * here is further off than rows of these are: tests/property/published_errors.c leaves out each in turn. */
-#define QUANTILE_WITHIN 0.7
-#define QUANTILE_TWICE 0.95
+/* Quantiles of the errors. They are higher than the shares of predictions that are to be within, as a kind of work that is
+ * not here is further off than rows of these are: tests/property/published_errors.c leaves out each in turn. */
+#define QUANTILE_WITHIN 0.65
+#define QUANTILE_TWICE 0.92
+
+static double doublings(double count)
+{
+    return count > 0 ? log2(count) : 0;
+}
+
+static void find_sizes(const struct likeness *likeness, double sizes[EVIDENCE_SIZES])
+{
+    sizes[EVIDENCE_GPUS] = doublings(likeness->gpus);
+    sizes[EVIDENCE_SEQUENCE] = doublings(likeness->sequence);
+    sizes[EVIDENCE_TOKENS] = doublings(likeness->tokens);
+    sizes[EVIDENCE_NIC] = doublings(likeness->nic);
+}
+
+/* Products in the two formats of 16 bits run equally fast, and move the same bytes. */
+static bool same_format(const char *a, const char *b)
+{
+    return text_same(a, b) || ((text_same(a, "fp16") || text_same(a, "bf16")) &&
+                               (text_same(b, "fp16") || text_same(b, "bf16")));
+}
 
 static double kind_weight(const struct likeness *a, const struct likeness *b)
 {
-    return (strcmp(a->software, b->software) ? OTHER_SOFTWARE : 1) * (strcmp(a->costs, b->costs) ? OTHER_COSTS : 1) *
-           (strcmp(a->format, b->format) ? OTHER_FORMAT : 1);
+    double software = text_same(a->software, b->software) ? 1 :
+                      text_same(a->family, b->family) ? OTHER_RELEASE : OTHER_SOFTWARE;
+
+    return software * (text_same(a->costs, b->costs) ? 1 : OTHER_COSTS) *
+           (same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
+           (text_same(a->schedule, b->schedule) ? 1 : OTHER_SCHEDULE) * (!a->experts == !b->experts ? 1 : OTHER_EXPERTS);
 }
 
-static double size_weight(const struct evidence_row *row, const struct likeness *of, double doublings)
+static double size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES])
 {
-    return 1 / ((1 + fabs(row->doublings - doublings) / HALF_DOUBLINGS) *
-                (1 + fabs(row->exposed - of->exposed) / HALF_EXPOSED) *
-                (1 + fabs(row->measured - of->measured) / HALF_MEASURED));
+    double weight = 1 / ((1 + fabs(row->exposed - of->exposed) / HALF_EXPOSED) *
+                         (1 + fabs(row->measured - of->measured) / HALF_MEASURED));
+
+    for (int i = 0; i < EVIDENCE_NIC; i++)
+        weight /= 1 + fabs(row->sizes[i] - sizes[i]) / HALF_DOUBLINGS;
+    return weight;
 }
 
-void evidence_print(FILE *out, const char *table, const struct likeness *likeness, double error)
+/* A node alone is alike with any NIC. */
+static bool alike_sizes(const double a[EVIDENCE_SIZES], const double b[EVIDENCE_SIZES])
 {
-    fprintf(out, "%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%d", table, likeness->software, likeness->costs,
-            likeness->format, likeness->gpus, 100 * likeness->exposed, 100 * likeness->measured,
-            likeness->nic / MBIT, (int)round(1000 * error));
+    for (int i = 0; i < EVIDENCE_SIZES; i++)
+        if (fabs(a[i] - b[i]) > ALIKE_DOUBLINGS && !(i == EVIDENCE_NIC && (a[i] == 0 || b[i] == 0)))
+            return false;
+    return true;
 }
 
-/* The index of the kind with this row's names. The search begins with the last one: rows of a table stand together. */
-static size_t find_kind(const struct tsv *tsv, struct evidence *evidence)
+void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness, double error,
+                    double first_error)
 {
-    const char *software = tsv_text(tsv, SOFTWARE), *costs = tsv_text(tsv, COSTS), *format = tsv_text(tsv, FORMAT);
-    struct likeness *kind;
+    fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t", name->table,
+            name->row, name->group, likeness->software, likeness->family, likeness->costs, likeness->format,
+            likeness->schedule, likeness->model, likeness->experts, likeness->gpus, likeness->sequence, likeness->tokens,
+            100 * likeness->exposed, 100 * likeness->measured, likeness->nic / MBIT, (int)round(1000 * error));
+    if (!isnan(first_error))
+        fprintf(out, "%d", (int)round(1000 * first_error));
+}
 
-    for (size_t i = evidence->kinds.count; i > 0; i--) {
-        kind = &evidence->kinds.items[i - 1];
-        if (!strcmp(kind->software, software) && !strcmp(kind->costs, costs) && !strcmp(kind->format, format))
+static bool same_kind(const struct likeness *a, const struct likeness *b)
+{
+    return text_same(a->software, b->software) && text_same(a->costs, b->costs) && text_same(a->format, b->format) &&
+           text_same(a->schedule, b->schedule) && !a->experts == !b->experts;
+}
+
+/* The index of the kind of these. The search begins with the last one: rows of a table stand together. */
+static size_t find_kind(const struct likeness *likeness, struct evidence *evidence)
+{
+    for (size_t i = evidence->kinds.count; i > 0; i--)
+        if (same_kind(&evidence->kinds.items[i - 1], likeness))
             return i - 1;
-    }
-    kind = GROW(&evidence->kinds);
-    snprintf(kind->software, sizeof kind->software, "%s", software);
-    snprintf(kind->costs, sizeof kind->costs, "%s", costs);
-    snprintf(kind->format, sizeof kind->format, "%s", format);
+    *GROW(&evidence->kinds) = *likeness;
     return evidence->kinds.count - 1;
+}
+
+static void add_row(struct evidence *evidence, struct evidence_row row, bool first, int permille)
+{
+    row.first = first;
+    row.error = permille / 1000.0;
+    *GROW(&evidence->rows) = row;
+}
+
+static struct likeness read_names(const struct tsv *tsv)
+{
+    struct likeness likeness = {0};
+
+    snprintf(likeness.software, sizeof likeness.software, "%s", tsv_text(tsv, SOFTWARE));
+    snprintf(likeness.family, sizeof likeness.family, "%s", tsv_text(tsv, FAMILY));
+    snprintf(likeness.costs, sizeof likeness.costs, "%s", tsv_text(tsv, COSTS));
+    snprintf(likeness.format, sizeof likeness.format, "%s", tsv_text(tsv, FORMAT));
+    snprintf(likeness.schedule, sizeof likeness.schedule, "%s", tsv_text(tsv, SCHEDULE));
+    return likeness;
 }
 
 static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence *evidence, struct error *err)
 {
     const struct evidence_row *last = evidence->rows.count ? &evidence->rows.items[evidence->rows.count - 1] : NULL;
-    struct evidence_row row = {.kind = find_kind(tsv, evidence)};
-    int gpus, exposed, measured, mbits, error;
+    struct likeness likeness = read_names(tsv);
+    struct evidence_row row = {.name = {tsv_text(tsv, TABLE), tsv_text(tsv, ROW), tsv_text(tsv, GROUP)}};
+    bool has_first = *tsv_text(tsv, FIRST_ERROR) != '\0';
+    int experts, gpus, sequence, tokens, exposed, measured, mbits, error, first = 0;
 
-    if (tsv_integer(tsv, GPUS, 1, 1 << 30, &gpus, err) || tsv_integer(tsv, EXPOSED, 0, 100, &exposed, err) ||
-        tsv_integer(tsv, MEASURED, 0, 100, &measured, err) ||
-        tsv_integer(tsv, NIC, 0, MOST_MBITS, &mbits, err) || tsv_integer(tsv, ERROR, -1000, 1 << 30, &error, err))
+    if (tsv_integer(tsv, EXPERTS, 0, MOST, &experts, err) || tsv_integer(tsv, GPUS, 1, MOST, &gpus, err) ||
+        tsv_integer(tsv, SEQUENCE, 0, MOST, &sequence, err) || tsv_integer(tsv, TOKENS, 0, MOST, &tokens, err) ||
+        tsv_integer(tsv, EXPOSED, 0, 100, &exposed, err) || tsv_integer(tsv, MEASURED, 0, 100, &measured, err) ||
+        tsv_integer(tsv, NIC, 0, MOST_MBITS, &mbits, err) || tsv_integer(tsv, ERROR, -1000, MOST, &error, err) ||
+        (has_first && tsv_integer(tsv, FIRST_ERROR, -1000, MOST, &first, err)))
         return -1;
-    row.table = tsv_text(tsv, TABLE);
-    row.table = last && !strcmp(last->table, row.table) ? last->table : arena_strdup(arena, row.table);
-    row.doublings = log2(gpus);
+    likeness.experts = experts;
+    likeness.gpus = gpus;
+    likeness.sequence = sequence;
+    likeness.tokens = tokens;
+    likeness.nic = mbits * MBIT;
+    find_sizes(&likeness, row.sizes);
+    row.kind = find_kind(&likeness, evidence);
+    row.name.table = last && text_same(last->name.table, row.name.table) ? last->name.table :
+                     arena_strdup(arena, row.name.table);
+    row.name.row = arena_strdup(arena, row.name.row);
+    row.name.group = arena_strdup(arena, row.name.group);
     row.exposed = exposed / 100.0;
     row.measured = measured / 100.0;
-    row.error = error / 1000.0;
-    *GROW(&evidence->rows) = row;
-    if (mbits > 0 && (evidence->slowest_nic == 0 || mbits * MBIT < evidence->slowest_nic))
-        evidence->slowest_nic = mbits * MBIT;
-    evidence->fastest_nic = fmax(evidence->fastest_nic, mbits * MBIT);
+    add_row(evidence, row, false, error);
+    if (has_first)
+        add_row(evidence, row, true, first);
+    if (mbits > 0 && (evidence->slowest_nic == 0 || likeness.nic < evidence->slowest_nic))
+        evidence->slowest_nic = likeness.nic;
+    evidence->fastest_nic = fmax(evidence->fastest_nic, likeness.nic);
     return 0;
 }
 
@@ -97,10 +175,12 @@ static void weigh_tables(struct evidence *evidence)
     struct evidence_row *rows = evidence->rows.items;
 
     for (size_t i = 0, next; i < evidence->rows.count; i = next) {
-        for (next = i; next < evidence->rows.count && !strcmp(rows[next].table, rows[i].table); next++)
-            ;
+        size_t of[2] = {0};
+
+        for (next = i; next < evidence->rows.count && rows[next].name.table == rows[i].name.table; next++)
+            of[rows[next].first]++;
         for (size_t j = i; j < next; j++)
-            rows[j].weight = 1.0 / (double)(next - i);
+            rows[j].weight = 1.0 / (double)of[rows[j].first];
     }
 }
 
@@ -162,28 +242,131 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     return 0;
 }
 
-struct expectation evidence_expect(const struct evidence *evidence, const struct likeness *likeness,
-                                   const char *without)
+double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error)
 {
-    size_t rows = evidence ? evidence->rows.count : 0, kinds = evidence ? evidence->kinds.count : 0;
-    double *weights = xcalloc(rows + kinds, sizeof *weights), *of_kind = weights + rows;
-    double all = 0, sum = 0, longer = 0, within = NAN, twice = NAN, doublings = log2(likeness->gpus);
+    bool has_table = false;
 
+    for (size_t i = 0; known && i < known->rows.count; i++) {
+        const struct evidence_row *row = &known->rows.items[i];
+
+        if (!text_same(row->name.table, name->table))
+            continue;
+        has_table = true;
+        if (row->first && text_same(row->name.row, name->row))
+            return row->error;
+    }
+    return has_table ? NAN : error;
+}
+
+bool evidence_left_out(const struct evidence *evidence, const struct evidence_row *row,
+                       const struct evidence_without *without)
+{
+    const struct likeness *kind = &evidence->kinds.items[row->kind];
+
+    return without && ((without->table && text_same(row->name.table, without->table)) ||
+                       (without->software && text_same(kind->software, without->software)) ||
+                       (without->costs && text_same(kind->costs, without->costs)));
+}
+
+/* The weights of all rows. Of a row alike today's error counts, of another its first one. */
+static void weigh(const struct evidence *evidence, const struct likeness *likeness,
+                  const struct evidence_without *without, double *weights, double *alike)
+{
+    size_t kinds = evidence->kinds.count;
+    double *of_kind = xcalloc(kinds, sizeof *of_kind), sizes[EVIDENCE_SIZES];
+
+    find_sizes(likeness, sizes);
     for (size_t i = 0; i < kinds; i++)
         of_kind[i] = kind_weight(likeness, &evidence->kinds.items[i]);
-    for (size_t i = 0; i < rows; i++) {
+    for (size_t i = 0; i < evidence->rows.count; i++) {
         const struct evidence_row *row = &evidence->rows.items[i];
+        bool is_alike = of_kind[row->kind] == 1 && alike_sizes(row->sizes, sizes);
 
-        if (!without || strcmp(row->table, without))
-            weights[i] = row->weight * of_kind[row->kind] * size_weight(row, likeness, doublings);
+        if (row->first == is_alike || evidence_left_out(evidence, row, without))
+            continue;
+        weights[i] = row->weight * of_kind[row->kind] * size_weight(row, likeness, sizes);
+        *alike += is_alike ? weights[i] : 0;
+    }
+    free(of_kind);
+}
+
+struct expectation evidence_expect(const struct evidence *evidence, const struct likeness *likeness,
+                                   const struct evidence_without *without)
+{
+    size_t rows = evidence ? evidence->rows.count : 0;
+    double *weights = xcalloc(rows, sizeof *weights);
+    double all = 0, sum = 0, longer = 0, alike = 0, within = NAN, twice = NAN;
+
+    if (rows)
+        weigh(evidence, likeness, without, weights, &alike);
+    for (size_t i = 0; i < rows; i++) {
         all += weights[i];
-        longer += row->error < 0 ? weights[i] : 0;
+        longer += evidence->rows.items[i].error < 0 ? weights[i] : 0;
     }
     for (size_t i = 0; i < rows && all > 0 && isnan(twice); i++) {
+        double size = fabs(evidence->rows.items[i].error);
+
         sum += weights[i];
-        within = isnan(within) && sum >= QUANTILE_WITHIN * all ? fabs(evidence->rows.items[i].error) : within;
-        twice = sum >= QUANTILE_TWICE * all ? fabs(evidence->rows.items[i].error) / 2 : twice;
+        within = isnan(within) && sum >= QUANTILE_WITHIN * all ? size : within;
+        twice = sum >= QUANTILE_TWICE * all ? size / 2 : twice;
     }
     free(weights);
-    return (struct expectation){fmax(within, twice), all > 0 ? longer / all : NAN};
+    return (struct expectation){fmax(within, twice), all > 0 ? longer / all : NAN, all > 0 ? alike / all : NAN};
+}
+
+static const struct evidence_row *find_nearest(const struct evidence *evidence, const struct likeness *likeness)
+{
+    const struct evidence_row *nearest = NULL;
+    double sizes[EVIDENCE_SIZES], most = 0;
+
+    find_sizes(likeness, sizes);
+    for (size_t i = 0; evidence && i < evidence->rows.count; i++) {
+        const struct evidence_row *row = &evidence->rows.items[i];
+        double weight = kind_weight(likeness, &evidence->kinds.items[row->kind]) * size_weight(row, likeness, sizes);
+
+        if (weight <= most)
+            continue;
+        most = weight;
+        nearest = row;
+    }
+    return nearest;
+}
+
+static char *add_name(struct arena *arena, char *text, const char *noun, const char *own, const char *other)
+{
+    if (text_same(own, other))
+        return text;
+    return arena_printf(arena, "%s%s%s %s, not %s", text, *text ? ", " : "", noun, other, own);
+}
+
+static char *add_size(struct arena *arena, char *text, const char *noun, double own, double other)
+{
+    if (fabs(own - other) <= ALIKE_DOUBLINGS)
+        return text;
+    return arena_printf(arena, "%s%s%.0f %s, not %.0f", text, *text ? ", " : "", exp2(other), noun, exp2(own));
+}
+
+const char *evidence_nearest(struct arena *arena, const struct evidence *evidence, const struct likeness *likeness)
+{
+    const struct evidence_row *row = find_nearest(evidence, likeness);
+    const struct likeness *kind;
+    double sizes[EVIDENCE_SIZES];
+    char *text = arena_strdup(arena, "");
+
+    if (!row)
+        return NULL;
+    kind = &evidence->kinds.items[row->kind];
+    find_sizes(likeness, sizes);
+    text = add_name(arena, text, "software", likeness->software, kind->software);
+    text = add_name(arena, text, "kernel times", likeness->costs, kind->costs);
+    if (!same_format(likeness->format, kind->format))
+        text = add_name(arena, text, "format", likeness->format, kind->format);
+    text = add_name(arena, text, "schedule", likeness->schedule, kind->schedule);
+    text = add_name(arena, text, "a model", likeness->experts ? "with experts" : "without experts",
+                    kind->experts ? "with experts" : "without experts");
+    text = add_size(arena, text, "GPUs", sizes[EVIDENCE_GPUS], row->sizes[EVIDENCE_GPUS]);
+    text = add_size(arena, text, "tokens a sample", sizes[EVIDENCE_SEQUENCE], row->sizes[EVIDENCE_SEQUENCE]);
+    text = add_size(arena, text, "tokens a micro-batch", sizes[EVIDENCE_TOKENS], row->sizes[EVIDENCE_TOKENS]);
+    return arena_printf(arena, "the nearest is %s of %s%s%s%s", row->name.row, row->name.table, *text ? " (" : "", text,
+                        *text ? ")" : "");
 }

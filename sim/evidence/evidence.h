@@ -9,48 +9,77 @@
 /* Where two predictions are alike in these, their errors are likely to be. */
 struct likeness {
     char software[32];               /* the name of the software file; "none" */
+    char family[32];                 /* the file that the software's begins with; releases of one family have it in common */
     char costs[32];                  /* the profile of kernel times; without one "roofline"; of given times "given" */
     char format[16];                 /* of the matrix products; of given times "given" */
+    char schedule[32];
+    char model[64];                  /* its title, or its layers and its width; of given times "given" */
+    double experts;                  /* of a block; 0: none */
     double gpus;
+    double sequence;                 /* tokens of a sample; 0: the model has no tokens */
+    double tokens;                   /* of a micro-batch, on a GPU of its context group; 0 likewise */
     double exposed;                  /* share of the iteration in which GPUs wait for communication */
     double measured;                 /* share of the kernels' time that stands on kernels measured in such sizes */
-    double nic;                      /* B/s of a NIC; 0: nothing goes through NICs. It says nothing about errors between
-                                      * the slowest and the fastest one that a published time has */
+    double nic;                      /* B/s of a NIC; 0: nothing goes through NICs */
 };
 
-/* A published time, and what makes others like it. */
+/* A published time: its table, its name there, and the group of rows whose order was asked for, or "". */
+struct evidence_name { const char *table, *row, *group; };
+
+enum { EVIDENCE_GPUS, EVIDENCE_SEQUENCE, EVIDENCE_TOKENS, EVIDENCE_NIC, EVIDENCE_SIZES };
+
+/* An error of a published time, and what makes others like it. */
 struct evidence_row {
-    const char *table;
+    struct evidence_name name;
+    bool first;                      /* its error before anybody worked on its table; else today's */
     double error;                    /* predicted / measured - 1 */
     size_t kind;                     /* an index */
-    double doublings;                /* log2 of the GPUs */
+    double sizes[EVIDENCE_SIZES];    /* log2; of 0: 0 */
     double exposed, measured;
     double weight;                   /* 1 over the rows of its table: each table counts as much as any other */
 };
 struct evidence {
     struct { struct evidence_row *items; size_t count, capacity; } rows;     /* by the size of the error, least first */
-    struct { struct likeness *items; size_t count, capacity; } kinds;        /* names alone */
+    struct { struct likeness *items; size_t count, capacity; } kinds;        /* names, and experts */
     double slowest_nic, fastest_nic;     /* B/s, of rows with NICs; 0: there are none */
 };
 
 /* The columns of such a file, by name, and NULL. */
 extern const char *const evidence_columns[];
 /* Prints a row, without the end of a line: the shares are rounded to what evidence needs. */
-void evidence_print(FILE *out, const char *table, const struct likeness *likeness, double error);
+void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness, double error,
+                    double first_error);
 /* Reads a file of such rows into the arena. */
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err);
 /* The rows that came with the program; the arena's cache remembers them. Without a file of them: none. */
 int evidence_load(struct arena *arena, const struct evidence **evidence, struct error *err);
 
-/* What is expected of a prediction, each row weighted by how alike its work is; NaN: there is no evidence. */
+/* The first error of a row, as a file has it that is known: it is written once. Of a table that the file does not have it is
+ * `error`, today's; NaN: unknown. */
+double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error);
+
+/* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence.
+ *
+ * A published run is alike if it has the same software, profile, format and schedule, if both have experts or neither
+ * has, and if GPUs, the tokens of a sample, those of a micro-batch and the rate of a NIC differ by a factor of four at
+ * most. Such a row counts with today's error. Any other counts with its first error, as nobody worked on runs like the
+ * one in question; where that is unknown it does not count. */
 struct expectation {
     double error;                    /* the share of the time that it is off by, at most, in 6 of 10 cases, and in 9 of
                                       * 10 by at most twice as much: the larger of two quantiles of the sizes of all
                                       * errors, the upper one halved */
     double longer;                   /* the share of the published times that were longer than predicted */
+    double alike;                    /* the share of the weight that runs alike have */
 };
-/* `without`: a table that is left out, or NULL. */
+/* Rows that are left out: of a table, a software, a profile; each NULL: of none. */
+struct evidence_without { const char *table, *software, *costs; };
+bool evidence_left_out(const struct evidence *evidence, const struct evidence_row *row,
+                       const struct evidence_without *without);
+/* `without`: NULL leaves nothing out. */
 struct expectation evidence_expect(const struct evidence *evidence, const struct likeness *likeness,
-                                   const char *without);
+                                   const struct evidence_without *without);
+/* "the nearest is ROW of TABLE (software nemo, not mine, 8 GPUs, not 64)": the published time whose work is nearest, and
+ * what makes it unlike, in the arena; NULL: there is none. */
+const char *evidence_nearest(struct arena *arena, const struct evidence *evidence, const struct likeness *likeness);
 
 #endif

@@ -88,7 +88,7 @@ static const char *software_note(struct arena *arena, const struct scenario *sce
 {
     const struct software_spec *software = &scenario->software;
 
-    if (!software->assumed || !software->title)
+    if (!software->assumed || !software->names.title)
         return NULL;
     return arena_printf(arena, "software: %s is assumed, as the scenario names none; 'software:' names another, or "
                         "none ('dtsim list software')", software->like);

@@ -201,9 +201,9 @@ void explanation_print(const struct explanation *explanation, FILE *out)
             scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s",
             unit_format_short(UNIT_TIME, m->iteration_time, text[0], sizeof text[0]),
             engine_names[scenario->simulation.engine]);
-    if (*setup || scenario->software.title)
-        fprintf(out, "  %s%s%s\n", setup, *setup && scenario->software.title ? "; " : "",
-                scenario->software.title ? scenario->software.title : "");
+    if (*setup || scenario->software.names.title)
+        fprintf(out, "  %s%s%s\n", setup, *setup && scenario->software.names.title ? "; " : "",
+                scenario->software.names.title ? scenario->software.names.title : "");
     if (m->window.steady)
         fprintf(out, "  means over %d updates in the steady state; seconds an update\n", m->window.updates);
     arena_release(&arena);

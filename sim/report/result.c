@@ -210,7 +210,7 @@ const char *setup_text(struct arena *arena, const struct scenario *scenario)
 json_t *setup_json(const struct scenario *scenario)
 {
     struct arena arena = {0};
-    const char *setup = setup_text(&arena, scenario), *software = scenario->software.title;
+    const char *setup = setup_text(&arena, scenario), *software = scenario->software.names.title;
     char degrees[128];
     int gpus = scenario_gpus(scenario);
     json_t *json = json_string(arena_printf(
@@ -224,7 +224,7 @@ json_t *setup_json(const struct scenario *scenario)
 
 json_t *software_json(const struct scenario *scenario)
 {
-    return scenario->software.title ? json_string(scenario->software.like) : json_null();
+    return scenario->software.names.title ? json_string(scenario->software.like) : json_null();
 }
 
 json_t *result_json(const struct run *run)
@@ -268,7 +268,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
     json_object_set_new(json, "setup", setup_json(scenario));
     json_object_set_new(json, "software", software_json(scenario));
-    json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.title));
+    json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.names.title));
     json_object_set_new(json, "notes", caveats_json(scenario, &run->metrics));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));

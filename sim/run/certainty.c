@@ -26,18 +26,42 @@ static double nic_rate(const struct network *network)
     return network->rate > 0 ? fmin(network->rate, network->bandwidth) : network->bandwidth;
 }
 
+/* The model's title, or what a person would call it by; a title is a user's text, and errors.tsv a file of one line a row. */
+static void name_model(const struct model *model, char *text, size_t size)
+{
+    const struct transformer *shape = model->transformer;
+
+    if (model->title)
+        snprintf(text, size, "%s", model->title);
+    else if (shape)
+        snprintf(text, size, "%d blocks of %d", shape->layers, shape->hidden);
+    else
+        snprintf(text, size, "given");
+    for (; *text; text++)
+        *text = (unsigned char)*text < ' ' ? ' ' : *text;
+}
+
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
     bool timed = model_is_timed(&scenario->model), calibrated = scenario->costs.gpu == COST_CALIBRATED;
-    const char *software = scenario->software.like;
+    const char *software = scenario->software.like, *family = scenario->software.names.family;
+    const struct transformer *shape = scenario->model.transformer;
     struct likeness likeness = {
         .gpus = scenario_gpus(scenario), .measured = measured_share(&metrics->bases),
         .exposed = metrics->iteration_time > 0 ? metrics->exposed_communication / metrics->iteration_time : 0,
     };
 
+    if (shape) {
+        likeness.experts = shape->experts;
+        likeness.sequence = shape->sequence;
+        likeness.tokens = fmax(1, round(1.0 * scenario->batch.micro * shape->sequence / scenario->parallelism.context));
+    }
+    name_model(&scenario->model, likeness.model, sizeof likeness.model);
+    snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
     if (!scenario->cluster.ideal && scenario_gpus(scenario) > scenario->cluster.gpus_per_node)
         likeness.nic = nic_rate(&scenario->cluster.network);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
+    snprintf(likeness.family, sizeof likeness.family, "%s", family ? family : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
              timed ? "given" : calibrated ? scenario->costs.profile : "roofline");
     snprintf(likeness.format, sizeof likeness.format, "%s",
@@ -67,16 +91,7 @@ static double stated_error(const struct metrics *metrics, const struct costs_spe
     return stated ? seconds / metrics->iteration_time : NAN;
 }
 
-/* Whether kernels of any published run are timed by the profile. */
-static bool has_costs(const struct evidence *evidence, const char *profile)
-{
-    for (size_t i = 0; i < evidence->kinds.count; i++)
-        if (!strcmp(evidence->kinds.items[i].costs, profile))
-            return true;
-    return false;
-}
-
-/* What the times of kernels stand on; NULL: most of them on measured ones, of a GPU that published runs have. */
+/* What the times of kernels stand on; NULL: most of them on measured ones. */
 static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
     const struct costs_spec *costs = &scenario->costs;
@@ -89,9 +104,6 @@ static const char *unlike_costs(struct arena *arena, const struct scenario *scen
         return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
     if (costs->loaded && costs->loaded->changed)
         return arena_printf(arena, "the data sheet of %s is changed", title);
-    if (scenario->evidence && !has_costs(scenario->evidence, costs->profile))
-        return arena_printf(arena, "its kernel times come from profile %s, and those of no published run do",
-                            costs->profile);
     for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
         for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
             all += metrics->bases.seconds[kind][basis];
@@ -122,6 +134,25 @@ static const char *unlike_network(struct arena *arena, const struct scenario *sc
                                           sizeof other));
 }
 
+const char *certainty_nearest(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+{
+    struct likeness likeness = likeness_of(scenario, metrics);
+
+    return evidence_nearest(arena, scenario->evidence, &likeness);
+}
+
+/* The sentence, and which published run is nearest all the same; to given times none is. */
+static const char *with_nearest(struct arena *arena, const char *text, const struct scenario *scenario,
+                                const struct metrics *metrics)
+{
+    const char *nearest;
+
+    if (!text || !metrics || model_is_timed(&scenario->model))
+        return text;
+    nearest = certainty_nearest(arena, scenario, metrics);
+    return nearest ? arena_printf(arena, "%s; %s", text, nearest) : text;
+}
+
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
     unsigned uneven = scenario_uneven(scenario);
@@ -139,19 +170,24 @@ const char *certainty_unlike(struct arena *arena, const struct scenario *scenari
         if (reasons[i])
             text = arena_printf(arena, "%s%s", text ? arena_printf(arena, "%s; ", text)
                                                     : "no published run is like this: ", reasons[i]);
-    return text;
+    return with_nearest(arena, text, scenario, metrics);
 }
 
-void certainty_state(struct metrics *metrics, const struct scenario *scenario)
+struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
-    struct expectation expectation;
     struct arena arena = {0};
     bool unlike = certainty_unlike(&arena, scenario, metrics) != NULL;
 
     arena_release(&arena);
+    return unlike ? (struct expectation){NAN, NAN, NAN} : evidence_expect(scenario->evidence, &likeness, NULL);
+}
+
+void certainty_state(struct metrics *metrics, const struct scenario *scenario)
+{
+    struct expectation expectation = certainty_expect(scenario, metrics);
+
     metrics->stated_error = stated_error(metrics, &scenario->costs);
-    expectation = evidence_expect(scenario->evidence, &likeness, NULL);
-    metrics->expected_error = unlike ? NAN : expectation.error;
-    metrics->expected_longer = unlike ? NAN : expectation.longer;
+    metrics->expected_error = expectation.error;
+    metrics->expected_longer = expectation.longer;
 }

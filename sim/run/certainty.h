@@ -8,9 +8,13 @@
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics);
 /* Whether somebody could measure the scenario: not on the network that takes no time. */
 bool likeness_exists(const struct scenario *scenario);
-/* "no published run is like this: ..." with all that no published run has, in the arena; NULL: some may be like it. Of a
- * run that is not simulated `metrics` is NULL; then it does not say what times of kernels stand on. */
+/* Which published run is nearest, and what differs (evidence_nearest), in the arena; NULL: there is none. */
+const char *certainty_nearest(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
+/* "no published run is like this: ..." with all that no published run has, and the nearest one, in the arena; NULL: some
+ * may be like it. Of a run that is not simulated `metrics` is NULL; then it does not say what times of kernels stand on. */
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
+/* What published runs let expect; NaN where certainty_unlike says why. */
+struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics);
 /* Sets stated_error, expected_error and expected_longer, when all other numbers are there. */
 void certainty_state(struct metrics *metrics, const struct scenario *scenario);
 

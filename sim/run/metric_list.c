@@ -15,7 +15,8 @@ static const struct metric named[] = {
            "of iteration_time_s: the profile's mean error on kernels held out of its fit; null: none is stated"),
     METRIC("expected_error_share", expected_error, 1, METRIC_SHARE,
            "of iteration_time_s: 6 of 10 published times of similar work are nearer than that, and 9 of 10 nearer than "
-           "twice that; null: no published run is like the scenario, and 'notes' say why"),
+           "twice that; of runs unlike the scenario as they were first predicted (dtsim help validate); null: none is "
+           "like it at all, and 'notes' say why"),
     METRIC("expected_longer_share", expected_longer, 1, METRIC_SHARE,
            "of these published times, those that were longer than predicted; null: there are none"),
     METRIC("makespan_s", makespan, 1, METRIC_TIME,

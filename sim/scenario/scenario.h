@@ -13,6 +13,7 @@
 #include "scenario/parallelism.h"
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
+#include "software/software.h"
 
 #define COLLECTIVES_MODES(X) \
     X(COLLECTIVES_AUTO, "auto") X(COLLECTIVES_MESSAGES, "messages") X(COLLECTIVES_MEASURED, "measured")
@@ -40,7 +41,7 @@ struct scenario {
     struct software_spec {
         const struct node *node;
         const char *like;                /* a software file; NULL or "none": defaults of the tables */
-        const char *title;               /* of the file; NULL without one */
+        struct software_names names;     /* of the file; NULL without one */
         bool assumed;                    /* the scenario names none, so this is the usual one of its degrees */
     } software;
     struct simulation_spec {

@@ -201,11 +201,11 @@ static int collect_when(struct arena *arena, const struct node *when, const stru
 }
 
 static int collect(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts, int depth,
-                   const struct node **values, const char **title, struct error *err)
+                   const struct node **values, struct software_names *names, struct error *err)
 {
     static const struct data_kind kind = {"platforms/software", "software", "none"};
     struct software_file file;
-    const char *path = data_resolve(arena, &kind, like, loc, err), *ignored;
+    const char *path = data_resolve(arena, &kind, like, loc, err);
 
     if (!path)
         return -1;
@@ -213,9 +213,10 @@ static int collect(struct arena *arena, const char *like, struct loc loc, const 
         return error_add(err, EXIT_INPUT, loc, "software: like: more than %d files, each like the next", MOST_LIKE);
     if (field_load(arena, &software_file_table, path, &file, err))
         return -1;
-    *title = file.title;
+    names->family = like;
+    names->title = depth ? names->title : file.title;
     if (file.like && collect(arena, file.like, field_loc(&software_file_table, &file, "like"), parts, depth + 1, values,
-                             &ignored, err))
+                             names, err))
         return -1;
     if (file.values.node && check_keys(file.values.node, parts, err))
         return -1;
@@ -245,11 +246,11 @@ static int lay(struct arena *arena, const struct node *values, struct loc loc, c
 }
 
 int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
-                 const char **title, struct error *err)
+                 struct software_names *names, struct error *err)
 {
     const struct node *values = node_mapping(arena);
 
-    if (collect(arena, like, loc, parts, 0, &values, title, err))
+    if (collect(arena, like, loc, parts, 0, &values, names, err))
         return -1;
     return lay(arena, values, loc, parts, true, err);
 }

@@ -22,11 +22,14 @@ struct software_parts {
 /* Keys of a software file. */
 extern const struct table software_file_table;
 
+/* What a file is called: its title, and the name of the file that it begins with, and that one with, until one begins with
+ * none (its own name where it does itself). Releases of one family have that in common. */
+struct software_names { const char *title, *family; };
 /* Lays the values of the file, which `like` names at `loc`, under the parts: a part's key that the scenario gives keeps
- * its value (field_lay). *title is the file's. Errors, at their places: an unknown file, a file that is like itself,
+ * its value (field_lay). *names are the file's. Errors, at their places: an unknown file, a file that is like itself,
  * keys that no part lends, conditions that do not hold anything. */
 int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
-                 const char **title, struct error *err);
+                 struct software_names *names, struct error *err);
 /* The same of values that the scenario itself gives beside `like`: they are as if they stood in the parts, but for
  * their places. What a part lends and gives itself is an error. */
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,

@@ -4,29 +4,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether errors of the column are errors of an iteration's time. */
+static bool is_time(const struct column *column)
+{
+    return column->kind == COLUMN_MEASURED && !column->ratio &&
+           (column->metric->kind == METRIC_RATE || column->metric == metric_find("iteration_time_s"));
+}
+
 double validation_evidence(const struct validation *validation, size_t row)
 {
     const struct validation *plain = validation->plain;
-    const struct column *column = &plain->paper->columns[plain->first];
+    const struct paper *paper = plain->paper;
 
-    if (!plain->outcomes[row].measurable || column->ratio ||
-        (column->metric->kind != METRIC_RATE && column->metric != metric_find("iteration_time_s")))
-        return NAN;
-    return validation_error(plain, row, plain->first);
+    for (size_t i = plain->first; plain->outcomes[row].measurable && i < paper->ncolumns; i++)
+        if (is_time(&paper->columns[i]) && !isnan(validation_error(plain, row, i)))
+            return validation_error(plain, row, i);
+    return NAN;
 }
 
-void validation_print_errors(const struct validation *validation, FILE *out)
+void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out)
 {
     for (size_t i = 0; !validation && evidence_columns[i]; i++)
         fprintf(out, "%s%s", i ? "\t" : "", evidence_columns[i]);
     if (!validation)
         fputc('\n', out);
     for (size_t i = 0; validation && i < validation->paper->nrows; i++) {
+        const struct paper_row *row = &validation->paper->rows[i];
+        const struct evidence_name name = {validation->paper->name, row->id, row->group};
         double error = validation_evidence(validation, i);
 
         if (isnan(error))
             continue;
-        evidence_print(out, validation->paper->name, &validation->plain->outcomes[i].likeness, error);
+        evidence_print(out, &name, &validation->plain->outcomes[i].likeness, error,
+                       evidence_first_error(known, &name, error));
         fputc('\n', out);
     }
 }
@@ -72,20 +82,25 @@ static void print_groups(struct groups *groups, const char *heading, FILE *out)
     free(groups->items);
 }
 
-/* How many rows of a table are within the error that is expected of them. */
-struct sure { size_t rows, within, twice; double expected; };
+/* How many rows of a table are within the error that is expected of them; one of which none is expected is not. */
+struct sure { size_t rows, stated, within, twice; double expected; };
 
 static struct sure count_within(const struct validation *validation, const struct evidence *evidence)
 {
+    const struct evidence_without own = {.table = validation->paper->name};
     struct sure sure = {0};
 
     for (size_t i = 0; i < validation->paper->nrows; i++) {
+        const struct outcome *outcome = &validation->plain->outcomes[i];
         double error = fabs(validation_evidence(validation, i)), expected;
 
         if (isnan(error))
             continue;
-        expected = evidence_expect(evidence, &validation->plain->outcomes[i].likeness, validation->paper->name).error;
         sure.rows++;
+        if (isnan(outcome->metrics.expected_error))
+            continue;
+        expected = evidence_expect(evidence, &outcome->likeness, &own).error;
+        sure.stated++;
         sure.expected += expected;
         sure.within += error <= expected;
         sure.twice += error <= 2 * expected;
@@ -107,8 +122,12 @@ static void print_within(const struct validation *validations, size_t count, con
         if (!tables)
             fprintf(out, "\n%-32s %8s %5s %8s %9s\n", "expected of it by other tables", "error", "rows", "within",
                     "twice it");
-        fprintf(out, "%-32s %6.1f %% %5zu %6.0f %% %7.0f %%\n", validations[i].paper->name, 100 * sure.expected / rows,
-                sure.rows, 100 * (double)sure.within / rows, 100 * (double)sure.twice / rows);
+        if (sure.stated)
+            fprintf(out, "%-32s %6.1f %% %5zu %6.0f %% %7.0f %%\n", validations[i].paper->name,
+                    100 * sure.expected / (double)sure.stated, sure.rows, 100 * (double)sure.within / rows,
+                    100 * (double)sure.twice / rows);
+        else
+            fprintf(out, "%-32s %8s %5zu %6.0f %% %7.0f %%\n", validations[i].paper->name, "none", sure.rows, 0.0, 0.0);
         tables++;
         held += (double)sure.within >= 0.6 * rows && (double)sure.twice >= 0.9 * rows;
         within += (double)sure.within / rows;
@@ -119,12 +138,10 @@ static void print_within(const struct validation *validations, size_t count, con
                 "and 90 %%\n", 100 * within / (double)tables, 100 * twice / (double)tables, held, tables);
 }
 
-int validation_print_sure(const struct validation *validations, size_t count, FILE *out, struct error *err)
+void validation_print_sure(const struct validation *validations, size_t count, const struct evidence *evidence,
+                           FILE *out)
 {
     struct groups software = {0}, costs = {0};
-    struct arena arena = {0};
-    const struct evidence *evidence;
-    int rc;
 
     for (size_t i = 0; i < count; i++)
         for (size_t row = 0; row < validations[i].paper->nrows; row++) {
@@ -138,9 +155,6 @@ int validation_print_sure(const struct validation *validations, size_t count, FI
         }
     print_groups(&software, "software", out);
     print_groups(&costs, "costs", out);
-    rc = evidence_load(&arena, &evidence, err);
-    if (!rc && evidence)
+    if (evidence)
         print_within(validations, count, evidence, out);
-    arena_release(&arena);
-    return rc;
 }

@@ -87,14 +87,15 @@ void validation_print_markdown(const struct validation *validation, FILE *out);
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
 
-
-/* How sure predictions are (sure.c). The error of the time behind a row's first column, asked plainly; NaN: there is
- * none that says something about other predictions. */
+/* How sure predictions are (sure.c). The error of the time behind the first number that a row has of it, asked plainly;
+ * NaN: there is none that says something about other predictions. */
 double validation_evidence(const struct validation *validation, size_t row);
-/* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. */
-void validation_print_errors(const struct validation *validation, FILE *out);
+/* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. Their first errors are
+ * those that `known` has. */
+void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out);
 /* Prints what is below all tables: the errors by software and by costs, and of each table how many rows are within the
  * error that the evidence of all other tables expects of them. */
-int validation_print_sure(const struct validation *validations, size_t count, FILE *out, struct error *err);
+void validation_print_sure(const struct validation *validations, size_t count, const struct evidence *evidence,
+                           FILE *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* Whatever the bytes of a file of errors: no crash, no leak; what is accepted says something about any work. */
+/* Whatever the bytes of a file of errors: no crash, no leak; what is accepted says nothing about some work, or an error
+ * of it. */
 #include <math.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct likeness likeness = {"megatron-core", "h100-80gb", "bf16", 64, 0.1, 0.5};
+    const struct likeness likeness = {"megatron-core", "megatron-core", "h100-80gb", "bf16", "1f1b", "a", .gpus = 64, .exposed = 0.1,
+                                      .measured = 0.5};
     struct arena arena = {0};
     struct error err = {0};
     struct evidence evidence;
@@ -20,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rc = evidence_read(&arena, arena_printf(&arena, "/proc/self/fd/%d", file), &evidence, &err);
     BUG_IF((rc != 0) != (err.count > 0));
     if (!rc && evidence.rows.count)
-        BUG_IF(!(evidence_expect(&evidence, &likeness, NULL).error >= 0));
+        BUG_IF(evidence_expect(&evidence, &likeness, NULL).error < 0 || !evidence_nearest(&arena, &evidence, &likeness));
     close(file);
     error_release(&err);
     arena_release(&arena);

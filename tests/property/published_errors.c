@@ -1,4 +1,4 @@
-/* Whether stated errors hold: each published table is left out, and its rows are held against what the others expect. */
+/* Whether stated errors hold: published runs are left out, and held against what the others expect of them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,74 +9,207 @@
 
 #include "evidence/evidence.h"
 
-/* The shares of a table's rows that are within the expected error, and within twice as much. */
-static void within(const struct evidence *evidence, const char *table, double shares[2])
+/* What was found of rows that were left out together. */
+struct kin {
+    const char *name;
+    size_t rows, tables, stated;
+    double within, twice;            /* shares of the rows; one without a stated error is outside */
+    double error;                    /* mean of the stated ones */
+    double median;                   /* of the sizes of the true ones */
+};
+
+static struct arena arena;
+static struct evidence evidence;
+
+static struct likeness likeness_of_row(const struct evidence_row *row)
 {
-    double rows = 0;
+    struct likeness likeness = evidence.kinds.items[row->kind];
 
-    shares[0] = shares[1] = 0;
-    for (size_t i = 0; i < evidence->rows.count; i++) {
-        const struct evidence_row *row = &evidence->rows.items[i];
-        struct likeness likeness = evidence->kinds.items[row->kind];
-        double expected;
-
-        if (strcmp(row->table, table))
-            continue;
-        likeness.gpus = exp2(row->doublings);
-        likeness.exposed = row->exposed;
-        likeness.measured = row->measured;
-        expected = evidence_expect(evidence, &likeness, table).error;
-        rows++;
-        shares[0] += fabs(row->error) <= expected;
-        shares[1] += fabs(row->error) <= 2 * expected;
-    }
-    shares[0] /= rows;
-    shares[1] /= rows;
+    likeness.gpus = exp2(row->sizes[EVIDENCE_GPUS]);
+    likeness.sequence = exp2(row->sizes[EVIDENCE_SEQUENCE]);
+    likeness.tokens = exp2(row->sizes[EVIDENCE_TOKENS]);
+    likeness.nic = row->sizes[EVIDENCE_NIC] > 0 ? exp2(row->sizes[EVIDENCE_NIC]) : 0;
+    likeness.exposed = row->exposed;
+    likeness.measured = row->measured;
+    return likeness;
 }
 
-static bool seen(const struct evidence *evidence, size_t row)
+/* A run on times that are given or of a data sheet has no expected error (certainty_unlike). */
+static double stated_of(const struct evidence_row *row, const struct evidence_without *without)
 {
+    struct likeness likeness = likeness_of_row(row);
+
+    if (!strcmp(likeness.costs, "roofline") || !strcmp(likeness.costs, "given"))
+        return NAN;
+    return evidence_expect(&evidence, &likeness, without).error;
+}
+
+/* Whether the row has the true error that is asked for: its first one or today's. */
+static bool asked(const struct evidence_row *row, const struct evidence_without *without, bool first)
+{
+    return row->first == first && evidence_left_out(&evidence, row, without);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static bool table_seen(size_t row, const struct evidence_without *without, bool first)
+{
+    const struct evidence_row *rows = evidence.rows.items;
+
     for (size_t i = 0; i < row; i++)
-        if (!strcmp(evidence->rows.items[i].table, evidence->rows.items[row].table))
+        if (rows[i].name.table == rows[row].name.table && asked(&rows[i], without, first))
             return true;
     return false;
 }
 
-/* Of the mean table 60 % of the rows are within the error that other tables expect, and 90 % within twice as much. */
-static void left_out(void **state)
+static struct kin leave_out(const struct evidence_without *without, const char *name, bool first)
 {
-    struct arena arena = {0};
-    struct evidence evidence;
-    struct error err = {0};
-    double sums[2] = {0}, tables = 0, held = 0;
+    double *sizes = xcalloc(evidence.rows.count, sizeof *sizes);
+    struct kin kin = {.name = name};
+
+    for (size_t i = 0; i < evidence.rows.count; i++) {
+        const struct evidence_row *row = &evidence.rows.items[i];
+        double error = fabs(row->error), stated;
+
+        if (!asked(row, without, first))
+            continue;
+        kin.tables += table_seen(i, without, first) ? 0 : 1;
+        stated = stated_of(row, without);
+        sizes[kin.rows++] = error;
+        kin.stated += isnan(stated) ? 0 : 1;
+        kin.error += isnan(stated) ? 0 : stated;
+        kin.within += error <= stated;
+        kin.twice += error <= 2 * stated;
+    }
+    if (kin.rows) {
+        qsort(sizes, kin.rows, sizeof *sizes, by_size);
+        kin.median = (sizes[kin.rows / 2] + sizes[(kin.rows - 1) / 2]) / 2;
+        kin.error /= (double)kin.stated;
+        kin.within /= (double)kin.rows;
+        kin.twice /= (double)kin.rows;
+    }
+    free(sizes);
+    return kin;
+}
+
+/* Of the mean table 60 % of the rows are within the error that other tables expect, and 90 % within twice as much. */
+static void tables(void **state)
+{
+    double sums[2] = {0}, count = 0, held = 0;
+    const struct evidence_without none = {0};
 
     (void)state;
-    assert_int_equal(evidence_read(&arena, DTSIM_SOURCE_DIR "/scenarios/paper/errors.tsv", &evidence, &err), 0);
     for (size_t i = 0; i < evidence.rows.count; i++) {
-        double shares[2];
+        const struct evidence_row *row = &evidence.rows.items[i];
+        const struct evidence_without without = {.table = row->name.table};
+        bool seen = false;
+        struct kin kin;
 
-        if (seen(&evidence, i))
+        assert_false(evidence_left_out(&evidence, row, &none));
+        for (size_t j = 0; j < i && !seen; j++)
+            seen = evidence.rows.items[j].name.table == row->name.table;
+        if (seen)
             continue;
-        within(&evidence, evidence.rows.items[i].table, shares);
-        tables++;
-        held += shares[0] >= 0.6 && shares[1] >= 0.9;
-        sums[0] += shares[0];
-        sums[1] += shares[1];
-        if (shares[0] < 0.6 || shares[1] < 0.9)
-            print_message("%s: %.0f %% of its rows are within, %.0f %% within twice\n", evidence.rows.items[i].table,
-                          100 * shares[0], 100 * shares[1]);
+        kin = leave_out(&without, row->name.table, false);
+        count++;
+        held += kin.within >= 0.6 && kin.twice >= 0.9;
+        sums[0] += kin.within;
+        sums[1] += kin.twice;
+        if (kin.within < 0.6 || kin.twice < 0.9)
+            print_message("%s: %.0f %% of its rows are within, %.0f %% within twice\n", kin.name, 100 * kin.within,
+                          100 * kin.twice);
     }
-    print_message("mean of %.0f tables: %.1f %% within, %.1f %% within twice; %.0f hold by themselves\n", tables,
-                  100 * sums[0] / tables, 100 * sums[1] / tables, held);
-    assert_true(tables >= 40);
-    assert_true(sums[0] >= 0.6 * tables);
-    assert_true(sums[1] >= 0.9 * tables);
+    print_message("mean of %.0f tables: %.1f %% within, %.1f %% within twice; %.0f hold by themselves\n", count,
+                  100 * sums[0] / count, 100 * sums[1] / count, held);
+    assert_true(count >= 40);
+    assert_true(sums[0] >= 0.6 * count);
+    assert_true(sums[1] >= 0.9 * count);
+}
+
+/* What all kinds have in the mean. */
+struct means { double count, within, twice, error, median, rows, stated; };
+
+static void count_kind(const struct kin *kin, struct means *means)
+{
+    bool counts = kin->rows >= 10 && kin->tables >= 2;
+
+    print_message("%-24s %2zu tables, %3zu rows: %3.0f %% within, %3.0f %% within twice; stated %4.1f %%, true median "
+                  "%4.1f %%%s\n", kin->name, kin->tables, kin->rows, 100 * kin->within, 100 * kin->twice,
+                  100 * kin->error, 100 * kin->median, !counts ? " (too few to count)" :
+                  kin->within < 0.35 || kin->twice < 0.7 ? " (below 35 or 70 %)" : "");
+    if (!counts)
+        return;
+    means->count++;
+    means->within += kin->within;
+    means->twice += kin->twice;
+    means->error += kin->error;
+    means->median += kin->median;
+    means->rows += (double)kin->rows;
+    means->stated += (double)kin->stated;
+}
+
+/* Leaves out all runs of a software, and all of a profile, as if nobody had published any. Their true errors are the
+ * first ones. In the mean 60 % of a kind's rows are within the stated error and 90 % within twice it, and it is no
+ * wider than 1.6 times the median of the true ones. That no kind is below 35 and 70 % does not hold: nothing tells
+ * DeepSpeed's ZeRO 3, torchtitan of 2025 and B200 from what is predicted better, before one run of them is known. */
+static void kinds(void **state)
+{
+    struct means means = {0};
+
+    (void)state;
+    for (size_t i = 0; i < evidence.kinds.count; i++) {
+        const struct likeness *kind = &evidence.kinds.items[i];
+        struct evidence_without without[] = {{.software = kind->software}, {.costs = kind->costs}};
+        const char *const names[] = {kind->software, kind->costs};
+        bool seen[] = {false, !strcmp(kind->costs, "roofline") || !strcmp(kind->costs, "given")};
+
+        for (size_t j = 0; j < i; j++) {
+            seen[0] |= !strcmp(evidence.kinds.items[j].software, kind->software);
+            seen[1] |= !strcmp(evidence.kinds.items[j].costs, kind->costs);
+        }
+        for (int k = 0; k < 2; k++) {
+            struct kin kin;
+
+            if (seen[k])
+                continue;
+            kin = leave_out(&without[k], names[k], true);
+            if (kin.rows)
+                count_kind(&kin, &means);
+        }
+    }
+    print_message("mean of %.0f kinds: %.1f %% within, %.1f %% within twice; stated %.1f %%, true median %.1f %%\n",
+                  means.count, 100 * means.within / means.count, 100 * means.twice / means.count,
+                  100 * means.error / means.count, 100 * means.median / means.count);
+    assert_true(means.count >= 20);
+    assert_true(means.within >= 0.6 * means.count);
+    assert_true(means.twice >= 0.9 * means.count);
+    assert_true(means.error <= 1.6 * means.median);
+    assert_true(means.stated >= 0.85 * means.rows);
+}
+
+static int read_all(void **state)
+{
+    struct error err = {0};
+
+    (void)state;
+    return evidence_read(&arena, DTSIM_SOURCE_DIR "/scenarios/paper/errors.tsv", &evidence, &err);
+}
+
+static int release(void **state)
+{
+    (void)state;
     arena_release(&arena);
+    return 0;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(left_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tables), cmocka_unit_test(kinds)};
 
-    return cmocka_run_group_tests_name("published_errors", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("published_errors", tests, read_all, release);
 }

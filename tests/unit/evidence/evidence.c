@@ -10,7 +10,12 @@
 
 #include "evidence/evidence.h"
 
-#define HEADING "table\tsoftware\tcosts\tformat\tgpus\texposed_percent\tmeasured_percent\tnic_mbits\terror_permille\n"
+#define HEADING \
+    "table\trow\tgroup\tsoftware\tfamily\tcosts\tformat\tschedule\tmodel\texperts\tgpus\tsequence\ttokens\t" \
+    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\n"
+/* The kind of a row, and its sizes. */
+#define KIND "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0"
+#define SIZES "\t64\t4096\t4096\t10\t50\t400000"
 
 static struct arena arena;
 
@@ -37,22 +42,31 @@ static struct evidence evidence_of(const char *rows)
     return evidence;
 }
 
-static const struct likeness mine = {"megatron-core", "h100-80gb", "bf16", 64, 0.1, 0.5, 50e9};
+static const struct likeness mine = {
+    .software = "megatron-core", .family = "megatron-core", .costs = "h100-80gb", .format = "bf16", .schedule = "1f1b",
+    .model = "m", .gpus = 64, .sequence = 4096, .tokens = 4096, .exposed = 0.1, .measured = 0.5, .nic = 50e9,
+};
+
+static struct expectation expectation_of(const char *rows, const char *without)
+{
+    const struct evidence_without left_out = {.table = without};
+    struct evidence evidence = evidence_of(rows);
+
+    return evidence_expect(&evidence, &mine, &left_out);
+}
 
 static double expect(const char *rows, const char *without)
 {
-    struct evidence evidence = evidence_of(rows);
-
-    return evidence_expect(&evidence, &mine, without).error;
+    return expectation_of(rows, without).error;
 }
 
-/* Rows that all have one error: this one, whatever its sign and however alike they are. */
+/* Rows alike that all have one error: this one, whatever its sign. Without any, none. */
 static void all_equal(void **state)
 {
     (void)state;
-    assert_true(expect("a\tmegatron-core\th100-80gb\tbf16\t64\t10\t50\t400000\t-70\n"
-                       "b\tnone\tgiven\tgiven\t2\t90\t0\t0\t70\n", NULL) == 0.07);
+    assert_true(expect("a" KIND SIZES "\t-70\t\nb" KIND SIZES "\t70\t\n", NULL) == 0.07);
     assert_true(isnan(expect("", NULL)));
+    assert_true(isnan(expect("a" KIND SIZES "\t-70\t\n", "a")));
     assert_true(isnan(evidence_expect(NULL, &mine, NULL).error));
 }
 
@@ -64,60 +78,120 @@ static void quantiles(void **state)
 
     (void)state;
     for (int i = 1; i <= 10; i++)
-        rows = arena_printf(&arena, "%sa\tx\ty\tbf16\t8\t0\t0\t0\t%s%d\n", rows, i % 2 ? "-" : "", 10 * i);
+        rows = arena_printf(&arena, "%sa" KIND SIZES "\t%s%d\t\n", rows, i % 2 ? "-" : "", 10 * i);
     assert_true(expect(rows, NULL) == 0.07);
-    wide = arena_printf(&arena, "%sa\tx\ty\tbf16\t8\t0\t0\t0\t300\n", rows);
+    wide = arena_printf(&arena, "%sa" KIND SIZES "\t300\t\n", rows);
     assert_true(expect(wide, NULL) == 0.15);
 }
 
 /* Of rows alike, three of four were longer than predicted; a table whose rows were not counts as much as these. */
 static void longer(void **state)
 {
-    const char *rows = "a\tx\ty\tbf16\t8\t0\t0\t0\t-70\na\tx\ty\tbf16\t8\t0\t0\t0\t-1\n"
-                       "a\tx\ty\tbf16\t8\t0\t0\t0\t-200\na\tx\ty\tbf16\t8\t0\t0\t0\t100\n"
-                       "b\tx\ty\tbf16\t8\t0\t0\t0\t0\n";
-    struct evidence evidence = evidence_of(rows);
+    const char *rows = "a" KIND SIZES "\t-70\t\na" KIND SIZES "\t-1\t\na" KIND SIZES "\t-200\t\na" KIND SIZES
+                       "\t100\t\nb" KIND SIZES "\t0\t\n";
 
     (void)state;
-    assert_true(evidence_expect(&evidence, &mine, "b").longer == 0.75);
-    assert_true(evidence_expect(&evidence, &mine, "a").longer == 0);
-    assert_true(evidence_expect(&evidence, &mine, NULL).longer == 0.375);
+    assert_true(expectation_of(rows, "b").longer == 0.75);
+    assert_true(expectation_of(rows, "a").longer == 0);
+    assert_true(expectation_of(rows, NULL).longer == 0.375);
     assert_true(isnan(evidence_expect(NULL, &mine, NULL).longer));
+}
+
+/* What differs from the work in one respect, each by a little more than is alike. */
+static const char *const others[] = {
+    "\tr\tg\tnemo\tnemo\th100-80gb\tbf16\t1f1b\tm\t0" SIZES,
+    "\tr\tg\tnemo\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES,
+    "\tr\tg\tmegatron-core\tmegatron-core\ta100-80gb\tbf16\t1f1b\tm\t0" SIZES,
+    "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tfp8\t1f1b\tm\t0" SIZES,
+    "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tbf16\tinterleaved\tm\t0" SIZES,
+    "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t8" SIZES,
+    KIND "\t257\t4096\t4096\t10\t50\t400000", KIND "\t64\t1023\t4096\t10\t50\t400000",
+    KIND "\t64\t4096\t16385\t10\t50\t400000", KIND "\t64\t4096\t4096\t10\t50\t99999",
+};
+
+/* Work alike is expected from today's errors; other work from the first ones, and where these are unknown from none. */
+static void first_errors(void **state)
+{
+    struct expectation expectation = expectation_of("a" KIND SIZES "\t50\t300\n", NULL);
+
+    (void)state;
+    assert_true(expectation.error == 0.05 && expectation.alike == 1);
+    for (size_t i = 0; i < COUNT(others); i++) {
+        expectation = expectation_of(arena_printf(&arena, "a%s\t50\t300\n", others[i]), NULL);
+        if (!(expectation.error == 0.3 && expectation.alike == 0))
+            fail_msg("%s: %g", others[i], expectation.error);
+        assert_true(isnan(expect(arena_printf(&arena, "a%s\t50\t\n", others[i]), NULL)));
+    }
+}
+
+/* A factor of four in any size is alike; so are both formats of 16 bits, any model of that kind, and any NIC where one has none. */
+static void still_alike(void **state)
+{
+    static const char *const rows[] = {
+        KIND "\t256\t4096\t4096\t10\t50\t400000", KIND "\t16\t16384\t1024\t90\t0\t100000",
+        KIND "\t64\t4096\t4096\t10\t50\t0",
+        "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tfp16\t1f1b\tanother\t0" SIZES,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_true(expect(arena_printf(&arena, "a%s\t50\t300\n", rows[i]), NULL) == 0.05);
 }
 
 /* A table counts as much as another, whatever their rows; one that is left out does not. A table that is less like the
  * work in one respect alone weighs at most half of one that is like it in all. */
-static void alike(void **state)
+static void weights(void **state)
 {
-    static const char *const less[] = {
-        "nemo\th100-80gb\tbf16\t64\t10\t50", "megatron-core\ta100-80gb\tbf16\t64\t10\t50",
-        "megatron-core\th100-80gb\tfp8\t64\t10\t50", "megatron-core\th100-80gb\tbf16\t4096\t10\t50",
-        "megatron-core\th100-80gb\tbf16\t64\t70\t50", "megatron-core\th100-80gb\tbf16\t64\t10\t0",
-    };
-    const char *same = "megatron-core\th100-80gb\tbf16\t64\t10\t50";
-
     (void)state;
-    for (size_t i = 0; i < COUNT(less); i++) {
-        const char *others = arena_printf(&arena, "a\t%s\t0\t100\nb\t%s\t0\t100\n", same, same);
-        const char *rows = arena_printf(&arena, "%sc\t%s\t0\t120\nc\t%s\t0\t120\nc\t%s\t0\t120\n", others, less[i], less[i],
-                                        less[i]);
+    for (size_t i = 0; i < COUNT(others); i++) {
+        const char *same = "a" KIND SIZES "\t100\t\n", *other = others[i];
+        const char *rows = arena_printf(&arena, "%sc%s\t0\t120\nc%s\t0\t120\nc%s\t0\t120\n", same, other, other, other);
 
         assert_true(expect(rows, "c") == 0.10);
-        assert_true(expect(rows, NULL) == 0.10);
-        assert_true(expect(arena_printf(&arena, "%sc\t%s\t0\t120\n", others, same), NULL) == 0.12);
+        if (i + 1 < COUNT(others))       /* NICs do not weigh */
+            assert_true(expect(rows, NULL) == 0.10);
+        assert_true(expect(arena_printf(&arena, "%sc" KIND SIZES "\t120\t\n", same), NULL) == 0.12);
     }
+}
+
+/* A first error is written once: a file keeps those that it has, and only of a table that it does not have it is today's. */
+static void written_once(void **state)
+{
+    struct evidence known = evidence_of("a" KIND SIZES "\t50\t300\nb" KIND SIZES "\t50\t\n");
+
+    (void)state;
+    assert_true(evidence_first_error(&known, &(struct evidence_name){"a", "r", "g"}, 0.01) == 0.3);
+    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"a", "s", "g"}, 0.01)));
+    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"b", "r", "g"}, 0.01)));
+    assert_true(evidence_first_error(&known, &(struct evidence_name){"c", "r", "g"}, 0.01) == 0.01);
+    assert_true(evidence_first_error(NULL, &(struct evidence_name){"a", "r", "g"}, 0.01) == 0.01);
+}
+
+static void names_nearest(void **state)
+{
+    struct evidence evidence = evidence_of("a" KIND SIZES "\t50\t\n"), none = {0};
+    struct likeness other = mine;
+
+    (void)state;
+    assert_string_equal(evidence_nearest(&arena, &evidence, &mine), "the nearest is r of a");
+    snprintf(other.software, sizeof other.software, "nemo");
+    other.experts = 8;
+    other.gpus = 8;
+    assert_string_equal(evidence_nearest(&arena, &evidence, &other),
+                        "the nearest is r of a (software megatron-core, not nemo, a model without experts, not with experts, 64 GPUs, "
+                        "not 8)");
+    assert_null(evidence_nearest(&arena, &none, &mine));
 }
 
 /* The slowest and the fastest NIC are those of rows that have any. */
 static void nics(void **state)
 {
-    struct evidence evidence = evidence_of("a\tx\ty\tbf16\t8\t0\t0\t0\t10\n"
-                                           "a\tx\ty\tbf16\t8\t0\t0\t400000\t10\n"
-                                           "a\tx\ty\tbf16\t8\t0\t0\t1000\t10\n");
+    struct evidence evidence = evidence_of("a" KIND "\t8\t1\t1\t0\t0\t0\t10\t\na" KIND "\t8\t1\t1\t0\t0\t400000\t10\t\n"
+                                           "a" KIND "\t8\t1\t1\t0\t0\t1000\t10\t\n");
 
     (void)state;
     assert_true(evidence.slowest_nic == 125e6 && evidence.fastest_nic == 50e9);
-    evidence = evidence_of("a\tx\ty\tbf16\t8\t0\t0\t0\t10\n");
+    evidence = evidence_of("a" KIND "\t8\t1\t1\t0\t0\t0\t10\t\n");
     assert_true(evidence.slowest_nic == 0 && evidence.fastest_nic == 0);
 }
 
@@ -130,13 +204,15 @@ static void printed(void **state)
     struct evidence evidence;
 
     (void)state;
-    evidence_print(out, "table", &mine, -0.1234);
+    evidence_print(out, &(struct evidence_name){"table", "row", "group"}, &mine, -0.1234, 0.5);
     assert_int_equal(fclose(out), 0);
     evidence = evidence_of(arena_printf(&arena, "%s\n", text));
-    assert_int_equal(evidence.rows.count, 1);
-    assert_string_equal(evidence.rows.items[0].table, "table");
+    assert_int_equal(evidence.rows.count, 2);
+    assert_string_equal(evidence.rows.items[0].name.table, "table");
+    assert_string_equal(evidence.rows.items[0].name.row, "row");
     assert_string_equal(evidence.kinds.items[0].software, mine.software);
-    assert_true(evidence.rows.items[0].error == -0.123 && evidence.rows.items[0].doublings == 6);
+    assert_true(evidence.rows.items[0].error == -0.123 && evidence.rows.items[0].sizes[EVIDENCE_GPUS] == 6);
+    assert_true(evidence.rows.items[1].error == 0.5 && evidence.rows.items[1].first);
     assert_true(evidence.rows.items[0].exposed == 0.1 && evidence.rows.items[0].measured == 0.5);
     assert_true(evidence.slowest_nic == mine.nic && evidence.fastest_nic == mine.nic);
     free(text);
@@ -146,10 +222,11 @@ static void mistakes(void **state)
 {
     static const struct { const char *text, *expected; } bad[] = {
         {"", "the file is empty"},
-        {"table\tsoftware\n", "no column 'costs'"},
-        {HEADING "a\tb\tc\td\t0\t0\t0\t0\t0\n", "is not between"},
-        {HEADING "a\tb\tc\td\t8\tx\t0\t0\t0\n", "'x' is not a whole number"},
-        {HEADING "a\tb\tc\td\t8\t0\t0\t0\n", "8 cells where the header has 9"},
+        {"table\tsoftware\n", "no column 'row'"},
+        {HEADING "a" KIND "\t0\t0\t0\t0\t0\t0\t0\t\n", "is not between"},
+        {HEADING "a" KIND "\t8\t0\t0\tx\t0\t0\t0\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t8\t0\t0\t0\t0\t0\t0\tx\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t8\t0\t0\t0\t0\t0\n", "16 cells where the header has 18"},
     };
 
     (void)state;
@@ -175,8 +252,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
-        cmocka_unit_test(longer), cmocka_unit_test(alike), cmocka_unit_test(printed),
-        cmocka_unit_test(nics), cmocka_unit_test(mistakes),
+        cmocka_unit_test(longer), cmocka_unit_test(first_errors),
+        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(written_once), cmocka_unit_test(names_nearest),
+        cmocka_unit_test(printed), cmocka_unit_test(nics), cmocka_unit_test(mistakes),
     };
 
     return cmocka_run_group_tests_name("evidence", tests, NULL, release);

@@ -71,7 +71,7 @@ static void test_precedence(void **state)
     assert_int_equal(scenario.parallelism.data_parallel, DATA_PARALLEL_SYNCHRONOUS);
     assert_true(scenario.model.transformer->softmax_in_fours);
     assert_true(field_laid(&strategy_table, &scenario.parallelism, "overlap_p2p"));
-    assert_string_equal(scenario.software.title, "Megatron-LM v2 (2020 and 2021)");
+    assert_string_equal(scenario.software.names.title, "Megatron-LM v2 (2020 and 2021)");
     scenario_release(&scenario);
 
     loaded(&scenario, "software: {like: megatron-lm-2021, overlap_p2p: true}\nstrategy: {tensor: 2, pipeline: 2}\n"
@@ -160,7 +160,7 @@ static void test_none(void **state)
         struct simulated simulated;
 
         simulated_load(&simulated, "%s", texts[i]);
-        assert_null(simulated.scenario.software.title);
+        assert_null(simulated.scenario.software.names.title);
         assert_true(simulated.scenario.parallelism.overlap_p2p);
         simulated_release(&simulated);
     }
