@@ -66,7 +66,8 @@ static double kind_weight(const struct likeness *a, const struct likeness *b)
 
     return software * (text_same(a->costs, b->costs) ? 1 : OTHER_COSTS) *
            (same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
-           (text_same(a->schedule, b->schedule) ? 1 : OTHER_SCHEDULE) * (!a->experts == !b->experts ? 1 : OTHER_EXPERTS);
+           (text_same(a->schedule, b->schedule) ? 1 : OTHER_SCHEDULE) *
+           ((a->experts > 0) == (b->experts > 0) ? 1 : OTHER_EXPERTS);
 }
 
 static double size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES])
@@ -102,7 +103,7 @@ void evidence_print(FILE *out, const struct evidence_name *name, const struct li
 static bool same_kind(const struct likeness *a, const struct likeness *b)
 {
     return text_same(a->software, b->software) && text_same(a->costs, b->costs) && text_same(a->format, b->format) &&
-           text_same(a->schedule, b->schedule) && !a->experts == !b->experts;
+           text_same(a->schedule, b->schedule) && (a->experts > 0) == (b->experts > 0);
 }
 
 /* The index of the kind of these. The search begins with the last one: rows of a table stand together. */
@@ -362,8 +363,8 @@ const char *evidence_nearest(struct arena *arena, const struct evidence *evidenc
     if (!same_format(likeness->format, kind->format))
         text = add_name(arena, text, "format", likeness->format, kind->format);
     text = add_name(arena, text, "schedule", likeness->schedule, kind->schedule);
-    text = add_name(arena, text, "a model", likeness->experts ? "with experts" : "without experts",
-                    kind->experts ? "with experts" : "without experts");
+    text = add_name(arena, text, "a model", likeness->experts > 0 ? "with experts" : "without experts",
+                    kind->experts > 0 ? "with experts" : "without experts");
     text = add_size(arena, text, "GPUs", sizes[EVIDENCE_GPUS], row->sizes[EVIDENCE_GPUS]);
     text = add_size(arena, text, "tokens a sample", sizes[EVIDENCE_SEQUENCE], row->sizes[EVIDENCE_SEQUENCE]);
     text = add_size(arena, text, "tokens a micro-batch", sizes[EVIDENCE_TOKENS], row->sizes[EVIDENCE_TOKENS]);

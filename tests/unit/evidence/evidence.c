@@ -130,7 +130,7 @@ static void still_alike(void **state)
     static const char *const rows[] = {
         KIND "\t256\t4096\t4096\t10\t50\t400000", KIND "\t16\t16384\t1024\t90\t0\t100000",
         KIND "\t64\t4096\t4096\t10\t50\t0",
-        "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tfp16\t1f1b\tanother\t0" SIZES,
+        ("\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tfp16\t1f1b\tanother\t0" SIZES),
     };
 
     (void)state;
