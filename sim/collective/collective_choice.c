@@ -73,9 +73,9 @@ static double ends_share(const struct pace *pace, const struct collective *colle
 }
 
 /* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
- * copies, and tells its neighbour. So each message takes the pace's step and the time of its bytes, a small one a part of
- * the step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which messages then go; `each`: B of
- * one message, on all channels together. */
+ * copies, and tells its neighbour. So each message takes the pace's step and the time of its bytes, a small one a part
+ * of the step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which
+ * messages then go; `each`: B of one message, on all channels together. */
 static double stepped(const struct pace *pace, enum collective_op op, double bandwidth, double each)
 {
     double step = op == COLLECTIVE_ALL_REDUCE ? pace->all_reduce_step : pace->step;

@@ -17,7 +17,7 @@ struct likeness {
     double experts;                  /* of a block; 0: none */
     double gpus;
     double sequence;                 /* tokens of a sample; 0: the model has no tokens */
-    double tokens;                   /* of a micro-batch, on a GPU of its context group; 0 likewise */
+    double tokens;                   /* of a micro-batch, on a GPU of its context group; 0: the model has no tokens */
     double exposed;                  /* share of the iteration in which GPUs wait for communication */
     double measured;                 /* share of the kernels' time that stands on kernels measured in such sizes */
     double nic;                      /* B/s of a NIC; 0: nothing goes through NICs */

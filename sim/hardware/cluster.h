@@ -27,7 +27,7 @@ struct mesh {
 
 struct cluster {
     const struct node *node;
-    const struct node *base;         /* the keys of the platform's file, which those of `node` replace; NULL: none */
+    const struct node *base;         /* the keys of the platform's file; keys of `node` replace them; NULL: none */
     const char *platform;            /* name or absolute path of the platform's file, or NULL; "ideal": a network that
                                         takes no time, whose bandwidths and latencies are NaN */
     const char *title;

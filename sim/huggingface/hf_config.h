@@ -7,7 +7,7 @@
 struct hf_config {
     struct node *shape;          /* a mapping for the table of a transformer; each value keeps its place in the file */
     const char *dtype;           /* number format of the weights as the file says it, "bfloat16"; NULL: it says none */
-    const char *note;            /* what the file leaves to its class, and what of it is not modelled; NULL: nothing */
+    const char *note;            /* what the file leaves to its class, and parts that are not modelled; NULL: none */
 };
 
 /* Reads the file. What it leaves out has the default of its model_type's configuration class; what the class has no

@@ -73,7 +73,7 @@ void hf_mpt(struct reading *reading);
 void hf_hunyuan(struct reading *reading);
 void hf_qwen2_moe(struct reading *reading);
 
-/* What of the configuration is not modelled, and what it leaves to its class; NULL: nothing. */
+/* Parts of the configuration that are not modelled, and keys that it leaves to its class; NULL: there are none. */
 const char *hf_note(const struct reading *reading);
 
 #endif

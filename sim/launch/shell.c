@@ -1,4 +1,5 @@
-/* shell: statements, one after the other: assignments, commands, and what of if, for and case says whether they run. */
+/* shell: statements, one after the other: assignments, commands, and the words of if, for and case that decide whether
+ * commands run. */
 #include "launch/shell_internal.h"
 
 #include <ctype.h>

@@ -141,19 +141,8 @@ const char *certainty_nearest(struct arena *arena, const struct scenario *scenar
     return evidence_nearest(arena, scenario->evidence, &likeness);
 }
 
-/* The sentence, and which published run is nearest all the same; to given times none is. */
-static const char *with_nearest(struct arena *arena, const char *text, const struct scenario *scenario,
-                                const struct metrics *metrics)
-{
-    const char *nearest;
-
-    if (!text || !metrics || model_is_timed(&scenario->model))
-        return text;
-    nearest = certainty_nearest(arena, scenario, metrics);
-    return nearest ? arena_printf(arena, "%s; %s", text, nearest) : text;
-}
-
-const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+/* certainty_unlike's sentence without the nearest run. */
+static const char *reasons_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
     unsigned uneven = scenario_uneven(scenario);
     const char *const reasons[] = {
@@ -170,14 +159,25 @@ const char *certainty_unlike(struct arena *arena, const struct scenario *scenari
         if (reasons[i])
             text = arena_printf(arena, "%s%s", text ? arena_printf(arena, "%s; ", text)
                                                     : "no published run is like this: ", reasons[i]);
-    return with_nearest(arena, text, scenario, metrics);
+    return text;
+}
+
+/* To given times no published run is nearest. */
+const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+{
+    const char *text = reasons_unlike(arena, scenario, metrics), *nearest;
+
+    if (!text || !metrics || model_is_timed(&scenario->model))
+        return text;
+    nearest = certainty_nearest(arena, scenario, metrics);
+    return nearest ? arena_printf(arena, "%s; %s", text, nearest) : text;
 }
 
 struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
 {
     struct likeness likeness = likeness_of(scenario, metrics);
     struct arena arena = {0};
-    bool unlike = certainty_unlike(&arena, scenario, metrics) != NULL;
+    bool unlike = reasons_unlike(&arena, scenario, metrics) != NULL;
 
     arena_release(&arena);
     return unlike ? (struct expectation){NAN, NAN, NAN} : evidence_expect(scenario->evidence, &likeness, NULL);
