@@ -72,22 +72,20 @@ static void write_script(const struct chart *chart, const struct bar *bars, cons
         .title = "Where an iteration's time goes",
         .lines = {noted(chart, "seconds of the average rank; a bar's length is the iteration")},
     };
-    size_t longest = 0;
-    double most = 0, row = fmax(14, fmin(30, 900.0 / chart->ninputs));
+    double longest = 0, most = 0, row = fmax(14, fmin(30, 900.0 / chart->ninputs));
     const struct time_unit *unit;
     FILE *out = chart->script;
 
     for (int i = 0; i < chart->ninputs; i++) {
         most = fmax(most, bars[i].whole);
-        longest = strlen(labels[i]) > longest ? strlen(labels[i]) : longest;
+        longest = fmax(longest, text_ems(labels[i]));
         for (int k = 0; k < SHARE_COUNT; k++)
             layout.shown[k] |= bars[i].seconds[k] > 0;
     }
     unit = time_unit_for(most);
-    layout.left = 24 + 7 * (int)longest;
-    layout.width = 760 + layout.left;
-    layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + (int)ceil(row * chart->ninputs);
+    layout.left = 24 + (int)ceil(13.4 * longest);
+    layout.width = layout_width(chart, 760 + layout.left);
+    layout_height(chart, &layout, (int)ceil(row * chart->ninputs), 15 * chart->ninputs);
     script_begin(chart, &layout);
     fprintf(out, "\nrows = %d\nunit = %g\nset xrange [0:%.6g]\nset yrange [rows - 0.5:-0.5]\n", chart->ninputs,
             unit->per_second, 1.14 * most * unit->per_second);

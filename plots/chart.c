@@ -1,7 +1,13 @@
 #include "chart.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum {
+    LINE_HEIGHT = 18, LABEL_LINES = 30,  /* pixels of a line below the title; the number of the first one's label */
+    LONGEST_TITLE = 200,                 /* letters */
+};
 
 /* Okabe and Ito's blue, orange and yellow; the others chosen so that any two, idle included, differ in CIE L*a*b* with
  * normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices): by at least 20, but for pack, which is
@@ -113,29 +119,77 @@ static int legend_columns(const struct layout *layout)
     return columns < 1 ? 1 : columns;
 }
 
-int layout_top(const struct layout *layout)
+/* Pixels of a line that is centred on the chart proper: twice the pixels of the narrower side. */
+static int line_room(const struct layout *layout)
+{
+    enum { MARGIN = 20 };
+
+    return layout->width - abs(layout->left - layout->right) - MARGIN;
+}
+
+/* Pixels of an em of the font. */
+static double em(void)
+{
+    return 10 * 96 / 72.0;
+}
+
+/* How many bytes of the text fit into the room: all of it, or as many as end before a blank. At least one word. */
+static size_t fitting(struct arena *arena, const char *text, double room)
+{
+    size_t fits = strcspn(text, " "), end = fits;
+
+    while (text[end]) {
+        end += 1 + strcspn(text + end + 1, " ");
+        if (text_ems(arena_strndup(arena, text, end)) * em() > room)
+            return fits;
+        fits = end;
+    }
+    return fits;
+}
+
+/* Divides the lines that are wider than the picture between words. What has no line any more is left out. */
+static void divide_lines(struct arena *arena, struct layout *layout)
+{
+    const char *divided[COUNT(layout->lines)] = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < COUNT(layout->lines) && layout->lines[i]; i++)
+        for (const char *rest = layout->lines[i]; *rest && count < COUNT(divided); count++) {
+            size_t fits = fitting(arena, rest, line_room(layout));
+
+            divided[count] = arena_strndup(arena, rest, fits);
+            rest += fits + strspn(rest + fits, " ");
+        }
+    memcpy(layout->lines, divided, sizeof divided);
+}
+
+int layout_width(const struct chart *chart, int left_out)
+{
+    return chart->look->width ? chart->look->width : left_out;
+}
+
+int layout_height(const struct chart *chart, struct layout *layout, int high, int least)
 {
     int entries = layout->palette ? 1 : layout->entries;     /* one for what the palette does not have */
     int columns = legend_columns(layout);
 
+    layout->title = chart->look->title ? text_clean(chart->arena, chart->look->title, LONGEST_TITLE) : layout->title;
+    divide_lines(chart->arena, layout);
     for (int i = 0; layout->palette && i < layout->palette->count; i++)
         entries += layout->shown[i];
-    return 34 + 18 * lines_of(layout) + 16 * ((entries + columns - 1) / columns);
+    layout->top = 34 + LINE_HEIGHT * lines_of(layout) + 16 * ((entries + columns - 1) / columns) + layout->above;
+    if (chart->look->height)
+        high = (int)fmax(least, chart->look->height - layout->top - layout->bottom);
+    layout->height = layout->top + layout->bottom + high;
+    return high;
 }
 
-/* The title's size as a multiple of the font's: smaller for a name that would not fit into the width otherwise. It is
- * centred on the chart proper, so that the width is what the narrower side has, twice. */
-static double name_size(const char *name, int width)
+/* The title's size as a multiple of the font's: smaller for a name that would not fit into the width otherwise. */
+static double name_size(const struct layout *layout)
 {
-    const double usual = 1.2, em = usual * 10 * 96 / 72;
-    double ems = 0;
+    const double usual = 1.2, width = text_ems(layout->title) * em();
 
-    for (; *name; name++)
-        if ((*name >= 'a' && *name <= 'z' && *name != 'm' && *name != 'w') || (*name >= '0' && *name <= '9'))
-            ems += 0.64;
-        else if ((*name & 0xC0) != 0x80)
-            ems += strchr(" .,:;/()|!'", *name) ? 0.4 : *name == '-' || *name == '_' ? 0.5 : 1;
-    return ems * em > width - 30 ? usual * (width - 30) / (ems * em) : usual;
+    return usual * width > line_room(layout) ? line_room(layout) / width : usual;
 }
 
 static void print_title(const struct chart *chart, const struct layout *layout)
@@ -147,9 +201,9 @@ static void print_title(const struct chart *chart, const struct layout *layout)
     if (strcmp(drawable, layout->title) != 0)
         fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
                 text_escape(chart->arena, drawable));
-    fprintf(out, "name_size = %.2f\n", name_size(layout->title, layout->width - layout->left + layout->right));
-    for (int i = 0; i < (int)COUNT(layout->lines); i++)
-        fprintf(out, "line_%d = \"%s\"\n", i, layout->lines[i] ? text_escape(chart->arena, layout->lines[i]) : "");
+    fprintf(out, "name_size = %.2f\n", name_size(layout));
+    for (int i = 0; i < lines_of(layout); i++)
+        fprintf(out, "line_%d = \"%s\"\n", i, text_escape(chart->arena, layout->lines[i]));
 }
 
 static void print_settings(const struct chart *chart, const struct layout *layout)
@@ -164,8 +218,10 @@ static void print_settings(const struct chart *chart, const struct layout *layou
     print_title(chart, layout);
     fprintf(out, "\n# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
                  "width = %d\nheight = %d\nleft = %d; right = %d; top = %d; bottom = %d\n"
+                 "zoom = %g                      # png and pdf: so many times as large\n"
                  "font = \"sans-serif\"\nfont_size = 10                  # points\n\n",
-            layout->width, layout->height, layout->left, layout->right, layout->top, layout->bottom);
+            layout->width, layout->height, layout->left, layout->right, layout->top, layout->bottom,
+            chart->look->zoom);
     fputs("idle_colour = 0xf0f0f0\nline_colour = 0x404040\n", out);
     for (int i = 0; layout->palette && i < layout->palette->count; i++) {
         const struct colour *colour = &layout->palette->colours[i];
@@ -191,15 +247,16 @@ void script_begin(const struct chart *chart, const struct layout *layout)
     fputs("\nset encoding utf8\n"
           "at_size(points) = sprintf(\"%s,%.1f\", font, points)\n"
           "if (format eq \"png\") {\n"
-          "    set terminal pngcairo noenhanced size 2*width,2*height fontscale 2 linewidth 2 pointscale 2 \\\n"
-          "        font at_size(font_size)\n"
+          "    set terminal pngcairo noenhanced size 2*zoom*width,2*zoom*height fontscale 2*zoom linewidth 2*zoom \\\n"
+          "        pointscale 2*zoom font at_size(font_size)\n"
           "}\n"
           "if (format eq \"svg\") {\n"
           "    set terminal svg noenhanced size width,height fontscale 1.33 font at_size(font_size) \\\n"
           "        background rgb \"white\"\n"
           "}\n"
           "if (format eq \"pdf\") {\n"
-          "    set terminal pdfcairo noenhanced size width/96.0,height/96.0 fontscale 0.75 font at_size(font_size)\n"
+          "    set terminal pdfcairo noenhanced size zoom*width/96.0,zoom*height/96.0 fontscale 0.75*zoom \\\n"
+          "        linewidth zoom font at_size(font_size)\n"
           "}\n", out);
     fprintf(out, "set output folder.\"%s.\".format\n", name);
     fputs("set datafile separator tab columnheaders\n"
@@ -209,11 +266,11 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "set tmargin at screen 1 - 1.0*top/height\n"
           "set bmargin at screen 1.0*bottom/height\n"
           "middle = 0.5*(left + width - right)/width\n"
-          "set label 1 name at screen middle, 1 - 16.0/height center font at_size(name_size*font_size)\n"
-          "set label 2 line_0 at screen middle, 1 - 36.0/height center textcolor rgb line_colour\n"
-          "set label 3 line_1 at screen middle, 1 - 53.0/height center textcolor rgb line_colour\n"
-          "set label 4 line_2 at screen middle, 1 - 70.0/height center textcolor rgb line_colour\n"
-          "set border 3 linecolor rgb line_colour\n"
+          "set label 1 name at screen middle, 1 - 16.0/height center font at_size(name_size*font_size)\n", out);
+    for (int i = 0; i < lines_of(layout); i++)
+        fprintf(out, "set label %d line_%d at screen middle, 1 - %d.0/height center textcolor rgb line_colour\n",
+                LABEL_LINES + i, i, 36 + LINE_HEIGHT * i);
+    fputs("set border 3 linecolor rgb line_colour\n"
           "set tics nomirror out scale 0.5\n", out);
     fprintf(out, "set key at screen middle, 1 - (top - 4.0)/height bottom center horizontal maxcols %d \\\n"
                  "    Left reverse samplen 1 width 1 height 0 noautotitle\n", legend_columns(layout));

@@ -39,6 +39,7 @@ struct chart {
     const struct headline *runs;     /* what the inputs say of themselves; NULL: they are no runs */
     const struct plot_view *view;
     const struct plot_rows *rows;    /* of charts of sweeps */
+    const struct plot_look *look;
     struct arena *arena;
     FILE *data, *script;     /* FOLDER/NAME.tsv and .gp, once open */
     struct error *err;
@@ -100,6 +101,8 @@ const char *text_escape(struct arena *arena, const char *text);
 
 /* The same as the label of a tic, which gnuplot takes for a format. */
 const char *text_tic(struct arena *arena, const char *text);
+/* The width of clean text, as a multiple of the font's size: in DejaVu Sans, which is wider than other fonts for text. */
+double text_ems(const char *text);
 
 /* The unit in which a duration reads best: "s", "ms", "us" or "ns", and how many of them make a second. */
 struct time_unit {
@@ -113,8 +116,10 @@ const struct time_unit *time_unit_for(double seconds);
 struct layout {
     int width, height;
     int left, right, top, bottom;
+    int above;               /* of `top`, below title and legend */
     const char *title;
-    const char *lines[3];    /* below the title; NULL where there are fewer */
+    const char *lines[8];    /* below the title; NULL where there are fewer; layout_height divides those that are too
+                                long */
     const struct palette *palette;   /* NULL: the chart has colours of its own, and `entries` in its legend */
     bool shown[PALETTE_MOST];
     int entries;             /* in the legend, without a palette */
@@ -123,8 +128,12 @@ struct layout {
 enum { CHART_AXIS_HEIGHT = 46 };
 /* The title lines of a chart of one run: its name, system and main numbers, and a note or NULL. */
 void layout_title(const struct chart *chart, struct layout *layout, const char *note);
-/* The pixels above the chart for title and legend; the other members are set. */
-int layout_top(const struct layout *layout);
+/* The picture's width in pixels: as the person asked, else as it is left out. */
+int layout_width(const struct chart *chart, int left_out);
+/* Divides the title lines, and sets top and height; the other members are set. `high`: the pixels of the chart proper
+ * where the person asks for no height; `least`: those without which it cannot be read. Returns the pixels that it
+ * has. */
+int layout_height(const struct chart *chart, struct layout *layout, int high, int least);
 void script_begin(const struct chart *chart, const struct layout *layout);
 /* Ends the script. */
 void script_end(const struct chart *chart);

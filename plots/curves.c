@@ -122,7 +122,7 @@ static void write_tics(const struct chart *chart, const struct curves *curves, d
         double place = curves->log_x ? log(x[i] / from) / log(to / from) : (x[i] - from) / (to - from);
         double needed = 10 * (1 + floor(log10(x[i]))) + 12;
 
-        if ((place - last) * (WIDTH - LEFT - RIGHT) < needed)
+        if ((place - last) * (layout_width(chart, WIDTH) - LEFT - RIGHT) < needed)
             continue;
         fprintf(chart->script, "set xtics add (\"%.0f\" %.0f)\n", x[i], x[i]);
         last = place;
@@ -206,7 +206,7 @@ static void write_ratios(const struct chart *chart, const struct curves *curves,
         most = fmax(most, 100 * curves->points.items[i].y / curves->points.items[i].reference);
     fprintf(out, "\nset tmargin at screen 1 - (top + upper + between)/(1.0*height)\n"
                  "set bmargin at screen 1.0*bottom/height\n"
-                 "unset label 1; unset label 2; unset label 3; unset label 4; unset key    # said once\n"
+                 "unset label; unset key    # said once\n"
                  "unset logscale y\nset yrange [0:%.9g]\n"
                  "set xlabel \"%s\" offset 0,0.3\nset ylabel \"%s\" offset 0.8,0\nset ytics 0, 20\nplot \\\n",
             1.06 * most, curves->x, curves->ratio);
@@ -218,21 +218,22 @@ static void write_ratios(const struct chart *chart, const struct curves *curves,
 }
 
 /* The settings of the upper panel of two. */
-static void split_panels(const struct chart *chart)
+static void split_panels(const struct chart *chart, int high)
 {
     fprintf(chart->script, "upper = %d\nbetween = %d\nset multiplot\n"
                            "set bmargin at screen 1 - (top + upper)/(1.0*height)\nunset xlabel\n",
-            UPPER, BETWEEN);
+            high - BETWEEN - LOWER * high / (UPPER + BETWEEN + LOWER), BETWEEN);
 }
 
 int curves_draw(struct chart *chart, struct curves *curves)
 {
     struct layout layout = {
-        .width = WIDTH, .left = LEFT, .right = RIGHT, .bottom = CHART_AXIS_HEIGHT, .title = curves->title,
+        .width = layout_width(chart, WIDTH), .left = LEFT, .right = RIGHT, .bottom = CHART_AXIS_HEIGHT, .title = curves->title,
         .lines = {curves->note}, .entries = curves->reference != NULL,
         .longest = curves->reference ? (int)strlen(curves->reference) : 8,
     };
     struct series series = {0};
+    int high;
 
     if (find_series(chart, curves, &series) || chart_open(chart))
         return -1;
@@ -241,13 +242,13 @@ int curves_draw(struct chart *chart, struct curves *curves)
     for (int i = 0; i < series.count; i++)
         layout.longest = (int)fmax(layout.longest, (double)strlen(series.titles[i]));
     layout.entries += series.count;
-    layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + (curves->ratio ? UPPER + BETWEEN + LOWER : HIGH);
+    high = layout_height(chart, &layout, curves->ratio ? UPPER + BETWEEN + LOWER : HIGH,
+                         curves->ratio ? 360 : 180);
     write_data(chart, curves, &series);
     script_begin(chart, &layout);
     write_axes(chart, curves);
     if (curves->ratio)
-        split_panels(chart);
+        split_panels(chart, high);
     write_plot(chart, curves, &series);
     if (curves->ratio)
         write_ratios(chart, curves, &series);

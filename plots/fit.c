@@ -7,7 +7,7 @@
 #include "chart.h"
 #include "records.h"
 
-enum { GROUPS = 3, MOST_SERIES = 14, PANEL = 190, BETWEEN = 64 };
+enum { GROUPS = 3, MOST_SERIES = 14, PANEL = 190, LEAST_PANEL = 130, BETWEEN = 64 };
 
 static const struct group { const char *title, *x; } groups[GROUPS] = {
     {"products", "size (FLOP)"}, {"attention", "size (FLOP of its products)"}, {"bound by memory", "size (B)"},
@@ -86,7 +86,7 @@ static void write_data(const struct chart *chart, const struct fit *fit)
     }
 }
 
-static void write_panel(const struct chart *chart, const struct fit *fit, int group, int place)
+static void write_panel(const struct chart *chart, const struct fit *fit, int group, int place, int panel)
 {
     double least = INFINITY, most = 0;
     FILE *out = chart->script;
@@ -103,31 +103,31 @@ static void write_panel(const struct chart *chart, const struct fit *fit, int gr
                  "set key at screen 1 - (right - 10.0)/width, 1 - panel_top/height left top vertical maxcols 1 \\\n"
                  "    Left reverse samplen 0.5 spacing 0.85 font key_font\n"
                  "set label 9 \"%s\" at screen 1.0*left/width, 1 - (panel_top - 9)/height left\n"
-                 "set xlabel \"%s\" offset 0,0.5\nplot \\\n", place * (PANEL + BETWEEN), PANEL, groups[group].title,
+                 "set xlabel \"%s\" offset 0,0.5\nplot \\\n", place * (panel + BETWEEN), panel, groups[group].title,
             groups[group].x);
     for (int i = 0; i < fit->nseries[group]; i++)
         fprintf(out, "    data using ($1 == %d && $2 == %d ? $4 : NaN):5 with points pointtype %d pointsize 0.55 \\\n"
                      "        linecolor rgb %s title \"%s\", \\\n", group, i, i < (int)COUNT(colours) ? 7 : 9,
                 colours[i % (int)COUNT(colours)], text_escape(chart->arena, fit->names[group][i]));
     fputs("    NaN notitle\n"
-          "unset label 1; unset label 2; unset label 3; unset label 4      # said once\n", out);
+          "unset label      # said once\n", out);
 }
 
 static void write_script(const struct chart *chart, const struct fit *fit)
 {
     struct layout layout = {
-        .width = 900, .left = 84, .right = 260, .bottom = CHART_AXIS_HEIGHT, .longest = 8,
+        .width = layout_width(chart, 900), .left = 84, .right = 260, .above = 26, .bottom = CHART_AXIS_HEIGHT, .longest = 8,
         .title = "Kernel times: predicted over measured",
         .lines = {"each point is a shape that the fit did not see; grey lines: 10 % off"},
     };
     double most = fmax(1.3, 1.05 * fit->most);
-    int panels = 0;
+    int panels = 0, panel;
     FILE *out = chart->script;
 
     for (int g = 0; g < GROUPS; g++)
         panels += fit->nseries[g] > 0;
-    layout.top = layout_top(&layout) + 26;
-    layout.height = layout.top + panels * (PANEL + BETWEEN) - BETWEEN + layout.bottom;
+    panel = (layout_height(chart, &layout, panels * (PANEL + BETWEEN) - BETWEEN,
+                           panels * (LEAST_PANEL + BETWEEN) - BETWEEN) + BETWEEN) / panels - BETWEEN;
     script_begin(chart, &layout);
     fprintf(out, "\n# columns: 1 group; 2 series; 4 size; 5 predicted over measured\n"
                  "set logscale xy\nset yrange [%.6g:%.6g]\nset format x \"%%.0s%%c\"\n"
@@ -141,7 +141,7 @@ static void write_script(const struct chart *chart, const struct fit *fit)
           "}\nset multiplot\n", out);
     for (int g = 0, place = 0; g < GROUPS; g++)
         if (fit->nseries[g])
-            write_panel(chart, fit, g, place++);
+            write_panel(chart, fit, g, place++, panel);
     fputs("unset multiplot\n", out);
     script_end(chart);
 }

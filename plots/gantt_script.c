@@ -327,17 +327,18 @@ int gantt_script(const struct chart *chart, struct gantt *gantt)
     double rows = gantt->rows[gantt->nrows - 1].top + 1, most = gantt->nstrips ? 44 : 34;
     struct layout layout = {.palette = &tone_palette, .right = 22, .bottom = CHART_AXIS_HEIGHT};
     struct scale scale;
+    int image, high;
 
     if (overlaps(gantt))
         most = 56;                   /* so that halves can be labelled */
     scale.row = fmin(fmax((gantt->image.ranks ? 420 : 680) / rows, 11), most);
     layout_title(chart, &layout, note_of(chart, gantt));
-    layout.width = width_of(gantt);
+    layout.width = layout_width(chart, width_of(gantt));
     layout.left = 22 + write_labels(chart, gantt, (int)ceil(13 / scale.row), NULL);
     find_shown(gantt, &layout);
-    layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + (int)ceil(scale.row * rows) +
-                    (gantt->image.ranks ? IMAGE_GAP + IMAGE_PIXELS : 0);
+    image = gantt->image.ranks ? IMAGE_GAP + IMAGE_PIXELS : 0;
+    high = (int)ceil(scale.row * rows) + image;
+    scale.row *= (layout_height(chart, &layout, high, (int)ceil(4 * rows) + image) - image) / (double)(high - image);
     scale.second = (layout.width - layout.left - layout.right) / (gantt->to - gantt->from);
     choose_labels(gantt, layout.width - layout.left - layout.right, &scale);
     write_data(chart, gantt, &scale);

@@ -10,13 +10,16 @@
 enum {
     WIDE = 760, HIGH = 460,          /* pixels of all cells together */
     CELL_HIGH = 46, CELL_LEAST = 3,  /* of one cell, at most and at least */
-    LETTER = 8,                      /* of a letter of 10 points */
+    LETTER = 8,                      /* of a letter of an axis, generously */
+    EM = 14, DETAIL = 11,            /* of an em of 10 points, and of the small text below it */
     SCALE = 120,                     /* of the colours' scale on the right, with its numbers */
+    AROUND = 150,                    /* above and below the cells, about: title, legend and axis */
 };
 
-/* How numbers may stand in cells: the first way for which all have room is taken. The size is of the chart's font. */
-static const struct style { int digits; double letter, size; } styles[] = {
-    {4, 9, 1}, {3, 9, 1}, {3, 7.5, 0.85}, {2, 6.5, 0.75},
+/* How numbers may stand in cells: the first way for which all have room is taken. The size is of the chart's font, the
+ * em in pixels. */
+static const struct style { int digits; double em, size; } styles[] = {
+    {4, 13.4, 1}, {3, 13.4, 1}, {3, 11.4, 0.85}, {2, 10.1, 0.75},
 };
 
 /* Viridis (van der Walt and Smith 2015), which rises in lightness for every kind of colour vision. */
@@ -184,8 +187,8 @@ static const char *detail_of(struct arena *arena, const struct heat *heat, const
         return arena_printf(arena, "lacks %s%s", quantity_text(arena, &bytes, -margin, 3), bytes.unit);
     }
     for (size_t i = 0; cell->state == CELL_VALUE && heat->others[i]; i++)
-        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", json_label(arena, row_value(cell->row,
-                                                                                              heat->others[i])));
+        text = arena_printf(arena, "%s%s%s", text, i ? " " : "", short_value(arena, heat->others[i],
+                                                                             row_value(cell->row, heat->others[i])));
     return text;
 }
 
@@ -207,9 +210,9 @@ static const char *number_of(struct arena *arena, const struct heat *heat, doubl
     return arena_printf(arena, "%.*f", before < digits ? digits - before : 0, value * heat->quantity.scale);
 }
 
-static bool has_room(const struct heat *heat, const char *text, double letter, int lines)
+static bool has_room(const struct heat *heat, const char *text, double em, int lines)
 {
-    return (double)strlen(text) * letter <= heat->wide - 6 && heat->high >= 15 * lines;
+    return text_ems(text) * em <= heat->wide - 6 && heat->high >= 15 * lines;
 }
 
 /* Numbers stand in all cells or in none, so that no empty cell looks like one without a result. */
@@ -223,13 +226,13 @@ static void choose_style(struct arena *arena, struct heat *heat)
         for (int i = 0; i < cells && room; i++)
             room = heat->cells[i].state != CELL_VALUE ||
                    has_room(heat, number_of(arena, heat, heat->cells[i].value, styles[s].digits),
-                            styles[s].letter, 1);
+                            styles[s].em, 1);
         heat->style = room ? &styles[s] : NULL;
     }
     heat->detailed = heat->style != NULL;
     for (int i = 0; i < cells && heat->detailed; i++)
         heat->detailed = heat->cells[i].state != CELL_VALUE ||
-                         has_room(heat, detail_of(arena, heat, &heat->cells[i]), 7, 2);
+                         has_room(heat, detail_of(arena, heat, &heat->cells[i]), DETAIL, 2);
 }
 
 static void write_cell(const struct chart *chart, const struct heat *heat, int place)
@@ -242,9 +245,9 @@ static void write_cell(const struct chart *chart, const struct heat *heat, int p
                        number_of(chart->arena, heat, cell->value, heat->style->digits);
     const char *detail = detail_of(chart->arena, heat, cell), *shown = "";
 
-    if (!value && !has_room(heat, text, LETTER, 1))
+    if (!value && !has_room(heat, text, EM, 1))
         text = "";
-    if (*text && (value ? heat->detailed : has_room(heat, detail, 7, 2)))
+    if (*text && (value ? heat->detailed : has_room(heat, detail, DETAIL, 2)))
         shown = detail;
     fprintf(chart->data, "%d\t%d\t%s\t%s\t%s\t", x, y, states[cell->state],
             text_escape(chart->arena, heat->x.texts[x]), text_escape(chart->arena, heat->y.texts[y]));
@@ -268,25 +271,25 @@ static const char *over_text(const struct chart *chart, const struct heat *heat)
 
     for (size_t i = 0; heat->others[i]; i++)
         text = arena_printf(chart->arena, "%s%s%s", text, i ? ", " : "; best over ", heat->others[i]);
-    return text_clean(chart->arena, text, 110);
+    return text_clean(chart->arena, text, 400);
 }
 
-/* "best: 62.83 s at tensor 4, pipeline 8, micro 1 (outlined)". */
+/* "outlined: the best, 62.83 s at TP4 PP8 mb1". */
 static const char *best_text(const struct chart *chart, const struct heat *heat)
 {
     const struct cell *cell = &heat->cells[heat->best];
-    const char *text = arena_printf(chart->arena, "outlined: the best, %s%s at %s %s, %s %s",
+    const char *text = arena_printf(chart->arena, "outlined: the best, %s%s at %s %s",
                                     quantity_text(chart->arena, &heat->quantity, cell->value, 4), heat->quantity.unit,
-                                    short_key(heat->x.key), heat->x.texts[heat->best % heat->x.count],
-                                    short_key(heat->y.key), heat->y.texts[heat->best / heat->x.count]);
+                                    short_value(chart->arena, heat->x.key, row_value(cell->row, heat->x.key)),
+                                    short_value(chart->arena, heat->y.key, row_value(cell->row, heat->y.key)));
 
     for (size_t i = 0; heat->others[i]; i++)
-        text = arena_printf(chart->arena, "%s, %s %s", text, short_key(heat->others[i]),
-                            json_label(chart->arena, row_value(cell->row, heat->others[i])));
+        text = arena_printf(chart->arena, "%s %s", text, short_value(chart->arena, heat->others[i],
+                                                                     row_value(cell->row, heat->others[i])));
     if (heat->ties)
         text = arena_printf(chart->arena, "%s; %d other cell%s as good", text, heat->ties, heat->ties > 1 ? "s are" :
                             " is");
-    return text_clean(chart->arena, text, 110);
+    return text_clean(chart->arena, text, 400);
 }
 
 static void write_colours(const struct chart *chart, const struct heat *heat)
@@ -348,8 +351,7 @@ static void write_script(const struct chart *chart, struct heat *heat)
     if (upright)
         layout.bottom += across - 22;
     layout.width = layout.left + layout.right + heat->x.count * heat->wide;
-    layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + heat->y.count * heat->high;
+    layout_height(chart, &layout, heat->y.count * heat->high, 0);
     script_begin(chart, &layout);
     fprintf(out, "hatch_colour = 0x9a9a9a\n\nset xrange [-0.5:%d - 0.5]\nset yrange [-0.5:%d - 0.5]\n", heat->x.count,
             heat->y.count);
@@ -375,8 +377,9 @@ int heat_draw(struct chart *chart)
         return -1;
     find_others(chart, &heat);
     heat.left = 44 + LETTER * heat.y.longest;
-    heat.wide = (int)fmax(CELL_LEAST, (WIDE - heat.left) / (double)heat.x.count);
-    heat.high = (int)fmax(CELL_LEAST, fmin(CELL_HIGH, HIGH / (double)heat.y.count));
+    heat.wide = (int)fmax(CELL_LEAST, (layout_width(chart, WIDE + SCALE) - SCALE - heat.left) / (double)heat.x.count);
+    heat.high = (int)fmax(CELL_LEAST, chart->look->height ? (chart->look->height - AROUND) / (double)heat.y.count :
+                                                            fmin(CELL_HIGH, HIGH / (double)heat.y.count));
     choose_style(chart->arena, &heat);
     if (chart_open(chart))
         return -1;

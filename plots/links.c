@@ -154,7 +154,7 @@ static int write_rows(const struct chart *chart, const struct links *links)
 
 static void write_script(const struct chart *chart, const struct links *links)
 {
-    struct layout layout = {.width = 840, .left = 140, .right = 22, .bottom = CHART_AXIS_HEIGHT};
+    struct layout layout = {.width = layout_width(chart, 840), .left = 140, .right = 22, .bottom = CHART_AXIS_HEIGHT};
     double most = 0;
     int rows = 0, used[CLASSES] = {0};
     FILE *out = chart->script;
@@ -165,8 +165,7 @@ static void write_script(const struct chart *chart, const struct links *links)
         used[links->items[i].class] = 1;
     }
     layout_title(chart, &layout, "each link: the share of the time that its full rate needs for its bytes on the wire");
-    layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + ROW * rows;
+    layout_height(chart, &layout, ROW * rows, 15 * rows);
     script_begin(chart, &layout);
     for (int c = 0; c < CLASSES; c++)
         fprintf(out, "colour_%d = %s    # %s\n", c, classes[c].colour, classes[c].name);

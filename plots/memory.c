@@ -9,7 +9,7 @@
 
 enum { COLUMNS = 700 };              /* what changes within one of so many columns is gathered: its most is drawn */
 enum { MOST_RANKS = 1 << 22 };
-enum { PANELS = 3, PANEL = 190, BETWEEN = 26 };      /* ranks drawn; pixels */
+enum { PANELS = 3, PANEL = 190, LEAST_PANEL = 130, BETWEEN = 26 };      /* ranks drawn; pixels */
 
 /* The kinds as they are stacked: what stays from the beginning to the end below what comes and goes. All but OTHER are
  * kinds of the file; OTHER is all kinds that have no colour here. */
@@ -242,7 +242,7 @@ static void write_panel(const struct layout *layout, bool limited, FILE *out)
               "            title p ? \"\" : \"a GPU's memory\"\n", out);
     else
         fputs("        NaN notitle\n", out);
-    fputs("    unset label 1; unset label 2; unset label 3; unset label 4      # said once\n", out);
+    fputs("    unset label      # said once\n", out);
 }
 
 static void write_lists(const struct chart *chart, const struct memory_chart *memory, FILE *out)
@@ -270,11 +270,13 @@ static void write_script(const struct chart *chart, const struct memory_chart *m
     bool limited = limit <= far * most;
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
-        .palette = &palette, .width = 840, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .palette = &palette, .width = layout_width(chart, 840), .left = 76, .right = 22, .above = BETWEEN - 8,
+        .bottom = CHART_AXIS_HEIGHT,
         .longest = (int)strlen("a GPU's memory"),
     };
     const struct byte_unit *scale;
     FILE *out = chart->script;
+    int panel;
 
     most = fmax(1, limited ? fmax(most, limit) : most);
     scale = byte_unit_for(most);
@@ -283,10 +285,10 @@ static void write_script(const struct chart *chart, const struct memory_chart *m
             for (int k = 0; k < KINDS; k++)
                 layout.shown[k] |= memory->panels[p].levels.items[i].bytes[k] > 0;
     layout_title(chart, &layout, note_of(chart, memory));
-    layout.top = layout_top(&layout) + BETWEEN - 8;
-    layout.height = layout.top + memory->npanels * (PANEL + BETWEEN) - BETWEEN + layout.bottom;
+    panel = (layout_height(chart, &layout, memory->npanels * (PANEL + BETWEEN) - BETWEEN,
+                           memory->npanels * (LEAST_PANEL + BETWEEN) - BETWEEN) + BETWEEN) / memory->npanels - BETWEEN;
     script_begin(chart, &layout);
-    fprintf(out, "\npanel = %d\nbetween = %d\nend = %.15g\nunit = %g\nscale = %.15g\n", PANEL, BETWEEN, end,
+    fprintf(out, "\npanel = %d\nbetween = %d\nend = %.15g\nunit = %g\nscale = %.15g\n", panel, BETWEEN, end,
             unit->per_second, scale->bytes);
     if (limited)
         fprintf(out, "limit = %.15g\n", limit);

@@ -5,35 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rows.h"
+#include "pareto.h"
 
 enum {
-    WIDTH = 900, LEFT = 84, RIGHT = 22,  /* pixels of the picture and its margins */
+    WIDTH = 900, LEFT = 84, RIGHT = 22,  /* pixels of the picture where nobody says more, and its margins */
     HIGH = 440,                      /* and of the chart proper */
-    LETTER = 7, LINE = 14,           /* of a label's letter, generously, and of its line */
-    MARK = 7,                        /* from the middle of a front's point to its edge, and a little */
     LONGEST = 60,                    /* letters of a label */
-};
-
-struct rectangle { double left, low, right, high; };
-struct point {
-    double x, y;                     /* SI units */
-    const json_t *row;
-    bool front;
-    int alike;                       /* further points in the same place, of the front's */
-    double across, up;               /* pixels, from the chart's lower left corner */
-    const char *label;               /* of the front's */
-    struct rectangle box;            /* where it stands; right 0: nowhere */
-    int side;                        /* of the point: -1 left, 0 above or below, 1 right */
-};
-
-struct pareto {
-    struct plot_key x, y;
-    struct points { struct point *items; size_t count, capacity; } points;
-    double x_size, y_size;           /* of the largest numbers */
-    struct quantity x_quantity, y_quantity;
-    double x_from, x_to, y_from, y_to;   /* of the axes, SI units */
-    size_t front, labelled;
 };
 
 static int read_points(const struct chart *chart, struct pareto *pareto)
@@ -123,12 +100,12 @@ static void find_ranges(struct arena *arena, struct pareto *pareto)
     for (size_t i = 0; i < pareto->points.count; i++) {
         struct point *point = &pareto->points.items[i];
 
-        point->across = (point->x - pareto->x_from) / (pareto->x_to - pareto->x_from) * (WIDTH - LEFT - RIGHT);
-        point->up = (point->y - pareto->y_from) / (pareto->y_to - pareto->y_from) * HIGH;
+        point->across = (point->x - pareto->x_from) / (pareto->x_to - pareto->x_from) * pareto->wide;
+        point->up = (point->y - pareto->y_from) / (pareto->y_to - pareto->y_from) * pareto->high;
     }
 }
 
-/* "tensor 8, pipeline 2": of the axes in which points of the front differ. */
+/* "TP8 PP2": of the axes in which points of the front differ. */
 static void label_front(const struct chart *chart, struct pareto *pareto)
 {
     const char *const *keys = point_keys(chart);
@@ -148,143 +125,18 @@ static void label_front(const struct chart *chart, struct pareto *pareto)
             struct point *point = &pareto->points.items[i];
 
             if (point->front)
-                point->label = arena_printf(chart->arena, "%s%s%s %s", point->label ? point->label : "",
-                                            point->label ? ", " : "", short_key(keys[k]),
-                                            json_label(chart->arena, row_value(point->row, keys[k])));
+                point->label = arena_printf(chart->arena, "%s%s%s", point->label ? point->label : "",
+                                            point->label ? " " : "",
+                                            short_value(chart->arena, keys[k], row_value(point->row, keys[k])));
         }
     }
-}
-
-static bool overlap(const struct rectangle *a, const struct rectangle *b)
-{
-    return a->left < b->right && b->left < a->right && a->low < b->high && b->low < a->high;
-}
-
-/* Whether the line from the point to the label's nearest edge crosses the box. It is looked at in so many steps. */
-static bool line_crosses(const struct point *from, double across, double up, const struct rectangle *box)
-{
-    enum { STEPS = 24 };
-
-    for (int i = 1; i <= STEPS; i++) {
-        double x = from->across + (across - from->across) * i / STEPS, y = from->up + (up - from->up) * i / STEPS;
-
-        if (x > box->left && x < box->right && y > box->low && y < box->high)
-            return true;
-    }
-    return false;
-}
-
-/* On which side of the line from a to b the place is. */
-static double side_of(double a_across, double a_up, double b_across, double b_up, double across, double up)
-{
-    return (b_across - a_across) * (up - a_up) - (b_up - a_up) * (across - a_across);
-}
-
-/* Whether the lines of two labels, from their points to these ends, cross. */
-static bool lines_cross(const struct point *a, double a_across, double a_up, const struct point *b, double b_across,
-                        double b_up)
-{
-    return side_of(a->across, a->up, a_across, a_up, b->across, b->up) *
-           side_of(a->across, a->up, a_across, a_up, b_across, b_up) < 0 &&
-           side_of(b->across, b->up, b_across, b_up, a->across, a->up) *
-           side_of(b->across, b->up, b_across, b_up, a_across, a_up) < 0;
-}
-
-/* The end of a label's line, on its edge. */
-static void anchor_of(const struct point *point, const struct rectangle *box, double *across, double *up)
-{
-    *across = fmin(fmax(point->across, box->left), box->right);
-    *up = fmin(fmax(point->up, box->low), box->high);
-}
-
-/* Whether the box is on the front's line, which goes from each point to the next across first, then up. */
-static bool on_front(const struct pareto *pareto, const struct rectangle *box)
-{
-    const struct point *last = NULL;
-
-    for (size_t i = 0; i < pareto->points.count; i++) {
-        const struct point *next = &pareto->points.items[i];
-
-        if (!next->front)
-            continue;
-        if (last) {
-            const struct rectangle flat = {fmin(last->across, next->across), last->up - 1,
-                                           fmax(last->across, next->across), last->up + 1};
-            const struct rectangle steep = {next->across - 1, fmin(last->up, next->up), next->across + 1,
-                                            fmax(last->up, next->up)};
-
-            if (overlap(box, &flat) || overlap(box, &steep))
-                return true;
-        }
-        last = next;
-    }
-    return false;
-}
-
-/* Whether the label has this place for itself: inside the chart, on no other label, mark or line. */
-static bool is_free(const struct pareto *pareto, const struct point *own, const struct rectangle *box, bool all_points)
-{
-    double across, up;
-
-    if (box->left < 3 || box->low < 3 || box->right > WIDTH - LEFT - RIGHT - 3 || box->high > HIGH - 3 ||
-        on_front(pareto, box))
-        return false;
-    anchor_of(own, box, &across, &up);
-    for (size_t i = 0; i < pareto->points.count; i++) {
-        const struct point *other = &pareto->points.items[i];
-        double size = other->front ? MARK : 4;
-        const struct rectangle mark = {other->across - size, other->up - size, other->across + size, other->up + size};
-        double end, height;
-
-        if ((other->front || all_points) && overlap(box, &mark))
-            return false;
-        if (other->box.right <= 0)
-            continue;
-        anchor_of(other, &other->box, &end, &height);
-        if (overlap(box, &other->box) || line_crosses(own, across, up, &other->box) ||
-            line_crosses(other, end, height, box) || lines_cross(own, across, up, other, end, height))
-            return false;
-    }
-    return true;
-}
-
-/* The nearest free place around the point, on the side of what is better first: no point stands there. */
-static bool place_label(const struct pareto *pareto, struct point *point, bool all_points)
-{
-    static const double distances[] = {10, 20, 32, 46, 62, 80, 100, 124, 150, 180, 215, 250, 290, 330, 370};
-    static const double turns[] = {0, 15, -15, 30, -30, 45, -45, 60, -60, 75, -75, 90, -90, 120, -120, 150, -150, 180};
-    double wide = (double)strlen(point->label) * LETTER, degree = atan(1) / 45;
-    double better = atan2(pareto->y.largest ? 1 : -1, pareto->x.largest ? 1 : -1);
-
-    for (size_t d = 0; d < COUNT(distances); d++)
-        for (size_t t = 0; t < COUNT(turns); t++) {
-            double across = cos(better + turns[t] * degree), up = sin(better + turns[t] * degree);
-            double x = point->across + distances[d] * across, y = point->up + distances[d] * up;
-            int side = across < -0.3 ? -1 : across > 0.3;
-            struct rectangle box = {.left = x - 0.5 * wide * (1 - side), .low = y - 0.5 * LINE * (1 - up)};
-
-            box.right = box.left + wide;
-            box.high = box.low + LINE;
-            if (is_free(pareto, point, &box, all_points)) {
-                point->box = box;
-                point->side = side;
-                return true;
-            }
-        }
-    return false;
-}
-
-static void place_labels(const struct chart *chart, struct pareto *pareto)
-{
     for (size_t i = 0; i < pareto->points.count; i++) {
         struct point *point = &pareto->points.items[i];
 
-        if (!point->front || !point->label)
-            continue;
-        point->label = text_clean(chart->arena, point->label, LONGEST);
-        if (point->alike)
+        if (point->label)
+            point->label = text_clean(chart->arena, point->label, LONGEST);
+        if (point->label && point->alike)
             point->label = arena_printf(chart->arena, "%s (and %d alike)", point->label, point->alike);
-        pareto->labelled += place_label(pareto, point, true) || place_label(pareto, point, false);
     }
 }
 
@@ -303,7 +155,7 @@ static void write_points(const struct chart *chart, const struct pareto *pareto,
             fputs("NaN\tNaN\tNaN\tNaN\tNaN\n", chart->data);
             continue;
         }
-        anchor_of(point, &point->box, &across, &up);
+        pareto_anchor(point, &point->box, &across, &up);
         fprintf(chart->data, "%.6g\t%.6g\t%.6g\t%.6g\t%d\n",
                 0.5 * (point->box.left * (1 + point->side) + point->box.right * (1 - point->side)),
                 0.5 * (point->box.low + point->box.high), across, up, point->side);
@@ -329,35 +181,54 @@ static void write_plot(FILE *out)
           "label_font = at_size(0.9*font_size)\n"
           "set style textbox opaque noborder margins 0.4,0.2\n"
           "plot data using ($1 == 0 ? $2 : NaN):3 with points pointtype 7 pointsize 0.7 linecolor rgb other_colour \\\n"
-          "        title \"bettered by others\", \\\n"
+          "        title \"dominated\", \\\n"
           "    data using 2:3:(across($7) - $2):(up($8) - $3) with vectors nohead \\\n"
           "        linewidth 0.6 linecolor rgb line_colour notitle, \\\n",
           out);
     fputs("    data using ($1 == 1 ? $2 : NaN):3 with steps linewidth 1.5 linecolor rgb front_colour notitle, \\\n"
           "    data using ($1 == 1 ? $2 : NaN):3 with points pointtype 7 pointsize 1.3 linecolor rgb front_colour \\\n"
-          "        title \"front\", \\\n"
+          "        title \"Pareto front\", \\\n"
           "    data using (place(-1)):(up($6)):4 with labels boxed right font label_font notitle, \\\n"
           "    data using (place(0)):(up($6)):4 with labels boxed center font label_font notitle, \\\n"
           "    data using (place(1)):(up($6)):4 with labels boxed left font label_font notitle\n", out);
 }
 
-static void write_script(const struct chart *chart, const struct pareto *pareto)
+/* Sets the size of the chart proper too. */
+static void lay_out(const struct chart *chart, struct pareto *pareto, const char *note, struct layout *layout)
 {
-    struct layout layout = {
-        .width = WIDTH, .left = LEFT, .right = RIGHT, .bottom = CHART_AXIS_HEIGHT, .entries = 2,
-        .longest = (int)strlen("bettered by others"), .title = sweep_title(chart),
-        .lines = {arena_printf(chart->arena, "%s is better in '%s', %s in '%s'",
-                               pareto->x.largest ? "more" : "less", pareto->x.name,
-                               pareto->y.largest ? "more" : "less", pareto->y.name), sweep_outcome(chart)},
+    *layout = (struct layout){
+        .width = layout_width(chart, WIDTH), .left = LEFT, .right = RIGHT, .bottom = CHART_AXIS_HEIGHT, .entries = 2,
+        .longest = (int)strlen("Pareto front"), .title = sweep_title(chart),
+        .lines = {arena_printf(chart->arena, "%s: %s is better; %s: %s is better", pareto->x.name,
+                               pareto->x.largest ? "more" : "less", pareto->y.name,
+                               pareto->y.largest ? "more" : "less"), sweep_outcome(chart), note},
     };
+    pareto->wide = layout->width - LEFT - RIGHT;
+    pareto->high = layout_height(chart, layout, HIGH, 200);
+}
+
+/* Places points and labels. A line says how many labels have no room; it takes room itself. */
+static void arrange(const struct chart *chart, struct pareto *pareto, struct layout *layout)
+{
+    size_t said = pareto->front;
+    const char *note = NULL;
+
+    do {
+        if (note)
+            said = pareto->labelled;
+        lay_out(chart, pareto, note, layout);
+        find_ranges(chart->arena, pareto);
+        pareto_place_labels(pareto);
+        note = arena_printf(chart->arena, "%zu of the front's %zu points have room for a label; %s.tsv has all",
+                            pareto->labelled, pareto->front, chart->name);
+    } while (pareto->labelled < said);
+}
+
+static void write_script(const struct chart *chart, const struct pareto *pareto, const struct layout *layout)
+{
     FILE *out = chart->script;
 
-    if (pareto->labelled < pareto->front)
-        layout.lines[2] = arena_printf(chart->arena, "%zu of the front's %zu points have room for a label; pareto.tsv "
-                                       "has all", pareto->labelled, pareto->front);
-    layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + HIGH;
-    script_begin(chart, &layout);
+    script_begin(chart, layout);
     fprintf(out, "front_colour = 0xd55e00\nother_colour = 0x9a9a9a\n\n"
                  "x_from = %.9g; x_to = %.9g; y_from = %.9g; y_to = %.9g\n",
             pareto->x_from * pareto->x_quantity.scale, pareto->x_to * pareto->x_quantity.scale,
@@ -372,15 +243,15 @@ static void write_script(const struct chart *chart, const struct pareto *pareto)
 int pareto_draw(struct chart *chart)
 {
     struct pareto pareto = {.x = chart->rows->x, .y = chart->rows->y};
+    struct layout layout;
     int failed = read_points(chart, &pareto) || chart_open(chart);
 
     if (!failed) {
         find_front(&pareto);
-        find_ranges(chart->arena, &pareto);
         label_front(chart, &pareto);
-        place_labels(chart, &pareto);
+        arrange(chart, &pareto, &layout);
         write_data(chart, &pareto);
-        write_script(chart, &pareto);
+        write_script(chart, &pareto, &layout);
     }
     free(pareto.points.items);
     return failed ? -1 : 0;

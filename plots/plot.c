@@ -138,8 +138,24 @@ int chart_written(FILE *file, const char *path, struct error *err)
     return 0;
 }
 
+/* Refuses a name under which another file than a chart's stands: without the script beside it, it is none of ours. */
+static int refuse_foreign(const struct chart *chart)
+{
+    const char *data = chart_path(chart, "", "tsv");
+    enum look there, script;
+
+    if (look_at(data, &there, chart->err) || look_at(chart_path(chart, "", "gp"), &script, chart->err))
+        return -1;
+    if (there == LOOK_NOTHING || script != LOOK_NOTHING)
+        return 0;
+    return error_add(chart->err, EXIT_USAGE, (struct loc){.file = data}, "the chart's data would replace this file, "
+                     "which is of no chart; choose another name or folder with -o");
+}
+
 int chart_open(struct chart *chart)
 {
+    if (refuse_foreign(chart))
+        return -1;
     if (mkdir(chart->folder, 0777) && errno != EEXIST)
         return error_add(chart->err, EXIT_UNEXPECTED, (struct loc){.file = chart->folder}, "cannot make the folder: %s",
                          strerror(errno));
@@ -164,11 +180,21 @@ static int chart_close(struct chart *chart)
     return failed ? -1 : 0;
 }
 
+static int check_labels(const struct chart *chart)
+{
+    if (!chart->look->nlabels || chart->look->nlabels == chart->ninputs)
+        return 0;
+    return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--labels: %d label%s for %d run%s; expected one a run",
+                     chart->look->nlabels, chart->look->nlabels == 1 ? "" : "s", chart->ninputs,
+                     chart->ninputs == 1 ? "" : "s");
+}
+
 static int write_chart(const struct kind *kind, struct chart *chart)
 {
     struct headline *runs = NULL;
     bool of_runs = kind->face.inputs == PLOT_RUN || kind->face.inputs == PLOT_RUNS;
-    int failed = (of_runs && (chart->rows->rows ? rows_as_runs : read_runs)(chart, &runs)) || kind->draw(chart);
+    int failed = (of_runs && (chart->rows->rows ? rows_as_runs : read_runs)(chart, &runs)) || check_labels(chart) ||
+                 kind->draw(chart);
 
     failed |= chart_close(chart);
     for (int i = 0; runs && i < chart->ninputs; i++)
@@ -218,13 +244,17 @@ bool plot_name(struct arena *arena, const char *path, struct plot_request *reque
 int plot(const struct plot_request *request, struct error *err)
 {
     struct arena arena = {0};
+    struct plot_look look = request->look;
     struct chart chart = {
         .kind = request->kind, .inputs = request->inputs, .ninputs = request->ninputs, .dir = request->inputs[0],
         .format = request->format ? request->format : formats[0], .folder = folder_of(&arena, request, err),
         .name = name_of(request),
-        .view = &request->view, .rows = &request->rows, .arena = &arena, .err = err,
+        .view = &request->view, .rows = &request->rows, .look = &look, .arena = &arena, .err = err,
     };
-    int failed = !chart.folder || check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
+    int failed;
+
+    look.zoom = look.zoom > 0 ? look.zoom : 1;
+    failed = !chart.folder || check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
                  gnuplot_run(chart.folder, arena_printf(&arena, "%s.gp", chart.name),
                              arena_printf(&arena, "%s.%s", chart.name, chart.format), err);
 

@@ -46,6 +46,15 @@ struct plot_rows {
     struct plot_key by;      /* heat: the metric */
 };
 
+/* How a chart looks, where a person says so. */
+struct plot_look {
+    const char *title;       /* NULL: as the chart says */
+    const char *const *labels;       /* of charts of several runs, one a run */
+    int nlabels;             /* 0: their names */
+    int width, height;       /* pixels, 96 to an inch, before the zoom; 0: as the chart chooses */
+    double zoom;             /* of everything, letters too; 0: 1 */
+};
+
 struct plot_request {
     const char *kind;
     const char *const *inputs;
@@ -54,6 +63,7 @@ struct plot_request {
     const char *folder;      /* of the chart's files, made where it is missing; NULL: as its inputs say */
     const char *name;        /* of these files, without an ending; NULL: the kind */
     struct plot_view view;   /* of kinds other than gantt: .replica = -1 and nothing else */
+    struct plot_look look;
     struct plot_rows rows;   /* of PLOT_SWEEP; of other kinds the rows to draw instead of the inputs', or none */
 };
 

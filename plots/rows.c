@@ -254,6 +254,27 @@ const char *quantity_text(struct arena *arena, const struct quantity *quantity, 
     return arena_printf(arena, "%.*g", digits, written);
 }
 
+const char *short_value(struct arena *arena, const char *key, const json_t *value)
+{
+    static const struct { const char *key, *before, *after; } forms[] = {
+        {"strategy.tensor", "TP", ""}, {"strategy.pipeline", "PP", ""}, {"strategy.data", "DP", ""},
+        {"strategy.context", "CP", ""}, {"strategy.expert", "EP", ""}, {"strategy.zero", "ZeRO-", ""},
+        {"strategy.chunks", "", " chunks"}, {"strategy.shard", "shard ", ""}, {"batch.micro", "mb", ""},
+        {"batch.global", "batch ", ""}, {"batch.micro_batches", "", " micro-batches"},
+        {"cluster.nodes", "", " nodes"}, {"strategy.schedule", "", ""}, {"memory.precision", "", ""},
+        {"strategy.data_parallel", "", ""}, {"cluster", "", ""}, {"cluster.platform", "", ""}, {"software", "", ""},
+    };
+    const char *text = json_label(arena, value), *dot = strrchr(key, '.');
+    const char *word = dot && dot[1] ? dot + 1 : key;
+
+    for (size_t i = 0; i < COUNT(forms); i++)
+        if (strcmp(key, forms[i].key) == 0)
+            return arena_printf(arena, "%s%s%s", forms[i].before, text, forms[i].after);
+    if (json_is_boolean(value) || strcmp(text, "none") == 0)
+        return arena_printf(arena, "%s%s", json_is_true(value) ? "" : "no ", words_of(arena, word, strlen(word)));
+    return arena_printf(arena, "%s %s", words_of(arena, word, strlen(word)), text);
+}
+
 const char *row_label(const struct chart *chart, const json_t *row, const struct row_axis *axis)
 {
     const char *const *keys = point_keys(chart), *text = "";
@@ -264,17 +285,10 @@ const char *row_label(const struct chart *chart, const json_t *row, const struct
                        !key_varies(chart, keys[i], axis->places, axis->count);
 
         if (!follows && key_varies(chart, keys[i], NULL, 1))
-            text = arena_printf(chart->arena, "%s%s%s %s", text, *text ? ", " : "", short_key(keys[i]),
-                                json_label(chart->arena, value));
+            text = arena_printf(chart->arena, "%s%s%s", text, *text ? " " : "", short_value(chart->arena, keys[i],
+                                                                                            value));
     }
     return text;
-}
-
-const char *short_key(const char *key)
-{
-    const char *dot = strrchr(key, '.');
-
-    return dot && dot[1] ? dot + 1 : key;
 }
 
 const char *sweep_title(const struct chart *chart)

@@ -45,7 +45,7 @@ struct quantity quantity_of(struct arena *arena, const char *key, double most);
 /* "62.83", with so many digits, or as many as stand before the point. */
 const char *quantity_text(struct arena *arena, const struct quantity *quantity, double number, int digits);
 
-/* "tensor 8, pipeline 2": a row's values under the keys in which rows of the chart differ, but for an axis (or NULL)
+/* "TP8 PP2": a row's values under the keys in which rows of the chart differ, but for an axis (or NULL)
  * and for numbers that follow from the place on it, as the data degree from the pipeline's where a sweep keeps the
  * GPUs. */
 const char *row_label(const struct chart *chart, const struct json_t *row, const struct row_axis *axis);
@@ -53,8 +53,9 @@ const char *row_label(const struct chart *chart, const struct json_t *row, const
  * sets. As many `inputs` are their names. */
 int rows_as_runs(struct chart *chart, struct headline **runs);
 
-/* A short name for a key in a label: "tensor" of "strategy.tensor". */
-const char *short_key(const char *key);
+/* A value with its key as people write them: "TP8" of strategy.tensor, "mb1" of batch.micro, "no recompute"; else
+ * the key's last part and the value. */
+const char *short_value(struct arena *arena, const char *key, const struct json_t *value);
 /* The sweep's name for a title: its folder's, or how many there are. */
 const char *sweep_title(const struct chart *chart);
 /* "128 GPUs; 68 points: 18 ok, 50 infeasible (memory 50)". */

@@ -38,16 +38,49 @@ const char *noted(const struct chart *chart, const char *note)
     return *model ? model : *note ? note : NULL;
 }
 
+/* How many bytes all labels begin with alike, up to the end of a word. */
+static size_t common_start(const char *const *labels, int count)
+{
+    size_t length = 0, word = 0;
+
+    for (;; length++) {
+        for (int i = 0; i < count; i++)
+            if (!labels[i][length] || labels[i][length] != labels[0][length])
+                return word;
+        if (strchr(" ,;/_-", labels[0][length]))
+            word = length + 1;
+    }
+}
+
+/* Labels that are too long lose the words with which all begin. */
+static void shorten(struct arena *arena, const char **labels, int count)
+{
+    enum { SHORT = 28 };
+    size_t start = count > 1 ? common_start(labels, count) : 0;
+    bool all_short = true;
+
+    for (int i = 0; i < count; i++)
+        all_short &= strlen(labels[i]) <= SHORT;
+    for (int i = 0; i < count && start && !all_short; i++)
+        labels[i] = arena_printf(arena, "… %s", labels[i] + start);
+}
+
 const char *const *run_labels(const struct chart *chart)
 {
     enum { LONGEST = 48 };
     const char **labels = ARENA_ARRAY(chart->arena, const char *, chart->ninputs + 1);
+    int count = chart->ninputs;
 
-    for (int i = 0; i < chart->ninputs; i++)
-        labels[i] = text_clean(chart->arena, is_shared(chart, i) ? last_part(chart->arena, chart->inputs[i]) :
-                               chart->runs[i].name, LONGEST);
-    for (int i = 0; i < chart->ninputs && strcmp(chart->format, "svg") != 0; i++)
-        labels[i] = text_drawable(chart->arena, labels[i]);
+    for (int i = 0; i < count; i++)
+        labels[i] = chart->look->nlabels ? chart->look->labels[i] :
+                    is_shared(chart, i) ? last_part(chart->arena, chart->inputs[i]) : chart->runs[i].name;
+    if (!chart->look->nlabels)
+        shorten(chart->arena, labels, count);
+    for (int i = 0; i < count; i++) {
+        labels[i] = text_clean(chart->arena, labels[i], LONGEST);
+        if (strcmp(chart->format, "svg") != 0)
+            labels[i] = text_drawable(chart->arena, labels[i]);
+    }
     return labels;
 }
 

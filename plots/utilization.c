@@ -141,7 +141,7 @@ static void write_script(const struct chart *chart, const struct windows *window
     double end = fmax(windows->items[windows->count - 1].end, chart->runs->iteration);
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
-        .palette = &share_palette, .width = 840, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .palette = &share_palette, .width = layout_width(chart, 840), .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
         .longest = (int)strlen("utilization 100.0 %"),
     };
     FILE *out = chart->script;
@@ -151,8 +151,7 @@ static void write_script(const struct chart *chart, const struct windows *window
             layout.shown[k] |= windows->items[i].share[k] > 0;
     layout.shown[SHARE_BUBBLE] = chart->runs->bubble > 0;
     layout_title(chart, &layout, NULL);
-    layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + 230;
+    layout_height(chart, &layout, 230, 120);
     script_begin(chart, &layout);
     fprintf(out, "\nend = %.15g\nunit = %g\nmean = %.10g\n", end, unit->per_second, chart->runs->utilization);
     fputs("set xrange [0:end*unit]\nset yrange [0:100]\n", out);

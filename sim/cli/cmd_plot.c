@@ -7,16 +7,22 @@
 #include "plots/plot.h"
 #include "store/store.h"
 
-enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_FROM, OPT_TO, OPT_REPLICA, OPT_X, OPT_Y, OPT_BY, OPT_WHERE };
+enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_FROM, OPT_TO, OPT_REPLICA, OPT_X, OPT_Y, OPT_BY, OPT_WHERE,
+       OPT_TITLE, OPT_LABELS, OPT_SIZE, OPT_STYLE };
 static const char *const options[] = {
     [OPT_FORMAT] = "--format=", [OPT_OUT] = "-o=", [OPT_RANKS] = "--ranks=", [OPT_FROM] = "--from=", [OPT_TO] = "--to=",
     [OPT_REPLICA] = "--replica=", [OPT_X] = "--x=", [OPT_Y] = "--y=", [OPT_BY] = "--by=", [OPT_WHERE] = "--where=",
+    [OPT_TITLE] = "--title=", [OPT_LABELS] = "--labels=", [OPT_SIZE] = "--size=", [OPT_STYLE] = "--style=",
 };
+/* A slide of 16:9, whose letters are half as large again. */
+enum { SLIDE_WIDTH = 1280, SLIDE_HEIGHT = 720 };
+static const double SLIDE_ZOOM = 1.5;
 /* The charts that some options are for. */
 static const struct { int first, last; const char *kinds, *are; } special[] = {
     {OPT_RANKS, OPT_REPLICA, " gantt ", "the gantt chart"},
     {OPT_X, OPT_Y, " heat pareto ", "the heat and pareto charts"},
     {OPT_BY, OPT_BY, " heat ", "the heat chart"},
+    {OPT_LABELS, OPT_LABELS, " breakdown ", "the breakdown chart"},
     {OPT_WHERE, OPT_WHERE, " heat pareto breakdown bubble scaling ", "charts of sweeps"},
 };
 
@@ -53,6 +59,47 @@ static int parse_view(const struct command *command, const char *const *values, 
     if (*end || end == values[OPT_REPLICA] || view->replica < 0)
         return usage_error(command, "--replica: expected a number from 0 on, found '%s'", values[OPT_REPLICA]);
     return ARGS_DONE;
+}
+
+/* "1280x720": two whole numbers of pixels. */
+static int parse_size(const struct command *command, const char *text, struct plot_look *look)
+{
+    enum { LEAST = 600, MOST = 10000 };
+    char rest;
+
+    if (sscanf(text, "%5dx%5d%c", &look->width, &look->height, &rest) != 2 || look->width < LEAST ||
+        look->height < LEAST / 2 || look->width > MOST || look->height > MOST)
+        return usage_error(command, "--size: expected WIDTHxHEIGHT in pixels, from %dx%d to %dx%d, such as 1280x720, "
+                           "found '%s'", LEAST, LEAST / 2, MOST, MOST, text);
+    return ARGS_DONE;
+}
+
+/* --title, --labels, --size and --style. */
+static int parse_look(const struct command *command, const char *const *values, struct arena *arena,
+                      struct plot_look *look)
+{
+    const char *style = values[OPT_STYLE] ? values[OPT_STYLE] : "paper";
+    bool slide = strcmp(style, "slide") == 0;
+    int code = ARGS_DONE;
+
+    if (!slide && strcmp(style, "paper"))
+        return usage_error(command, "--style: expected paper or slide, found '%s'", style);
+    *look = (struct plot_look){.title = values[OPT_TITLE], .zoom = slide ? SLIDE_ZOOM : 1};
+    if (values[OPT_SIZE])
+        code = parse_size(command, values[OPT_SIZE], look);
+    else if (slide)
+        look->width = SLIDE_WIDTH, look->height = SLIDE_HEIGHT;
+    look->width = (int)(look->width / look->zoom);
+    look->height = (int)(look->height / look->zoom);
+    if (values[OPT_LABELS]) {
+        char *rest = arena_strdup(arena, values[OPT_LABELS]);
+        const char **labels = ARENA_ARRAY(arena, const char *, strlen(rest) + 1);
+
+        for (char *label; (label = strsep(&rest, ","));)
+            labels[look->nlabels++] = label;
+        look->labels = labels;
+    }
+    return code;
 }
 
 /* Whether the word stands in a list of words between blanks. */
@@ -94,6 +141,7 @@ static int parse_request(const struct command *command, const struct arguments *
                 return usage_error(command, "%.*s: of %s only", (int)strcspn(options[option], "="), options[option],
                                    special[i].are);
     code = parse_out(command, values, arena, request);
+    code = code == ARGS_DONE ? parse_look(command, values, arena, &request->look) : code;
     return code == ARGS_DONE ? parse_view(command, values, &request->view) : code;
 }
 
@@ -249,13 +297,14 @@ static const char **words(struct arena *arena, struct error *err)
 const struct command cmd_plot = {
     .name = "plot",
     .usage = "CHART DIR... [--format png|svg|pdf] [-o FILE|FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]\n"
-             "       [--x KEY] [--y KEY] [--by KEY] [--where EXPRESSION]",
+             "       [--x KEY] [--y KEY] [--by KEY] [--where EXPRESSION] [--title TEXT] [--labels A,B,..]\n"
+             "       [--size WxH] [--style paper|slide]",
     .brief = "Draws a chart of result files through gnuplot; its script and data stay beside it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
                 "  dtsim plot utilization out -o utilization.svg\n"
                 "  dtsim plot memory out\n"
-                "  dtsim plot breakdown gpipe 1f1b interleaved\n"
+                "  dtsim plot breakdown gpipe 1f1b interleaved --style slide --title 'Which schedule?'\n"
                 "  dtsim collective dgx-h100 --ranks 16 --bytes '1 MB' --json >sizes.json\n"
                 "  dtsim collective dgx-h100 --ranks 16 --bytes '1 GB' --json >>sizes.json\n"
                 "  dtsim plot collective sizes.json\n"
@@ -275,6 +324,11 @@ const struct command cmd_plot = {
                "                      most is the best of rates and shares of use, else the least; KEY:min and\n"
                "                      KEY:max say otherwise, also behind --x and --y of pareto\n"
                "  --where EXPRESSION  of sweeps: only rows for which it is true (dtsim help results)\n"
+               "  --title TEXT        the title, instead of the run's or the chart's own\n"
+               "  --labels A,B,..     breakdown: a label for each run, in order\n"
+               "  --size WxH          the picture's pixels, 96 to an inch (png files have twice as many each way);\n"
+               "                      a chart that cannot be read so low is higher\n"
+               "  --style STYLE       paper (when left out), or slide: larger letters, 1280x720\n"
                "breakdown, bubble and scaling take folders of runs, or of sweeps: then every row that ran, and of\n"
                "scaling the best of each number of GPUs\n"
                "charts (gantt, utilization, memory and links are of one run):\n"

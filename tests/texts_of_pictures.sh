@@ -1,0 +1,37 @@
+#!/bin/sh
+# Every text of the charts lies inside its picture, and no two lie on each other: charts of scenarios of the tour, of a
+# sweep, as they are and as slides, and of long names.   tests/texts_of_pictures.sh DTSIM PYTHON
+set -eu
+here=$(cd "$(dirname "$0")/.." && pwd)
+dtsim=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+"$2" -c 'import cairo' 2>/dev/null || { echo "skipped: $2 has no cairo (package python3-cairo)"; exit 77; }
+
+draw() { "$dtsim" plot "$@" >/dev/null; }
+
+for tour in 03-gpipe 06-3d 10-trillion 13-interleaved 14-zero-bubble 20-long-context 21-mixture-of-experts 25-offloading; do
+    "$dtsim" run "$here/scenarios/tour/$tour.yaml" --engine fast -o "$tour" >/dev/null
+    for kind in gantt utilization memory breakdown bubble links; do
+        [ "$kind" = links ] && [ "$(wc -l <"$tour/links.tsv")" -lt 2 ] && continue
+        draw "$kind" "$tour" -o "pictures/$tour-$kind.svg"
+        draw "$kind" "$tour" --style slide -o "pictures/$tour-$kind-slide.svg"
+    done
+done
+draw gantt 10-trillion --ranks 0,5,7-20 --from '1 s' --to '1.5 s' -o pictures/part.svg \
+    --title 'A title of many words that say what the picture shows, far longer than any title has room, in one line'
+for schedule in gpipe interleaved zb-v; do
+    "$dtsim" run "$here/scenarios/tour/06-3d.yaml" --engine fast --set "strategy.schedule=$schedule" -o "$schedule" \
+        --set "name=the scenario whose name is long because it says all that it is, the schedule $schedule too" >/dev/null
+done
+draw breakdown gpipe interleaved zb-v -o pictures/long.svg
+"$dtsim" sweep "$here/scenarios/sweeps/llama3-70b-128-h100.yaml" --set simulation.engine=fast -o sweep >/dev/null
+for kind in heat pareto breakdown bubble; do
+    draw "$kind" sweep -o "pictures/sweep-$kind.svg"
+    draw "$kind" sweep --style slide -o "pictures/sweep-$kind-slide.svg"
+done
+pictures=$(find pictures -name '*.svg' | wc -l)
+[ "$pictures" -gt 90 ] || { echo "$pictures pictures: expected more than 90"; exit 1; }
+"$2" "$here/tests/texts_of_pictures.py" pictures/*.svg
+echo "$pictures pictures: all texts inside, none on another"
