@@ -138,7 +138,7 @@ int usage_error(const struct command *command, const char *format, ...)
 
     va_start(args, format);
     if (vasprintf(&message, format, args) < 0)
-        BUG("no memory for a message");
+        out_of_memory();
     va_end(args);
     if (command->json) {
         error_add(&err, EXIT_USAGE, (struct loc){0}, "%s", message);

@@ -132,7 +132,8 @@ static void serve(void *context)
         if (pool->inlet && !(text = take_text(worker)))
             return;
         out = open_memstream(&reply, &length);
-        BUG_IF(!out);
+        if (!out)
+            out_of_memory();
         if (!ftruncate(STDERR_FILENO, 0))
             lseek(STDERR_FILENO, 0, SEEK_SET);
         pool->work(pool->context, piece, worker->note, out);

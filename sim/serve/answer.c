@@ -25,7 +25,8 @@ char *answer_errors(const struct error *err)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    BUG_IF(!out);
+    if (!out)
+        out_of_memory();
     put_rest(errors_json(err), out);
     fclose(out);
     return text;

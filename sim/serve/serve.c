@@ -191,7 +191,8 @@ static bool collect(struct server *server)
     if (server->out.done < server->out.length)
         return false;
     out = open_memstream(&text, &length);
-    BUG_IF(!out);
+    if (!out)
+        out_of_memory();
     all = queue_write(&server->queue, out);
     fclose(out);
     free(server->out.text);
