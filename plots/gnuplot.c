@@ -76,7 +76,8 @@ int gnuplot_run(const char *folder, const char *script, const char *picture, str
         error_add(err, EXIT_UNEXPECTED, loc, "gnuplot had not ended after %d s, and was killed; the chart's data and "
                   "script are in '%s'", TOOL_SECONDS, folder);
     else if (failed)
-        error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "cannot start gnuplot: %s", strerror(failed));
+        error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "cannot start gnuplot in the folder '%s' with /dev/null as its "
+                  "input: %s", folder, strerror(failed));
     else if (WIFSIGNALED(status))
         failed = error_add(err, EXIT_UNEXPECTED, loc, "gnuplot was ended by signal %d", WTERMSIG(status));
     else if (is_made(path, &made, err))

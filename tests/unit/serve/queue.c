@@ -39,7 +39,7 @@ static void expect(struct queue *queue, const char *text)
 static void test_order(void **state)
 {
     struct queue queue = {0};
-    uint64_t a, b, c, none;
+    uint64_t a = 0, b = 0, c = 0, none;
 
     (void)state;
     add(&queue, "{\"id\": \"a\", \"budget\": [\"2 s\", \"1 MiB\"]}");
