@@ -22,6 +22,7 @@ void queue_answer(struct queue *queue, uint64_t number, char *answer)
     free(queued->text);
     queued->text = NULL;
     queued->answer = answer;
+    queue->ready += answer ? strlen(answer) : 0;
     queued->state = QUEUED_ANSWERED;
 }
 
@@ -140,6 +141,8 @@ bool queue_next(struct queue *queue, uint64_t *number)
 
         if (queued->state != QUEUED_WAITING)
             continue;
+        if (queue->ready >= QUEUE_MOST && queue->next > queue->first + queue->head)
+            return false;
         queued->state = QUEUED_RUNNING;
         *number = queue->next++;
         return true;
@@ -172,6 +175,7 @@ bool queue_write(struct queue *queue, FILE *out)
 
         if (queued->state != QUEUED_ANSWERED)
             break;
+        queue->ready -= queued->answer ? strlen(queued->answer) : 0;
         if (queued->answer)
             fprintf(out, "{\"id\":%s,%s\n", queued->id ? queued->id : "null", queued->answer);
         free_item(queued);

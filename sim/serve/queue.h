@@ -21,14 +21,17 @@ struct queue {
     uint64_t first;              /* the number of items[0] */
     uint64_t next;               /* of the first that may wait */
     size_t held;                 /* bytes of lines that are not answered */
+    size_t ready;                /* bytes of answers that are not written */
 };
+enum { QUEUE_MOST = 256 << 20 };         /* of lines: then no further ones are read; of answers: then no line begins */
 
 /* Adds the next line (`text` is the queue's from now on): a request, a request to cancel, which is done, or nothing.
  * A line that is no JSON object, or whose id is none, is answered with that. */
 void queue_add(struct queue *queue, char *text, size_t length, struct budget usual);
 /* Adds a line that is too long to be kept. */
 void queue_add_long(struct queue *queue);
-/* The next line that waits, which runs from now on; false: there is none. */
+/* The next line that waits, which runs from now on. False: there is none, or too many answers wait to be written, and
+ * the line is not the one that they wait for. */
 bool queue_next(struct queue *queue, uint64_t *number);
 struct queued *queue_at(struct queue *queue, uint64_t number);
 /* Answers a line; `answer` is the queue's from now on. */

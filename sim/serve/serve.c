@@ -15,7 +15,6 @@
 #include "serve/request.h"
 
 enum { READ = 64 << 10,          /* bytes that are read at once */
-       HELD_MOST = 256 << 20,    /* bytes of lines and answers that wait; further ones wait where they come from */
        GRACE = 1 };              /* s after its budget within which a request ends itself; then its process is killed */
 
 struct server {
@@ -210,7 +209,7 @@ static bool writes(const struct server *server)
 static void watch(void *context, struct pollfd *files)
 {
     struct server *server = context;
-    bool reads = !server->ended && server->queue.held + server->out.length < HELD_MOST;
+    bool reads = !server->ended && server->queue.held < QUEUE_MOST;
 
     collect(server);
     files[0] = (struct pollfd){.fd = reads ? STDIN_FILENO : -1, .events = POLLIN};

@@ -122,12 +122,37 @@ static void test_long(void **state)
     queue_release(&queue);
 }
 
+/* While too many answers wait for one line, that line alone may begin. */
+static void test_full(void **state)
+{
+    struct queue queue = {0};
+    uint64_t first, second, third;
+    char *large = malloc(QUEUE_MOST + 1), *found;
+
+    (void)state;
+    assert_non_null(large);
+    memset(large, '}', QUEUE_MOST);
+    large[QUEUE_MOST] = '\0';
+    for (int i = 0; i < 3; i++)
+        add(&queue, "{}");
+    assert_true(queue_next(&queue, &first) && queue_next(&queue, &second));
+    queue_answer(&queue, second, large);
+    assert_false(queue_next(&queue, &third));
+    queue_answer(&queue, first, strdup("}"));
+    found = written(&queue);
+    assert_int_equal(strlen(found), QUEUE_MOST + 2 * strlen("{\"id\":null,\n") + 1);
+    free(found);
+    assert_true(queue_next(&queue, &third) && third == 2 && queue.ready == 0);
+    queue_release(&queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_long),
+        cmocka_unit_test(test_full),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
