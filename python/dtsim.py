@@ -32,6 +32,9 @@ class Error(Exception):
         self.exit_code = exit_code
         self.metrics = metrics
 
+    def __reduce__(self):                        # so that processes can pass it on
+        return Error, (self.errors, self.exit_code, self.metrics)
+
 
 def _line(error):
     place = [str(error[key]) for key in ('file', 'line', 'column') if error.get(key) is not None]
@@ -46,6 +49,16 @@ def program():
     if not found:
         raise FileNotFoundError("the program dtsim is not in PATH; set the environment's DTSIM to its path")
     return found
+
+
+def _text(request):
+    """A request as JSON. Numbers of numpy are numbers too."""
+    def plain(value):
+        if hasattr(value, 'item'):
+            return value.item()
+        raise TypeError(f'expected what JSON has, found {value!r}')
+
+    return json.dumps(request, allow_nan=False, default=plain)
 
 
 def _request(scenario, set=None, engine=None, budget=None, advice=True):
@@ -68,7 +81,7 @@ class _Future(concurrent.futures.Future):
     def cancel(self):
         if self.done():
             return self.cancelled()
-        self._server._write({'cancel': self._id})
+        self._server._write(_text({'cancel': self._id}))
         return super().cancel()
 
 
@@ -84,7 +97,7 @@ class Server:
             command += ['--budget', limit]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding='utf-8',
                                          start_new_session=True)         # Ctrl-C is the caller's
-        self._lock = threading.Lock()
+        self._lock, self._writing = threading.Lock(), threading.Lock()
         self._waiting = {}
         self._last = 0
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -101,7 +114,7 @@ class Server:
         with self._lock:
             waiting = list(self._waiting.values())
         concurrent.futures.wait(waiting)
-        with self._lock:
+        with self._writing:
             if not self._process.stdin.closed:
                 try:
                     self._process.stdin.close()
@@ -114,13 +127,13 @@ class Server:
 
     def submit(self, scenario, set=None, engine=None, budget=None, advice=True):
         """As run(), but gives a concurrent.futures.Future of the metrics at once."""
-        request = _request(scenario, set, engine, budget, advice)
+        text = _text(_request(scenario, set, engine, budget, advice))
         future = _Future()
         with self._lock:
             self._last += 1
             future._server, future._id = self, self._last
             self._waiting[self._last] = future
-        self._write({'id': future._id, **request})
+        self._write(f'{{"id": {future._id}, {text[1:]}')
         return future
 
     def run(self, scenario, set=None, engine=None, budget=None, advice=True):
@@ -137,11 +150,10 @@ class Server:
         futures = [(one, self.submit(scenario, one, **options)) for one in sets]
         return [_row(one, future) for one, future in futures]
 
-    def _write(self, request):
-        line = json.dumps(request, allow_nan=False) + '\n'
+    def _write(self, text):
         try:
-            with self._lock:
-                self._process.stdin.write(line)
+            with self._writing:
+                self._process.stdin.write(text + '\n')
                 self._process.stdin.flush()
         except (BrokenPipeError, ValueError):
             self._fail()

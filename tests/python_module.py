@@ -1,5 +1,6 @@
 """The Python module python/dtsim.py: python_module.py DTSIM. What gives DataFrames needs pandas."""
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,10 @@ assert dtsim.run(scenario, set={'strategy.pipeline': 4})['iteration_time_s'] == 
 
 error = refusal(lambda: dtsim.run(scenario, set={'strategy.schedule': 'gpip'}))
 assert error.exit_code == 4 and "did you mean 'gpipe'?" in str(error), error
+again = pickle.loads(pickle.dumps(error))
+assert (again.errors, again.exit_code, str(again)) == (error.errors, error.exit_code, str(error))
+refusal(lambda: dtsim.run(scenario, set={'batch.micro_batches': float('nan')}), ValueError)
+refusal(lambda: dtsim.run(scenario, set={'batch.micro_batches': {1}}), TypeError)
 assert refusal(lambda: dtsim.run('/absent.yaml')).errors[0]['file'] == '/absent.yaml'
 
 with dtsim.Server(jobs=1) as server:
@@ -56,6 +61,8 @@ if not pandas:
     print('skipped: pandas is not installed, so sweep() and results() were not tried')
     sys.exit()
 frame = dtsim.sweep(scenario, {'strategy.pipeline': [1, 2, 4]})
+numbers = pandas.Series([1, 2, 4])               # of numpy
+assert frame.equals(dtsim.sweep(scenario, {'strategy.pipeline': numbers}))
 assert isinstance(frame, pandas.DataFrame) and list(frame['iteration_time_s']) == [12, 15, 21]
 with tempfile.TemporaryDirectory() as folder:
     file, rows = os.path.join(folder, 'scenario.yaml'), os.path.join(folder, 'rows')
