@@ -19,7 +19,7 @@ batch: {micro_batches: 4}
 strategy: {pipeline: 4}
 END
 echo '{"base": "s.yaml"}' >requests
-"$dtsim" run s.yaml -o out >log 2>&1 && "$dtsim" sweep s.yaml --set strategy.pipeline=1,2 -o rows >log 2>&1 || exit 1
+"$dtsim" run s.yaml -o out >log 2>&1 && "$dtsim" sweep s.yaml --set strategy.pipeline=1,2 -o rows >log 2>&1 || { cat log; exit 1; }
 
 complain()
 {

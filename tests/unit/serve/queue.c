@@ -126,7 +126,7 @@ static void test_long(void **state)
 static void test_full(void **state)
 {
     struct queue queue = {0};
-    uint64_t first, second, third;
+    uint64_t first = 0, second = 0, third;
     char *large = malloc(QUEUE_MOST + 1), *found;
 
     (void)state;
