@@ -138,9 +138,18 @@ void script_begin(const struct chart *chart, const struct layout *layout);
 /* Ends the script. */
 void script_end(const struct chart *chart);
 
-/* Runs a tool in a folder, without a shell, and keeps the beginning of what it writes to `descriptor` (1 or 2).
- * Returns an errno: ENOENT when there is no such tool. */
-int tool_run(const char *folder, const char *const arguments[], int descriptor, char *text, size_t size, int *status);
+/* Another program that is run without a shell. It is looked for in those folders of PATH that are named from the root,
+ * and ends with this process. */
+struct tool {
+    const char *folder;              /* where it runs */
+    const char *const *arguments;    /* its name first; NULL-terminated */
+    int descriptor;                  /* which output is kept, 1 or 2 */
+    double seconds;                  /* after which it is killed */
+};
+enum { TOOL_SECONDS = 60 };          /* the usual limit */
+/* Runs it and keeps the beginning of its output. Returns an errno: ENOENT when there is no such tool, ETIMEDOUT when it
+ * was killed. */
+int tool_run(const struct tool *tool, char *text, size_t size, int *status);
 /* Runs gnuplot on the script in the folder DIR/plots, where it makes `picture`. */
 int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err);
 

@@ -61,18 +61,23 @@ int gnuplot_run(const char *folder, const char *script, const char *picture, str
     struct loc loc = {.file = arena_printf(&arena, "%s/%s", folder, script)};
     const char *path = arena_printf(&arena, "%s/%s", folder, picture);
     const char *const arguments[] = {"gnuplot", "-d", script, NULL};
+    const struct tool tool = {folder, arguments, STDERR_FILENO, TOOL_SECONDS};
     char text[4096];
     int status = 0, failed;
     bool made = false;
 
     unlink(path);                    /* so that an old picture is not taken for the new one */
-    failed = tool_run(folder, arguments, STDERR_FILENO, text, sizeof text, &status);
+    failed = tool_run(&tool, text, sizeof text, &status);
     if (failed == ENOENT)
         error_add(err, EXIT_NO_TOOL, (struct loc){0},
                   "gnuplot is not installed (Debian: apt install gnuplot-nox; macOS: brew install gnuplot); "
                   "the chart's data and script are in '%s'", folder);
+    else if (failed == ETIMEDOUT)
+        error_add(err, EXIT_UNEXPECTED, loc, "gnuplot had not ended after %d s, and was killed; the chart's data and "
+                  "script are in '%s'", TOOL_SECONDS, folder);
     else if (failed)
-        error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "cannot start gnuplot: %s", strerror(failed));
+        error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "cannot start gnuplot in the folder '%s' with /dev/null as its "
+                  "input: %s", folder, strerror(failed));
     else if (WIFSIGNALED(status))
         failed = error_add(err, EXIT_UNEXPECTED, loc, "gnuplot was ended by signal %d", WTERMSIG(status));
     else if (is_made(path, &made, err))

@@ -85,12 +85,13 @@ static bool has_glyph(unsigned code)
 {
     char pattern[32], fonts[8];
     const char *const arguments[] = {"fc-list", pattern, "family", NULL};
+    const struct tool tool = {"/", arguments, STDOUT_FILENO, TOOL_SECONDS};
     int status = 0;
 
     if (is_common(code))
         return true;
     snprintf(pattern, sizeof pattern, ":charset=%x", code);
-    return tool_run("/", arguments, STDOUT_FILENO, fonts, sizeof fonts, &status) || status || *fonts;
+    return tool_run(&tool, fonts, sizeof fonts, &status) || status || *fonts;
 }
 
 static const char *replace(struct arena *arena, const char *text, bool (*keep)(unsigned code))

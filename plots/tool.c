@@ -1,63 +1,148 @@
-/* Other programs as children: no shell, no input, bounded output. */
+/* Other programs as children: no shell, no input, bounded output, bounded time. */
 #include "chart.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-extern char **environ;
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* The program's file, in one of PATH's folders that are named from the root; NULL: there is none. A relative folder
+ * counts for nothing: it would be one inside the folder of the chart, which may be somebody else's. */
+static const char *find(struct arena *arena, const char *name)
+{
+    const char *folders = getenv("PATH");
+
+    if (!folders)
+        folders = "/usr/local/bin:/usr/bin:/bin";
+    for (const char *end; *folders; folders = *end ? end + 1 : end) {
+        const char *path;
+        struct stat info;
+
+        end = strchrnul(folders, ':');
+        if (*folders != '/')
+            continue;
+        path = arena_printf(arena, "%.*s/%s", (int)(end - folders), folders, name);
+        if (!access(path, X_OK) && !stat(path, &info) && S_ISREG(info.st_mode))
+            return path;
+    }
+    return NULL;
+}
+
+/* The child: the tool, which ends with its parent. Why it cannot be started goes into `failure`, an errno. */
+static _Noreturn void be_tool(const struct tool *tool, const char *path, int output, int failure, pid_t parent)
+{
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC), why;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setpgid(0, 0);                   /* so that what it starts itself can be ended with it */
+    if (getppid() == parent && nowhere >= 0 && dup2(nowhere, STDIN_FILENO) == STDIN_FILENO &&
+        dup2(nowhere, STDOUT_FILENO) >= 0 && dup2(nowhere, STDERR_FILENO) >= 0 && dup2(output, tool->descriptor) >= 0 &&
+        !chdir(tool->folder))
+        /* The tool's arguments are not changed; execv only lacks the const. */
+        execv(path, (char *const *)(uintptr_t)tool->arguments);
+    why = errno;
+    if (write(failure, &why, sizeof why) < 0)
+        _exit(126);
+    _exit(127);
+}
 
 /* Starts the tool with one of its outputs in a pipe. Returns an errno. */
-static int start(const char *folder, const char *const arguments[], int descriptor, int *output, pid_t *child)
+static int start(const struct tool *tool, const char *path, int *output, pid_t *child)
 {
-    posix_spawn_file_actions_t actions;
-    int pipes[2], failed;
+    int pipes[2], failures[2], failed = 0;
+    pid_t parent = getpid();
 
     if (pipe2(pipes, O_CLOEXEC))
         return errno;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addchdir_np(&actions, folder);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, pipes[1], descriptor);
-    /* The tool's arguments are not changed; posix_spawn only lacks the const. */
-    failed = posix_spawnp(child, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
+    if (pipe2(failures, O_CLOEXEC)) {
+        failed = errno;
+        close(pipes[0]);
+        close(pipes[1]);
+        return failed;
+    }
+    *child = fork();
+    if (!*child)
+        be_tool(tool, path, pipes[1], failures[1], parent);
+    failed = *child < 0 ? errno : 0;
     close(pipes[1]);
-    *output = pipes[0];
+    close(failures[1]);
+    if (!failed && read(failures[0], &failed, sizeof failed) == (ssize_t)sizeof failed)
+        waitpid(*child, NULL, 0);
+    close(failures[0]);
     if (failed)
         close(pipes[0]);
+    *output = pipes[0];
     return failed;
 }
 
-/* Reads to the end, so that the child never waits, and keeps the beginning. */
-static void read_output(int output, char *text, size_t size)
+/* Reads to the end or until the deadline, so that the child never waits, and keeps the beginning. */
+static void read_output(int output, double deadline, char *text, size_t size)
 {
     char buffer[4096];
     size_t length = 0;
-    ssize_t got;
+    double left;
 
-    while ((got = read(output, buffer, sizeof buffer)) > 0 || (got < 0 && errno == EINTR))
+    while ((left = deadline - now()) > 0) {
+        ssize_t got;
+
+        if (poll(&(struct pollfd){.fd = output, .events = POLLIN}, 1, (int)(1000 * left) + 1) <= 0)
+            continue;
+        got = read(output, buffer, sizeof buffer);
+        if (!got || (got < 0 && errno != EINTR))
+            break;
         for (ssize_t i = 0; i < got && length + 1 < size; i++)
             text[length++] = buffer[i];
+    }
     text[length] = '\0';
     close(output);
 }
 
-int tool_run(const char *folder, const char *const arguments[], int descriptor, char *text, size_t size, int *status)
+/* Waits for the end of the child, which is killed at the deadline. Returns an errno. */
+static int await(pid_t child, double deadline, int *status)
 {
-    int output = -1, failed;
-    pid_t child;
+    const struct timespec moment = {.tv_nsec = 500000};
+    pid_t ended;
 
-    failed = start(folder, arguments, descriptor, &output, &child);
-    if (failed)
-        return failed;
-    read_output(output, text, size);
+    while ((ended = waitpid(child, status, WNOHANG)) == 0 && now() < deadline)
+        nanosleep(&moment, NULL);
+    if (ended)
+        return ended < 0 ? errno : 0;
+    kill(-child, SIGKILL);
+    kill(child, SIGKILL);
     while (waitpid(child, status, 0) < 0)
         if (errno != EINTR)
             return errno;
-    return 0;
+    return ETIMEDOUT;
+}
+
+int tool_run(const struct tool *tool, char *text, size_t size, int *status)
+{
+    double deadline = now() + tool->seconds;
+    struct arena arena = {0};
+    const char *path = find(&arena, tool->arguments[0]);
+    int output = -1, failed;
+    pid_t child = -1;
+
+    *text = '\0';
+    failed = path ? start(tool, path, &output, &child) : ENOENT;
+    arena_release(&arena);
+    if (failed)
+        return failed;
+    read_output(output, deadline, text, size);
+    return await(child, deadline, status);
 }

@@ -42,3 +42,11 @@ installed="$scratch/second place/share"
 [ -s "$installed/bash-completion/completions/dtsim" ]
 [ -s "$installed/zsh/site-functions/_dtsim" ]
 [ -s "$installed/doc/dtsim/copyright" ]
+
+# The Python module finds the program of its own installation.
+if command -v python3 >/dev/null; then
+    cd "$scratch/second place/lib/python3/dist-packages"
+    env -u DTSIM python3 -B -c "import dtsim, sys
+assert dtsim.run('$share/scenarios/first.yaml', engine='ideal')['gpus'] == 32
+assert dtsim.program() == '$dtsim', dtsim.program()"
+fi

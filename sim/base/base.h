@@ -114,7 +114,7 @@ struct arena {
     struct arena_block *last;
     struct cache *cache;         /* where those who fill the arena find what they remember (cache/cache.h), or NULL */
 };
-void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type; aborts when out of memory */
+void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -134,7 +134,9 @@ size_t text_mark(const char *text, size_t length);
  * NULL after an error, whose message names `what` the file is and stands at `loc`. */
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);
 
-/* calloc and realloc that abort, in one place, when memory runs out. */
+/* Says that memory has run out and ends the program with EXIT_UNEXPECTED: nothing that is buffered is written. */
+_Noreturn void out_of_memory(void);
+/* calloc and realloc that do so. */
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t count, size_t size);
 

@@ -61,7 +61,7 @@ static void add(struct error *err, struct error_message message, const char *for
     char *raw;
 
     if (vasprintf(&raw, format, args) < 0)
-        BUG("cannot write the message '%s'", format);
+        out_of_memory();
     message.text = text_made(TEXT_LINE, raw);         /* one line, whatever the user's file contains */
     free(raw);
     for (int i = 0; i < err->count; i++)
@@ -140,7 +140,7 @@ int error_system(struct error *err, struct loc loc, const char *format, ...)
 
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0)
-        BUG("cannot write the message '%s'", format);
+        out_of_memory();
     va_end(args);
     error_add(err, path ? EXIT_INPUT : EXIT_UNEXPECTED, loc, "%s: %s%s", text, strerror(why), remedy(why));
     err->system |= !is_missing(why);

@@ -37,6 +37,20 @@ static double memory_held(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+int budget_parse(const char *text, struct budget *budget)
+{
+    char why[256];
+    double value;
+
+    if (!unit_parse(UNIT_TIME, text, &value, why, sizeof why) && value > 0)
+        budget->seconds = value;
+    else if (!unit_parse(UNIT_BYTES, text, &value, why, sizeof why) && value > 0)
+        budget->bytes = value;
+    else
+        return -1;
+    return 0;
+}
+
 void progress_begin(struct progress *progress, const char *option, double seconds, double bytes)
 {
     const char *terminal = getenv("TERM");

@@ -5,6 +5,11 @@
 
 #include "base/base.h"
 
+/* What a command, or one of its pieces, may take: s of wall time and B of its process's memory; 0: any. */
+struct budget { double seconds, bytes; };
+/* Sets the part that the text is of, "30 s" or "4 GiB". -1: the text is neither. */
+int budget_parse(const char *text, struct budget *budget);
+
 struct progress {
     const char *option;          /* the option that limits the time, for messages: "--budget" */
     double seconds, bytes;       /* the budget: wall time since the command began, memory of this process; 0: any */

@@ -88,7 +88,8 @@ char *text_made(enum text_place place, const char *text)
     size_t size;
     FILE *out = open_memstream(&made, &size);
 
-    BUG_IF(!out);
+    if (!out)
+        out_of_memory();
     text_write(place, text, out);
     fclose(out);
     return made;

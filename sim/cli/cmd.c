@@ -1,4 +1,5 @@
 #include "cli/cmd.h"
+#include "report/outcome.h"
 #include "store/store.h"
 #include "sweep/paths.h"
 
@@ -8,7 +9,7 @@
 #include <unistd.h>
 
 static const struct command *const commands[] = {
-    &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_explain, &cmd_sweep, &cmd_results, &cmd_validate,
+    &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_explain, &cmd_sweep, &cmd_results, &cmd_serve, &cmd_validate,
     &cmd_collective, &cmd_plot, &cmd_import, &cmd_calibrate, &cmd_list, &cmd_schema, &cmd_completion, &cmd_help,
 };
 
@@ -121,26 +122,10 @@ const struct exit_text *exit_text_at(size_t index)
     return index < COUNT(exit_texts) ? &exit_texts[index] : NULL;
 }
 
-static json_t *text_json(const char *text)
-{
-    return text && *text ? json_string(text) : json_null();
-}
-
 static void print_errors_json(const struct error *err)
 {
-    json_t *list = json_array(), *whole;
+    json_t *whole = errors_json(err);
 
-    for (int i = 0; i < err->count; i++) {
-        const struct error_message *message = &err->messages[i];
-        const struct loc *loc = &message->loc;
-
-        json_array_append_new(list, json_pack(
-            "{s:o, s:o, s:o, s:s, s:o}", "file", text_json(loc->file), "line",
-            loc->line ? json_integer(loc->line) : json_null(), "column",
-            loc->line ? json_integer(loc->column) : json_null(), "message", message->text, "rule",
-            text_json(error_kind_names[message->kind])));
-    }
-    whole = json_pack("{s:o, s:i}", "errors", list, "exit_code", (int)error_exit_code(err));
     json_print(whole, stdout);
     json_decref(whole);
 }
@@ -153,7 +138,7 @@ int usage_error(const struct command *command, const char *format, ...)
 
     va_start(args, format);
     if (vasprintf(&message, format, args) < 0)
-        BUG("no memory for a message");
+        out_of_memory();
     va_end(args);
     if (command->json) {
         error_add(&err, EXIT_USAGE, (struct loc){0}, "%s", message);
@@ -268,17 +253,10 @@ static int choose_color(const struct command *command, const char *when)
 /* A time or an amount of memory; both may be given, in two options. */
 static int parse_budget(const struct command *command, const char *text, struct arguments *arguments)
 {
-    char why[256];
-    double value;
-
-    if (!unit_parse(UNIT_TIME, text, &value, why, sizeof why) && value > 0)
-        arguments->budget.seconds = value;
-    else if (!unit_parse(UNIT_BYTES, text, &value, why, sizeof why) && value > 0)
-        arguments->budget.bytes = value;
-    else
-        return usage_error(command, "--budget: expected a time such as '30 s', or memory such as '4 GiB', found '%s'",
-                           text);
-    return ARGS_DONE;
+    return budget_parse(text, &arguments->budget)
+               ? usage_error(command, "--budget: expected a time such as '30 s', or memory such as '4 GiB', found '%s'",
+                             text)
+               : ARGS_DONE;
 }
 
 static int parse_option(const struct command *command, int argc, char **argv, int *i, struct arguments *arguments)

@@ -2,6 +2,7 @@
 #ifndef DTSIM_CMD_H
 #define DTSIM_CMD_H
 
+#include "base/progress.h"
 #include "report/result.h"
 
 struct command {
@@ -19,7 +20,7 @@ struct command {
     bool json;                       /* a program reads what this call prints, mistakes of the command line too */
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
-    cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain,
+    cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_serve, cmd_explain,
     cmd_completion;
 const struct command *command_at(size_t index);      /* NULL past the last */
 /* What an exit code says, in the order of codes; NULL past the last. */
@@ -38,7 +39,7 @@ struct arguments {
     const char *sets[256];           /* --set PATH=VALUE */
     size_t nsets;
     const char *values[32];          /* by index in `accepts` */
-    struct { double seconds, bytes; } budget;    /* of commands that accept --budget; 0: any */
+    struct budget budget;            /* of commands that accept --budget */
 };
 /* The value of an option, or "" of one that takes none, goes to arguments.values. All commands know --set, --help and
  * --color. */

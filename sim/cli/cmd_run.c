@@ -2,7 +2,6 @@
 #include "cache/cache.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
-#include "run/memory_advice.h"
 
 enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET };
 static const char *const run_options[] = {
@@ -49,25 +48,16 @@ static void verify(const struct run *run, struct error *err)
 static bool run_scenario(const struct scenario *scenario, const struct arguments *arguments, struct workload *workload,
                          struct run *run, struct folder *folder, struct error *err)
 {
-    bool no_advice = arguments->values[OPT_NO_ADVICE];
-    struct simulate_options options = memory_needs;
-    int rc = (no_advice ? workload_init : workload_init_advised)(workload, scenario, err);
+    struct simulate_options options = simulate_options_of(scenario);
+    bool told = false;
+    int rc;
 
-    if (!rc && !memory_is_short(workload)) {
-        options = simulate_options_of(scenario);
-        options.causes = true;
-        options.links = folder->path || arguments->values[OPT_JSON];
-        options.numbers = !options.links && !arguments->values[OPT_VERIFY];
-    }
-    options.no_advice = no_advice;
-    rc = rc || simulate_advised(workload, options, run, err) ? -1 : 0;
-    bool stopped = rc && error_exit_code(err) == EXIT_STOPPED && run->metrics.ranks, told = false;
-
+    options.links = folder->path || arguments->values[OPT_JSON];
+    options.numbers = !options.links && !arguments->values[OPT_VERIFY];
+    options.no_advice = arguments->values[OPT_NO_ADVICE];
+    rc = simulate_scenario(scenario, options, workload, run, err);
     progress_end(scenario->progress);
-    if (stopped)
-        error_add(err, EXIT_STOPPED, (struct loc){0}, "the results are complete but for imbalance and jitter, each of "
-                  "which takes another replay");
-    if (!rc || stopped)
+    if (!rc)
         told = tell(run, arguments->values[OPT_JSON], folder, err);
     if (!err->count && arguments->values[OPT_VERIFY])
         verify(run, err);

@@ -29,7 +29,7 @@ static double now(void)
 }
 
 /* Progress on stderr: a line that is written over on a terminal, else a line now and then. */
-struct progress {
+struct told {
     bool terminal;
     double begun, said;          /* s */
     size_t said_done;
@@ -37,7 +37,7 @@ struct progress {
 
 static void show_progress(void *context, const struct sweep_state *state)
 {
-    struct progress *progress = context;
+    struct told *progress = context;
     double time = now(), elapsed = time - progress->begun, rate = (double)(state->done - state->before) / elapsed;
     size_t more = state->done - progress->said_done;
     bool due = progress->terminal ? time - progress->said > 0.2 :
@@ -154,7 +154,7 @@ static void print_verified(const struct sweep_options *options, const struct swe
 static int run(const struct sweep *sweep, const struct selection *selection, struct sweep_options *options,
                struct error *err)
 {
-    struct progress progress = {.terminal = isatty(STDERR_FILENO), .begun = now()};
+    struct told progress = {.terminal = isatty(STDERR_FILENO), .begun = now()};
     struct sweep_state state;
     struct arena arena = {0};
     int rc;

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/cmd.h"
@@ -20,25 +21,46 @@ static void take_closed(void)
             return;
 }
 
+/* Whether the stack may grow to what every command does with; raises its limit where that may be done. Beyond the limit
+ * the system ends a process without a word. */
+static bool has_stack(void)
+{
+    enum { LEAST = 1 << 20 };
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= LEAST)
+        return true;
+    limit.rlim_cur = LEAST;
+    if (limit.rlim_max >= LEAST && !setrlimit(RLIMIT_STACK, &limit))
+        return true;
+    fputs("dtsim: the stack may take less than 1 MiB; raise its limit ('ulimit -s') and try again\n", stderr);
+    return false;
+}
+
+/* The exit code of a command whose output is complete; EXIT_UNEXPECTED where it could not be written. */
+static int printed(int code)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return code;
+    fputs("dtsim: cannot write to standard output\n", stderr);
+    return EXIT_UNEXPECTED;
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "help", *meant;
 
     take_closed();
+    if (!has_stack())
+        return EXIT_UNEXPECTED;
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         word = "help";
-    if (!strcmp(word, "--version")) {
-        puts("dtsim " DTSIM_VERSION);
-        return EXIT_OK;
-    }
+    if (!strcmp(word, "--version"))
+        return puts("dtsim " DTSIM_VERSION), printed(EXIT_OK);
     for (size_t i = 0; command_at(i); i++)
         if (!strcmp(word, command_at(i)->name)) {
-            int code = command_run(command_at(i), argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv);
+            int code = printed(command_run(command_at(i), argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv));
 
-            if (fflush(stdout) || ferror(stdout)) {
-                fputs("dtsim: cannot write to standard output\n", stderr);
-                return EXIT_UNEXPECTED;
-            }
             if (!ADDRESS_SANITIZER)      /* which looks for leaks at the end of main() */
                 _exit(code);             /* destructors of SimGrid's libraries take as long as a small simulation */
             return code;

@@ -213,7 +213,8 @@ const char *node_flow(struct arena *arena, const struct node *node)
     struct sink sink = {.out = open_memstream(&text, &size)};
     const char *copy;
 
-    BUG_IF(!sink.out);
+    if (!sink.out)
+        out_of_memory();
     flow_put(&sink, node);
     fclose(sink.out);
     copy = arena_strdup(arena, text);

@@ -388,7 +388,7 @@ int expression_fail(const struct expression_text *text, size_t at, struct error 
 
     va_start(args, format);
     if (vasprintf(&message, format, args) < 0)
-        BUG("cannot write the message '%s'", format);
+        out_of_memory();
     va_end(args);
     error_add(err, EXIT_INPUT, expression_loc(text, at), "%s: %s", text->what, message);
     free(message);

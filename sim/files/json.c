@@ -37,7 +37,8 @@ static void print_string(const char *text, size_t length, FILE *out)
         return;
     }
     json_t *string = json_stringn(text, length);
-    BUG_IF(json_dumpf(string, out, JSON_ENCODE_ANY));
+    if (json_dumpf(string, out, JSON_ENCODE_ANY) && !ferror(out))        /* whoever closes the file finds its error */
+        out_of_memory();
     json_decref(string);
 }
 
@@ -119,7 +120,8 @@ char *json_text(const json_t *json)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    BUG_IF(!out);
+    if (!out)
+        out_of_memory();
     json_line(json, out);
     fclose(out);
     return text;

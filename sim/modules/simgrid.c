@@ -16,6 +16,7 @@
 #include "modules/simgrid_platform.h"
 #include "process/child.h"
 
+#include <errno.h>
 #include <math.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
@@ -75,7 +76,10 @@ static void load_platform(const struct cluster *cluster, const bool *used)
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     char path[64];
 
-    BUG_IF(!out);
+    if (!out) {
+        fprintf(stderr, "cannot write the platform: %s", strerror(errno));
+        exit(EXIT_FAILURE);
+    }
     platform_print(cluster, used, out);
     fflush(out);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);

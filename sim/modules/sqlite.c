@@ -43,7 +43,8 @@ static int create(struct database *database, const char *table, const struct dat
     for (int i = 0; i < 2; i++) {
         FILE *out = open_memstream(&text[i], &size);
 
-        BUG_IF(!out);
+        if (!out)
+            out_of_memory();
         fputs(i ? "INSERT INTO " : "CREATE TABLE ", out);
         write_name(table, out);
         fputs(i ? " VALUES (" : " (", out);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct worker {
     char *note;                  /* shared memory */
     bool busy;
     uint64_t piece;
-    double deadline;             /* s; where the pool has a timeout */
+    double began;                /* s: when the piece was handed out */
 };
 
 /* A pool that runs. */
@@ -34,6 +35,7 @@ struct running {
     int signals;                 /* file that tells of them */
     int interrupts;
     bool exhausted;              /* there is no next piece */
+    bool open;                   /* more pieces may come through the inlet */
     struct error *err;
 };
 
@@ -93,6 +95,24 @@ static void offer_to_die(void)
  * later have copies of this process' end. */
 static const uint64_t NO_MORE = UINT64_MAX;
 
+/* In a worker: the text of a piece, which the caller frees; NULL where this process's parent has gone. */
+static char *take_text(const struct worker *worker)
+{
+    const struct pool *pool = worker->pool;
+    uint64_t length;
+    char *text;
+
+    if (!read_all(worker->end, &length, sizeof length))
+        return NULL;
+    text = xcalloc(length + 1, 1);
+    if (read_all(worker->end, text, length)) {
+        pool->inlet->take(pool->context, text, length);
+        return text;
+    }
+    free(text);
+    return NULL;
+}
+
 /* A worker: one piece after another until there are no more. Its standard error tells of the present piece alone. */
 static void serve(void *context)
 {
@@ -104,16 +124,21 @@ static void serve(void *context)
     if (pool->begin)
         pool->begin(pool->context);
     while (read_all(worker->end, &piece, sizeof piece) && piece != NO_MORE) {
-        char *reply = NULL;
+        char *reply = NULL, *text = NULL;
         size_t length = 0;
-        FILE *out = open_memstream(&reply, &length);
+        FILE *out;
         uint64_t size;
 
-        BUG_IF(!out);
+        if (pool->inlet && !(text = take_text(worker)))
+            return;
+        out = open_memstream(&reply, &length);
+        if (!out)
+            out_of_memory();
         if (!ftruncate(STDERR_FILENO, 0))
             lseek(STDERR_FILENO, 0, SEEK_SET);
         pool->work(pool->context, piece, worker->note, out);
         fclose(out);
+        free(text);
         size = length;
         if (!send_all(worker->end, &size, sizeof size) || !send_all(worker->end, reply, length))
             return;
@@ -160,7 +185,7 @@ static int lose(struct running *running, struct worker *worker, enum pool_loss w
     bool busy = worker->busy;
     int rc = 0;
 
-    if (why == POOL_TIMEOUT)
+    if (why != POOL_CRASH)
         kill(worker->child.pid, SIGKILL);
     worker_end(worker, &how);
     worker->note[POOL_NOTE - 1] = '\0';
@@ -189,11 +214,31 @@ static int receive(struct running *running, struct worker *worker)
     return rc;
 }
 
+/* If the worker is dead already, its socket says so when it is read. */
+static void hand_out(const struct pool *pool, struct worker *worker)
+{
+    uint64_t size;
+    size_t length;
+    const char *text;
+
+    worker->busy = true;
+    worker->note[0] = '\0';      /* a worker that has died since its last piece would leave that one's note */
+    worker->began = now();
+    if (!send_all(worker->socket, &worker->piece, sizeof worker->piece) || !pool->inlet)
+        return;
+    text = pool->inlet->text(pool->context, worker->piece, &length);
+    size = length;
+    if (send_all(worker->socket, &size, sizeof size))
+        send_all(worker->socket, text, length);
+}
+
 /* Gives every idle worker a piece, and starts it where it does not run. */
 static int feed(struct running *running)
 {
     const struct pool *pool = running->pool;
 
+    if (pool->inlet)
+        running->exhausted = false;
     for (size_t i = 0; i < pool->jobs && !running->exhausted && !running->interrupts; i++) {
         struct worker *worker = &running->workers[i];
 
@@ -204,11 +249,7 @@ static int feed(struct running *running)
         running->exhausted = !pool->next(pool->context, &worker->piece);
         if (running->exhausted)
             break;
-        worker->busy = true;
-        worker->note[0] = '\0';  /* a worker that has died since its last piece would leave that one's note */
-        worker->deadline = now() + pool->timeout;
-        /* If it is dead already, its socket says so when it is read. */
-        send_all(worker->socket, &worker->piece, sizeof worker->piece);
+        hand_out(pool, worker);
     }
     return 0;
 }
@@ -228,8 +269,8 @@ static int patience(const struct running *running)
     double wait = 1, time = now();
 
     for (size_t i = 0; i < running->pool->jobs && running->pool->timeout > 0; i++)
-        if (running->workers[i].busy && running->workers[i].deadline - time < wait)
-            wait = running->workers[i].deadline - time;
+        if (running->workers[i].busy)
+            wait = fmin(wait, running->workers[i].began + running->pool->timeout - time);
     return wait > 0 ? (int)(1000 * wait) + 1 : 0;
 }
 
@@ -246,30 +287,56 @@ static bool take_signals(struct running *running)
     return kill_all;
 }
 
-/* Waits for replies, deaths, signals and deadlines, and sees to them. */
+/* Ends a busy worker whose piece takes too long, or is not wanted any more. */
+static int overdue(struct running *running, struct worker *worker)
+{
+    const struct pool *pool = running->pool;
+    double seconds = now() - worker->began;
+
+    if (pool->timeout > 0 && seconds >= pool->timeout)
+        return lose(running, worker, POOL_TIMEOUT);
+    if (pool->inlet && pool->inlet->unwanted(pool->context, worker->piece, seconds))
+        return lose(running, worker, POOL_UNWANTED);
+    return 0;
+}
+
+/* The inlet's files. */
+static int attend_inlet(struct running *running, const struct pollfd *files)
+{
+    int more = running->pool->inlet->attend(running->pool->context, files, running->err);
+
+    running->open = more > 0;
+    return more < 0 ? -1 : 0;
+}
+
+/* Waits for replies, deaths, signals, files and deadlines, and sees to them. */
 static int attend(struct running *running, struct pollfd *polls)
 {
-    size_t jobs = running->pool->jobs;
+    const struct pool *pool = running->pool;
+    size_t jobs = pool->jobs, count = jobs + 1 + (pool->inlet ? POOL_FILES : 0);
 
     for (size_t i = 0; i < jobs; i++)
         polls[i] = (struct pollfd){.fd = running->workers[i].busy ? running->workers[i].socket : -1, .events = POLLIN};
     polls[jobs] = (struct pollfd){.fd = running->signals, .events = POLLIN};
-    if (poll(polls, jobs + 1, patience(running)) < 0 && errno != EINTR)
-        return error_add(running->err, EXIT_UNEXPECTED, (struct loc){0}, "%s: cannot wait: %s", running->pool->what,
+    if (pool->inlet)
+        pool->inlet->watch(pool->context, &polls[jobs + 1]);
+    if (poll(polls, count, patience(running)) < 0 && errno != EINTR)
+        return error_add(running->err, EXIT_UNEXPECTED, (struct loc){0}, "%s: cannot wait: %s", pool->what,
                          strerror(errno));
     if (polls[jobs].revents && take_signals(running))
         return 1;
+    if (pool->inlet && attend_inlet(running, &polls[jobs + 1]))
+        return -1;
     for (size_t i = 0; i < jobs; i++) {
         struct worker *worker = &running->workers[i];
 
         if (polls[i].revents && receive(running, worker))
             return -1;
-        if (worker->busy && running->pool->timeout > 0 && now() >= worker->deadline &&
-            lose(running, worker, POOL_TIMEOUT))
+        if (worker->busy && overdue(running, worker))
             return -1;
     }
-    if (running->pool->tick)
-        running->pool->tick(running->pool->context);
+    if (pool->tick)
+        pool->tick(pool->context);
     return 0;
 }
 
@@ -290,8 +357,8 @@ static void dismiss(struct running *running, bool kill_all)
 
 static enum pool_end run_here(const struct pool *pool, struct error *err)
 {
-    struct running running = {.pool = pool, .err = err};
-    struct pollfd *polls = xcalloc(pool->jobs + 1, sizeof *polls);
+    struct running running = {.pool = pool, .err = err, .open = pool->inlet};
+    struct pollfd *polls = xcalloc(pool->jobs + 1 + POOL_FILES, sizeof *polls);
     sigset_t signals, before;
     int rc = 0;
 
@@ -306,7 +373,7 @@ static enum pool_end run_here(const struct pool *pool, struct error *err)
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, &before);
     running.signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-    while (!rc && !(rc = feed(&running)) && busy_workers(&running))
+    while (!rc && !(rc = feed(&running)) && (busy_workers(&running) || (running.open && !running.interrupts)))
         rc = attend(&running, polls);
     dismiss(&running, rc != 0);
     close(running.signals);

@@ -5,10 +5,28 @@
 
 #include "base/base.h"
 
-enum { POOL_NOTE = 64 };         /* bytes */
+enum { POOL_NOTE = 64,           /* bytes */
+       POOL_FILES = 2 };
 
 /* Why a piece has no reply. */
-enum pool_loss { POOL_CRASH, POOL_TIMEOUT };
+enum pool_loss { POOL_CRASH, POOL_TIMEOUT, POOL_UNWANTED };
+
+/* What a pool needs beyond that where its pieces come while it runs, from files, and are texts. */
+struct pollfd;
+struct pool_inlet {
+    /* In this process: the files to wait for (POOL_FILES of them; fd -1: none), and for what. */
+    void (*watch)(void *context, struct pollfd *files);
+    /* In this process, after each wait: reads and writes the files. 1: more pieces may come; 0: none, so the pool ends
+     * once all have ended; -1 stops the pool, with an error. */
+    int (*attend)(void *context, const struct pollfd *files, struct error *err);
+    /* In this process: the text of a piece, which stays until the piece has ended. */
+    const char *(*text)(void *context, uint64_t piece, size_t *length);
+    /* In a worker, before `work`: that text and a zero byte, which stay until `work` returns. */
+    void (*take)(void *context, const char *text, size_t length);
+    /* In this process, about once a second and after every wait: whether a piece that has run for so many seconds is to
+     * be lost (POOL_UNWANTED). */
+    bool (*unwanted)(void *context, uint64_t piece, double seconds);
+};
 
 struct pool {
     size_t jobs;                 /* processes at once */
@@ -16,12 +34,13 @@ struct pool {
     double timeout;              /* s that a piece may take; 0: any time */
     const char *what;            /* what does the work, for messages: "the simulation" */
     void *context;
+    const struct pool_inlet *inlet;      /* NULL: `next` knows all pieces; not with `ranks` */
     /* In a worker, once, before its first piece; or NULL. */
     void (*begin)(void *context);
     /* In a worker: does the piece and writes the reply. `note` is what the caller hears if the worker dies: text that
      * was written there, at most POOL_NOTE - 1 bytes; empty when the piece begins. */
     void (*work)(void *context, uint64_t piece, char *note, FILE *reply);
-    /* In this process: the next piece, any number but UINT64_MAX; false where there is none. */
+    /* In this process: the next piece, any number but UINT64_MAX; false where there is none (now, with an inlet). */
     bool (*next)(void *context, uint64_t *piece);
     /* In this process, in the order in which pieces end. -1 stops the pool, with an error. */
     int (*done)(void *context, uint64_t piece, const char *reply, size_t length, struct error *err);

@@ -308,6 +308,8 @@ int figure_print(const struct workload *workload, FILE *out, struct error *err)
         size_t size = 0;
         FILE *memory = open_memstream(&line, &size);
 
+        if (!memory)
+            out_of_memory();
         row_label(&workload->plan, rank, time, sizeof time);
         fprintf(memory, "%-*s ", label, time);
         if (cells)

@@ -227,7 +227,7 @@ json_t *software_json(const struct scenario *scenario)
     return scenario->software.names.title ? json_string(scenario->software.like) : json_null();
 }
 
-json_t *result_json(const struct run *run)
+json_t *result_metrics_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->workload->scenario;
@@ -272,7 +272,14 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "notes", caveats_json(scenario, &run->metrics));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
-    json_object_set_new(json, "scenario", scenario_json(scenario));
+    return json;
+}
+
+json_t *result_json(const struct run *run)
+{
+    json_t *json = result_metrics_json(run);
+
+    json_object_set_new(json, "scenario", scenario_json(run->workload->scenario));
     return json;
 }
 

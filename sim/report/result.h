@@ -9,6 +9,8 @@
 /* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
  * owns the reference. */
 json_t *result_json(const struct run *run);
+/* The same without the scenario. */
+json_t *result_metrics_json(const struct run *run);
 /* The name of the software whose values hold; null: none. */
 json_t *software_json(const struct scenario *scenario);
 /* What a reader asks next after schedule and degrees: "expert 8, 2 chunks a rank, ZeRO 1, micro-batches of 1 sample,

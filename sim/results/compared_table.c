@@ -98,7 +98,7 @@ static void add_cells(struct sheet *sheet, const struct compared *compared, cons
             char *text = NULL;
 
             if (asprintf(&text, "%s: %s", outcome_names[outcome_of(row)], reason) < 0)
-                BUG("cannot write a cell");
+                out_of_memory();
             sheet_add_rest(sheet, text);
             free(text);
         }

@@ -71,7 +71,7 @@ void comparison_refused(struct comparison *comparison, const char *name, const s
     if (!comparison->name ||
         asprintf(&comparison->reason, "%s: %s", outcome_names[infeasible ? OUTCOME_INFEASIBLE : OUTCOME_ERROR],
                  found->messages[0].text) < 0)
-        BUG("out of memory");
+        out_of_memory();
 }
 
 int comparison_init(struct comparison *comparison, const char *name, const struct scenario *scenario,
@@ -85,7 +85,7 @@ int comparison_init(struct comparison *comparison, const char *name, const struc
 
     *comparison = (struct comparison){.name = strdup(name), .gpus = scenario_gpus(scenario)};
     if (!comparison->name)
-        BUG("out of memory");
+        out_of_memory();
     comparison->flop_per_sample = metrics->hardware_flop / metrics->samples;
     comparison->extra_computation =
         comparison->flop_per_sample / (baseline ? baseline->flop_per_sample : comparison->flop_per_sample) - 1;

@@ -187,6 +187,8 @@ static char *sets_of(const struct scenario *scenario, const struct step *steps, 
     FILE *out = open_memstream(&text, &size);
     bool apply = true;
 
+    if (!out)
+        out_of_memory();
     for (int i = 0; i < count && apply; i++) {
         changes[steps[i].change].write(scenario, steps[i].step, out);
         fflush(out);

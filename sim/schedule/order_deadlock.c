@@ -104,6 +104,8 @@ static int explain(const struct walk *walk, int rank, struct error *err)
     FILE *out = open_memstream(&text, &size);
     int start, rc;
 
+    if (!out)
+        out_of_memory();
     for (; !met[rank]; rank = awaited(walk, waiting(walk, rank, &last))->rank)
         met[rank] = true;
     start = rank;

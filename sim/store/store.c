@@ -233,7 +233,7 @@ int store_open(struct store *store, const char *folder, int shard, int shards, c
 
     *store = (struct store){.fd = -1};
     if (asprintf(&store->path, "%s/shard-%d-of-%d.jsonl", folder, shard, shards) < 0)
-        BUG("cannot write the name of a file");
+        out_of_memory();
     rc = make_folder(folder, err) || open_locked(store, err) || cut_torn(store, err) || settle(store, text, err) ||
          index_folder(store, folder, err) ? -1 : 0;
     free(text);
@@ -246,7 +246,7 @@ int store_reopen(struct store *store, const char *path, struct error *err)
 
     *store = (struct store){.fd = -1, .path = strdup(path)};
     if (!store->path)
-        BUG("out of memory");
+        out_of_memory();
     return open_locked(store, err) || cut_torn(store, err) || settle(store, NULL, err) ||
            store_read(store->path, &reader, err) ? -1 : 0;
 }

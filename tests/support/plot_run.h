@@ -140,7 +140,7 @@ static inline int tear_down(void **state)
     int status = 1;
 
     (void)state;
-    tool_run("/", arguments, STDERR_FILENO, text, sizeof text, &status);
+    tool_run(&(struct tool){"/", arguments, STDERR_FILENO, TOOL_SECONDS}, text, sizeof text, &status);
     arena_release(&arena);
     return status;
 }

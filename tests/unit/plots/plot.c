@@ -25,10 +25,11 @@ static bool of_one_run(const struct plot_kind *kind)
 static bool have_gnuplot(void)
 {
     const char *const arguments[] = {"gnuplot", "--version", NULL};
+    const struct tool tool = {"/", arguments, STDOUT_FILENO, TOOL_SECONDS};
     char text[100];
     int status = 1;
 
-    return tool_run("/", arguments, STDOUT_FILENO, text, sizeof text, &status) == 0 && status == 0;
+    return tool_run(&tool, text, sizeof text, &status) == 0 && status == 0;
 }
 
 static void every_kind_of_span_has_a_colour(void **state)
@@ -150,6 +151,7 @@ static void scripts_run_from_anywhere(void **state)
     const char *dir = make_run("any where", RESULT("\"two\""), SPANS, WINDOWS);
     const char *script = file_of("gantt", dir, "svg", 1);
     const char *const arguments[] = {"gnuplot", "-d", script, NULL};
+    const struct tool tool = {"/", arguments, STDERR_FILENO, TOOL_SECONDS};
     char text[1000];
     int status = 1;
 
@@ -158,7 +160,7 @@ static void scripts_run_from_anywhere(void **state)
         skip();
     assert_plots("gantt", dir, "svg");
     assert_int_equal(remove(file_of("gantt", dir, "svg", 0)), 0);
-    assert_int_equal(tool_run("/", arguments, STDERR_FILENO, text, sizeof text, &status), 0);
+    assert_int_equal(tool_run(&tool, text, sizeof text, &status), 0);
     assert_string_equal(text, "");
     assert_int_equal(status, 0);
     assert_non_null(strstr(get(file_of("gantt", dir, "svg", 0)), "</svg>"));

@@ -249,11 +249,148 @@ static void test_dies_idle(void **state)
     assert_int_equal(heard.crashes[1], 1);
 }
 
+/* Words that come through a pipe while others are worked on. The piece "kill" kills its process, and "hang" hangs until
+ * it is not wanted any more. */
+struct talk {
+    int pipe;                    /* that words are read from */
+    char words[200];
+    size_t length, handed;       /* bytes that are there, and that have been handed out */
+    uint64_t at[50];             /* where each piece begins */
+    uint64_t count;
+    bool ended;
+    char word[200];              /* in a worker */
+    int good, crashes, unwanted;
+};
+
+static void watch_pipe(void *context, struct pollfd *files)
+{
+    struct talk *talk = context;
+
+    files[0] = (struct pollfd){.fd = talk->ended ? -1 : talk->pipe, .events = POLLIN};
+    files[1] = (struct pollfd){.fd = -1};
+}
+
+static int read_pipe(void *context, const struct pollfd *files, struct error *err)
+{
+    struct talk *talk = context;
+    ssize_t count = files[0].revents ? read(talk->pipe, talk->words + talk->length, 1) : 1;
+
+    (void)err;
+    talk->length += files[0].revents && count > 0;
+    talk->ended |= count <= 0;
+    return !talk->ended;
+}
+
+static bool next_word(void *context, uint64_t *piece)
+{
+    struct talk *talk = context;
+    char *end = memchr(talk->words + talk->handed, ' ', talk->length - talk->handed);
+
+    if (!end)
+        return false;
+    *piece = talk->count;
+    talk->at[talk->count++] = talk->handed;
+    talk->handed = (size_t)(end - talk->words) + 1;
+    return true;
+}
+
+static const char *word_of(void *context, uint64_t piece, size_t *length)
+{
+    struct talk *talk = context;
+    const char *word = talk->words + talk->at[piece];
+
+    *length = strcspn(word, " ");
+    return word;
+}
+
+static void take_word(void *context, const char *text, size_t length)
+{
+    struct talk *talk = context;
+
+    assert_true(length < sizeof talk->word && !text[length]);
+    memcpy(talk->word, text, length + 1);
+}
+
+static void say_word(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    struct talk *talk = context;
+
+    (void)piece;
+    (void)note;
+    if (!strcmp(talk->word, "kill"))
+        raise(SIGKILL);
+    while (!strcmp(talk->word, "hang"))
+        pause();
+    fputs(talk->word, reply);
+}
+
+static int said_word(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    struct talk *talk = context;
+    size_t expected;
+    const char *word = word_of(talk, piece, &expected);
+
+    (void)err;
+    assert_int_equal(length, expected);
+    assert_memory_equal(reply, word, length);
+    talk->good++;
+    return 0;
+}
+
+static int lost_word(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                     struct error *err)
+{
+    struct talk *talk = context;
+
+    (void)piece, (void)note, (void)how, (void)err;
+    talk->crashes += why == POOL_CRASH;
+    talk->unwanted += why == POOL_UNWANTED;
+    return 0;
+}
+
+static bool hangs(void *context, uint64_t piece, double seconds)
+{
+    size_t length;
+
+    return !strncmp(word_of(context, piece, &length), "hang", 4) && seconds > 0.1;
+}
+
+static void test_inlet(void **state)
+{
+    static const struct pool_inlet inlet = {watch_pipe, read_pipe, word_of, take_word, hangs};
+    static const char *const words[] = {"a ", "kill ", "bc hang d ", "kill efg ", "h i j ", "cut"};
+    struct talk talk = {0};
+    struct pool pool = {.jobs = 2, .what = "the talk", .context = &talk, .inlet = &inlet, .work = say_word,
+                        .next = next_word, .done = said_word, .lost = lost_word};
+    struct error err = {0};
+    int ends[2];
+    pid_t writer;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    writer = fork();
+    if (!writer) {
+        for (size_t i = 0; i < COUNT(words); i++)
+            if (write(ends[1], words[i], strlen(words[i])) < 0 || usleep(20000))
+                _exit(1);
+        _exit(0);
+    }
+    close(ends[1]);
+    talk.pipe = ends[0];
+    assert_int_equal(pool_run(&pool, &err), POOL_ALL);
+    assert_int_equal(talk.good, 7);
+    assert_int_equal(talk.crashes, 2);
+    assert_int_equal(talk.unwanted, 1);
+    close(ends[0]);
+    waitpid(writer, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replies), cmocka_unit_test(test_crashes), cmocka_unit_test(test_hangs),
         cmocka_unit_test(test_signals), cmocka_unit_test(test_orphans), cmocka_unit_test(test_dies_idle),
+        cmocka_unit_test(test_inlet),
     };
 
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);

@@ -1,0 +1,29 @@
+/* request: a line of `dtsim serve` that asks for a simulation, understood. */
+#ifndef DTSIM_REQUEST_H
+#define DTSIM_REQUEST_H
+
+#include "base/progress.h"
+#include "config/field.h"
+
+enum { REQUEST_MOST = 16 << 20 };        /* bytes of a line */
+#define REQUESTS "stdin"                 /* what messages call the file that the lines come from */
+
+struct request {
+    const struct node *node;
+    struct request_value { const struct node *node; } id, scenario, set, limits, cancel;
+    const char *base;                    /* the path of a scenario; NULL: the scenario stands in the request */
+    int engine;                          /* enum engine, or ENGINE_OF_SCENARIO */
+    bool advice;
+    struct budget budget;
+    const char *const *sets;             /* "PATH=VALUE", nsets of them, as after --set */
+    size_t nsets;
+};
+enum { ENGINE_OF_SCENARIO = -1 };
+extern const struct table request_table;
+
+/* Reads a line, number `line` of the input, which is JSON already. What its budget leaves open is as in `usual`. The
+ * request lives in the arena. */
+int request_read(struct arena *arena, const char *text, size_t length, int line, struct budget usual,
+                 struct request *request, struct error *err);
+
+#endif

@@ -1,0 +1,137 @@
+#!/bin/bash
+# Where the system gives less than a command needs: a message and exit code 1 (6 where a library cannot be loaded), never
+# a signal and never a silent failure: limits.sh DTSIM
+#   full        every command that prints, into a device that is full
+#   descriptors, memory, stack, fork        limits of a process
+set -u
+dtsim=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+unset DTSIM_DATA
+failed=0 tried=0 refused=0
+
+cat >s.yaml <<'END'
+model: {stages: {forward: 1 s, backward: 2 s, boundary: 1 MB}}
+cluster: {nodes: 2, gpus_per_node: 2, inside: {bandwidth: 300 GB/s, latency: 1 us},
+          network: {bandwidth: 25 GB/s, latency: 5 us}}
+batch: {micro_batches: 4}
+strategy: {pipeline: 4}
+END
+echo '{"base": "s.yaml"}' >requests
+"$dtsim" run s.yaml -o out >log 2>&1 && "$dtsim" sweep s.yaml --set strategy.pipeline=1,2 -o rows >log 2>&1 || { cat log; exit 1; }
+
+complain()
+{
+    echo "$*: exit code $code"
+    head -c 500 said
+    failed=1
+}
+
+while read -r words; do
+    tried=$((tried + 1))
+    # shellcheck disable=SC2086
+    "$dtsim" $words >/dev/full 2>said <requests
+    code=$?
+    if [ $code != 1 ] || ! grep -q 'cannot write to standard output' said || [ "$(wc -l <said)" -gt 8 ]; then
+        complain "$words >/dev/full"
+    fi
+done <<'END'
+--version
+--help
+help
+help --man
+help run
+help scenario
+help dgx-h100
+run --help
+list
+list gpus
+schema
+completion bash
+completion zsh
+run s.yaml
+run s.yaml --json
+run absent.yaml --json
+run --nope --json
+show s.yaml
+show s.yaml --figure
+show s.yaml --program
+show s.yaml --memory
+check s.yaml
+compare s.yaml s.yaml
+compare s.yaml s.yaml --json
+explain s.yaml
+explain out
+explain out --json
+sweep s.yaml --set strategy.pipeline=1,2 --dry-run
+results rows
+results rows --json
+results rows --csv
+results rows --markdown
+collective dgx-h100 --ranks 8 --bytes 1M
+collective dgx-h100 --ranks 8 --bytes 1M --json
+serve -j 1
+END
+echo "$tried commands into a full device"
+
+# limited LIMIT COMMAND...: it does what it does without the limit, or says why not.
+limited()
+{
+    local limit=$1
+
+    shift
+    tried=$((tried + 1))
+    # shellcheck disable=SC2086
+    (exec >printed 2>said <requests && ulimit $limit && exec "$dtsim" "$@") 2>shell
+    code=$?
+    case $code in
+    0) ;;
+    1 | 6) refused=$((refused + 1)) && [ -s said ] || complain "$* ($limit), which says nothing" ;;
+    127) grep -q 'loading shared libraries' said || complain "$* ($limit)" ;;    # before the program has begun
+    *) complain "$* ($limit)" ;;
+    esac
+}
+
+all()
+{
+    limited "$1" --version
+    limited "$1" schema
+    limited "$1" list gpus
+    limited "$1" check s.yaml
+    limited "$1" run s.yaml --json
+    limited "$1" run s.yaml --engine fast -o out
+    limited "$1" compare s.yaml s.yaml
+    limited "$1" explain out
+    limited "$1" sweep s.yaml --set strategy.pipeline=1,2 -o rows -j 2 --force
+    limited "$1" results rows
+    limited "$1" plot gantt out
+    limited "$1" collective dgx-h100 --ranks 8 --bytes 1M --engine fast
+    limited "$1" serve -j 2
+}
+
+tried=0
+for count in 4 5 6 7 8 9; do
+    all "-n $count"
+done
+for kilobytes in 16 64 200 1000 1024; do
+    all "-s $kilobytes"
+done
+if ! grep -q __asan_init "$dtsim"; then      # the sanitizer itself takes more addresses than the limit leaves
+    for kilobytes in 10500 11000 11500 12000 12500 13000 14000 16000 20000 40000 80000; do
+        all "-v $kilobytes"
+    done
+fi
+# Root may always fork.
+if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --clear-groups "$dtsim" --version >log 2>&1; then
+    chmod -R a+rwX .
+    real=$dtsim
+    printf '#!/bin/sh\nexec setpriv --reuid=65534 --clear-groups "%s" "$@"\n' "$real" >without
+    chmod a+x without
+    dtsim=$PWD/without
+    all "-u 1"
+elif [ "$(id -u)" != 0 ]; then
+    all "-u 1"
+fi
+echo "$tried runs under limits, $refused refused"
+exit $failed

@@ -1,0 +1,75 @@
+"""The Python module python/dtsim.py: python_module.py DTSIM. What gives DataFrames needs pandas."""
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(here, '..', 'python'))
+os.environ['DTSIM'] = os.path.abspath(sys.argv[1])
+import dtsim  # noqa: E402
+
+try:
+    import pandas
+except ImportError:
+    pandas = None
+
+scenario = {'model': {'stages': {'forward': '1 s', 'backward': '2 s'}}, 'cluster': 'ideal',
+            'batch': {'micro_batches': 4}, 'strategy': {'pipeline': 2}}
+
+
+def refusal(call, kind=dtsim.Error):
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError('not refused')
+
+
+# 1F1B (GPipe's time): (micro-batches + stages - 1) x (forward + backward)
+assert dtsim.run(scenario)['iteration_time_s'] == 15
+assert dtsim.run(scenario, set={'strategy.pipeline': 4})['iteration_time_s'] == 21
+
+error = refusal(lambda: dtsim.run(scenario, set={'strategy.schedule': 'gpip'}))
+assert error.exit_code == 4 and "did you mean 'gpipe'?" in str(error), error
+again = pickle.loads(pickle.dumps(error))
+assert (again.errors, again.exit_code, str(again)) == (error.errors, error.exit_code, str(error))
+refusal(lambda: dtsim.run(scenario, set={'batch.micro_batches': float('nan')}), ValueError)
+refusal(lambda: dtsim.run(scenario, set={'batch.micro_batches': {1}}), TypeError)
+assert refusal(lambda: dtsim.run('/absent.yaml')).errors[0]['file'] == '/absent.yaml'
+
+with dtsim.Server(jobs=1) as server:
+    rows = server.rows(scenario, {'strategy.pipeline': [1, 2, 3], 'batch.micro_batches': [2, 4]})
+    assert [row['iteration_time_s'] for row in rows] == [3 * (m + p - 1) for p in (1, 2, 3) for m in (2, 4)]
+    slow = server.submit(scenario, {'simulation': {'jitter': 0.1, 'repeat': 1000},
+                                    'batch.micro_batches': 4096, 'strategy.pipeline': 64})
+    behind = server.submit(scenario)
+    assert slow.cancel() and slow.cancelled()
+    assert behind.result(60)['iteration_time_s'] == 15
+    bad = server.rows(scenario, [{'strategy.pipeline': 0}])
+    assert bad[0]['status'] == 'error' and 'pipeline' in bad[0]['reason'], bad
+refusal(lambda: server.run(scenario))            # a server that was closed
+
+help_of_plan = subprocess.run([os.environ['DTSIM'], 'plan'], capture_output=True, encoding='utf-8')
+if 'unknown command' in help_of_plan.stderr:
+    assert 'plan' in str(refusal(lambda: dtsim.plan('scenario.yaml'), NotImplementedError))
+
+if not pandas:
+    assert 'pandas' in str(refusal(lambda: dtsim.sweep(scenario, {}), ImportError))
+    print('skipped: pandas is not installed, so sweep() and results() were not tried')
+    sys.exit()
+frame = dtsim.sweep(scenario, {'strategy.pipeline': [1, 2, 4]})
+numbers = pandas.Series([1, 2, 4])               # of numpy
+assert frame.equals(dtsim.sweep(scenario, {'strategy.pipeline': numbers}))
+assert isinstance(frame, pandas.DataFrame) and list(frame['iteration_time_s']) == [12, 15, 21]
+with tempfile.TemporaryDirectory() as folder:
+    file, rows = os.path.join(folder, 'scenario.yaml'), os.path.join(folder, 'rows')
+    with open(file, 'w') as out:
+        print(scenario, file=out)                # Python's dict of texts and numbers is YAML too
+    subprocess.run([os.environ['DTSIM'], 'sweep', file, '--set', 'strategy.pipeline=1,2,4', '-o', rows], check=True,
+                   capture_output=True)
+    stored = dtsim.results(rows)
+    assert sorted(stored['iteration_time_s']) == [12, 15, 21] and set(stored['status']) == {'ok'}
+    assert len(dtsim.results(rows, top=1)) == 1
