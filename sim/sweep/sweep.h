@@ -28,6 +28,10 @@ extern const struct table sweep_table;
 int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err);
 void sweep_release(struct sweep *sweep);
 
+/* A point and the id of its row. */
+struct located { char id[ID_DIGITS + 1]; uint64_t number; };
+struct locations { struct located *items; size_t count, capacity; };
+
 struct sweep_options {
     const char *folder;          /* of the store */
     int shard, shards;           /* from 1; of the points the shard-th, the (shard + shards)-th, ... */
@@ -40,6 +44,7 @@ struct sweep_options {
     bool fail_fast;              /* the first failure ends the sweep */
     size_t verify;               /* of all points the best ones that are verified (verify.h); 0: none. Not by one of
                                   * several shards, which does not know the best */
+    struct locations *located;   /* gets the points that have a row, with the ids of these; or NULL */
     bool ranks;                  /* the processes that mpirun started share the points */
 };
 

@@ -79,13 +79,13 @@ static bool verifies(const struct sweep_options *options)
 
 static void locate(struct running *running, const struct row_head *head, uint64_t piece)
 {
-    struct located *located;
+    struct located located = {.number = piece};
 
-    if (!verifies(running->options))
-        return;
-    located = GROW(&running->points);
-    *located = (struct located){.number = piece};
-    memcpy(located->id, head->id, sizeof located->id);
+    memcpy(located.id, head->id, sizeof located.id);
+    if (verifies(running->options))
+        *GROW(&running->points) = located;
+    if (running->options->located)
+        *GROW(running->options->located) = located;
 }
 
 static void count(struct running *running, const struct row_head *head)

@@ -10,10 +10,6 @@
 #include "sweep/row.h"
 #include "sweep/sweep.h"
 
-/* A point and the id of its row. */
-struct located { char id[ID_DIGITS + 1]; uint64_t number; };
-struct locations { struct located *items; size_t count, capacity; };
-
 struct verification {
     const struct sweep *sweep;
     const struct sweep_options *options;

@@ -1,0 +1,162 @@
+#include "plan/bounds.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cache/cache.h"
+#include "plan/bound.h"
+#include "process/pool.h"
+#include "run/memory_advice.h"
+
+enum { TOGETHER = 64 };          /* points of a piece of work */
+
+struct bounding {
+    const struct space *space;
+    struct bounded *bounds;
+    struct cache cache;
+    size_t next, points;
+    double until;                /* s of the monotonic clock; 0: any time */
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void refused(const struct error *err, enum bounded_status status, struct bounded *bounded)
+{
+    bounded->status = status;
+    bounded->rule = err->messages[0].kind;
+    text_clip(err->messages[0].text, bounded->reason, sizeof bounded->reason);
+}
+
+/* The scenario's number of GPUs and of samples as one number, so that points of one size have equal ones. */
+static uint32_t size_of(const struct scenario *scenario)
+{
+    return (uint32_t)scenario_gpus(scenario) * 2654435761u ^ (uint32_t)scenario->batch.global * 40503u ^
+           (uint32_t)scenario->batch.micro_batches * (scenario->batch.global ? 0u : 97u);
+}
+
+/* B that the fullest GPU lacks for what it holds all the time. */
+static double lacks(const struct workload *workload)
+{
+    double most = 0;
+
+    for (int rank = 0; rank < workload->plan.stages; rank++) {
+        struct memory states = memory_states(workload->scenario, workload->stages, rank);
+
+        most = fmax(most, memory_total(&states));
+    }
+    return most - memory_limit(workload->scenario);
+}
+
+static void bound_point(const struct bounding *bounding, uint64_t number, struct bounded *bounded)
+{
+    const struct points *points = &bounding->space->sweep.points;
+    struct arena arena = {.cache = (struct cache *)&bounding->cache};
+    struct scenario scenario = {0};
+    struct workload workload = {0};
+    struct error found = {0};
+    struct point point;
+
+    memset(bounded, 0, sizeof *bounded);
+    if (point_make(points, number, &arena, &point, &found) ||
+        scenario_read(&arena, point.root, NULL, 0, points->name, &scenario, &found) ||
+        workload_init(&workload, &scenario, &found)) {
+        refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
+        bounded->lacks = INFINITY;
+    } else if (memory_is_short(&workload)) {
+        *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks(&workload)};
+    } else {
+        *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = workload_bound(&workload),
+                                    .size = size_of(&scenario)};
+    }
+    workload_release(&workload);
+    scenario_release(&scenario);
+    arena_release(&arena);
+    error_release(&found);
+}
+
+static size_t piece_size(const struct bounding *bounding, uint64_t piece)
+{
+    size_t first = (size_t)piece * TOGETHER;
+
+    return first + TOGETHER <= bounding->points ? TOGETHER : bounding->points - first;
+}
+
+static void work(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    struct bounding *bounding = context;
+
+    (void)note;
+    for (size_t i = 0; i < piece_size(bounding, piece); i++) {
+        struct bounded bounded;
+
+        bound_point(bounding, bounding->space->selection.items[(size_t)piece * TOGETHER + i], &bounded);
+        cache_renew(&bounding->cache);
+        fwrite(&bounded, sizeof bounded, 1, reply);
+    }
+}
+
+static bool next(void *context, uint64_t *piece)
+{
+    struct bounding *bounding = context;
+
+    if (bounding->next * TOGETHER >= bounding->points || (bounding->until > 0 && now() > bounding->until))
+        return false;
+    *piece = bounding->next++;
+    return true;
+}
+
+static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    struct bounding *bounding = context;
+    size_t count = piece_size(bounding, piece);
+
+    if (length != count * sizeof(struct bounded))
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "plan: a worker's reply has %zu bytes, expected %zu",
+                         length, count * sizeof(struct bounded));
+    memcpy(&bounding->bounds[(size_t)piece * TOGETHER], reply, length);
+    return 0;
+}
+
+/* A crash while a point is read is a fault of this program: its points count as refused, with the reason. */
+static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                struct error *err)
+{
+    struct bounding *bounding = context;
+
+    (void)why;
+    (void)note;
+    (void)err;
+    for (size_t i = 0; i < piece_size(bounding, piece); i++) {
+        struct bounded *bounded = &bounding->bounds[(size_t)piece * TOGETHER + i];
+
+        *bounded = (struct bounded){.status = BOUNDED_REFUSED};
+        text_clip(how->count ? how->messages[0].text : "a worker ended early", bounded->reason, sizeof bounded->reason);
+    }
+    return 0;
+}
+
+int bounds_find(const struct space *space, size_t jobs, double time_limit, struct bounded *bounds, bool *interrupted,
+                struct error *err)
+{
+    struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
+                                .until = time_limit > 0 ? now() + time_limit : 0};
+    size_t pieces = (bounding.points + TOGETHER - 1) / TOGETHER;
+    const struct pool pool = {.jobs = jobs < pieces ? jobs : pieces ? pieces : 1, .what = "the bound",
+                              .context = &bounding, .work = work, .next = next, .done = done, .lost = lost};
+    enum pool_end end;
+
+    memset(bounds, 0, bounding.points * sizeof *bounds);
+    cache_init(&bounding.cache, CACHE_BYTES);
+    end = pool_run(&pool, err);
+    cache_release(&bounding.cache);
+    *interrupted = end == POOL_INTERRUPTED;
+    return end == POOL_FAILED ? -1 : 0;
+}

@@ -1,0 +1,20 @@
+/* bounds: what is known of each point of a space before it is replayed, found by worker processes. */
+#ifndef DTSIM_BOUNDS_H
+#define DTSIM_BOUNDS_H
+
+#include "plan/space.h"
+
+struct bounded {
+    enum bounded_status { BOUNDED_LEFT, BOUNDED_REFUSED, BOUNDED_SHORT, BOUNDED_OPEN } status;
+    enum error_kind rule;            /* of those that are refused */
+    double seconds;                  /* the bound; of a point that is open */
+    double lacks;                    /* B that a GPU lacks for what it holds all the time; of one that is short */
+    uint32_t size;                   /* points of one size have the same number of GPUs and of samples */
+    char reason[200];
+};
+
+/* One entry a point of the selection, in its order; BOUNDED_LEFT: the time ran out before. -1: workers cannot be had. */
+int bounds_find(const struct space *space, size_t jobs, double time_limit, struct bounded *bounds, bool *interrupted,
+                struct error *err);
+
+#endif

@@ -1,0 +1,399 @@
+#include "plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "plan/bounds.h"
+
+enum { FIRST_BATCH = 32 };       /* replays of a worker before the first look at what they gave; then twice as many */
+
+/* A search that goes on. */
+struct search {
+    struct space *space;
+    const struct plan_options *options;
+    struct plan_outcome *outcome;
+    struct bounded *bounds;          /* a point of the selection each */
+    size_t *order;                   /* open points, the lowest bound first */
+    size_t nopen, next;
+    struct replayed { size_t point; double seconds, error; } *replayed;      /* of points that ran and fit */
+    size_t nreplayed;
+    double until;                    /* s of the monotonic clock; 0: any time */
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void count_refusal(struct plan_outcome *outcome, const struct bounded *bounded)
+{
+    const char *rule = error_kind_names[bounded->rule] ? error_kind_names[bounded->rule] : "mistake";
+    size_t i = 0;
+
+    while (i < outcome->refusals.count && strcmp(outcome->refusals.items[i].rule, rule))
+        i++;
+    if (i == outcome->refusals.count)
+        *GROW(&outcome->refusals) = (struct plan_refusal){
+            rule, arena_strdup(&outcome->arena, bounded->reason), 0,
+        };
+    outcome->refusals.items[i].count++;
+}
+
+static int by_bound(const void *left, const void *right, void *context)
+{
+    const struct bounded *bounds = context;
+    size_t a = *(const size_t *)left, b = *(const size_t *)right;
+
+    if (bounds[a].seconds < bounds[b].seconds || bounds[a].seconds > bounds[b].seconds)
+        return bounds[a].seconds < bounds[b].seconds ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+static void note_short(struct search *search, size_t point, double lacks)
+{
+    if (lacks >= search->outcome->nearest.lacks)
+        return;
+    search->outcome->nearest.number = search->space->selection.items[point];
+    search->outcome->nearest.lacks = lacks;
+}
+
+/* Counts what is closed and orders what is open. */
+static void take_bounds(struct search *search)
+{
+    struct plan_outcome *outcome = search->outcome;
+
+    for (size_t i = 0; i < search->space->selection.count; i++) {
+        const struct bounded *bounded = &search->bounds[i];
+
+        if (bounded->status == BOUNDED_OPEN) {
+            search->order[search->nopen++] = i;
+        } else if (bounded->status == BOUNDED_REFUSED) {
+            outcome->counts.refused++;
+            count_refusal(outcome, bounded);
+        } else if (bounded->status == BOUNDED_SHORT) {
+            outcome->counts.memory++;
+            note_short(search, i, bounded->lacks);
+        } else {
+            outcome->counts.left++;
+        }
+    }
+    if (search->nopen)
+        qsort_r(search->order, search->nopen, sizeof *search->order, by_bound, search->bounds);
+}
+
+static int by_seconds(const void *left, const void *right)
+{
+    const struct replayed *a = left, *b = right;
+
+    return (a->seconds > b->seconds) - (a->seconds < b->seconds);
+}
+
+/* Above which bound no point of that size is among the best, or ties with the first; INFINITY: too few ran. */
+static double threshold_of(const struct search *search, uint32_t size)
+{
+    size_t found = 0;
+    double first = INFINITY, error = 0, last = INFINITY;
+
+    if (search->options->exhaustive)
+        return INFINITY;
+    for (size_t i = 0; i < search->nreplayed && found < search->options->top; i++) {
+        const struct replayed *replayed = &search->replayed[i];
+
+        if (search->bounds[replayed->point].size != size)
+            continue;
+        if (!found++)
+            first = replayed->seconds, error = replayed->error;
+        last = replayed->seconds;
+    }
+    return found < search->options->top ? INFINITY : fmax(last, first / (1 - fmin(error, 0.9)));
+}
+
+/* The point of the selection that has that number. */
+static size_t point_of(const struct search *search, uint64_t number)
+{
+    const struct selection *selection = &search->space->selection;
+    size_t low = 0, high = selection->count;
+
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+
+        *(selection->items[middle] <= number ? &low : &high) = middle;
+    }
+    return low;
+}
+
+static int by_id(const void *left, const void *right)
+{
+    return strcmp(((const struct located *)left)->id, ((const struct located *)right)->id);
+}
+
+/* Whether the row is of a point of the outcome, whose ids are sorted. */
+static const struct located *located_of(const struct plan_outcome *outcome, const json_t *row)
+{
+    struct located key;
+    const char *id = store_id(row);
+
+    if (!id || strlen(id) != ID_DIGITS || !outcome->located.count)
+        return NULL;
+    memcpy(key.id, id, sizeof key.id);
+    return bsearch(&key, outcome->located.items, outcome->located.count, sizeof key, by_id);
+}
+
+/* Drops the rows of other points. */
+static void keep_located(struct results *results, const void *context)
+{
+    bool *keep = xcalloc(results->rows.count + 1, sizeof *keep);
+
+    for (size_t i = 0; i < results->rows.count; i++)
+        keep[i] = located_of(context, results->rows.items[i]) != NULL;
+    results_keep(results, keep);
+    free(keep);
+}
+
+/* B that are left on the fullest GPU; -INFINITY: the row does not say. */
+static double margin_of(const json_t *row)
+{
+    const json_t *margin = json_object_get(json_object_get(row, "metrics"), "memory_margin_bytes");
+
+    return json_is_number(margin) ? json_number_value(margin) : -INFINITY;
+}
+
+/* Reads what the replays gave. */
+static int read_replays(struct search *search, struct error *err)
+{
+    struct plan_outcome *outcome = search->outcome;
+    const char *folder = search->options->folder;
+    const struct results_question question = {.choose = keep_located, .context = outcome};
+    struct results results;
+    size_t memory = 0;
+    int rc;
+
+    qsort(outcome->located.items, outcome->located.count, sizeof *outcome->located.items, by_id);
+    rc = results_open(&folder, 1, &results, err) || results_read(&results, &question, err) ? -1 : 0;
+    search->nreplayed = outcome->counts.failed = 0;
+    for (size_t i = 0; i < results.rows.count && !rc; i++) {
+        const json_t *row = results.rows.items[i];
+        double seconds = json_number_value(json_object_get(json_object_get(row, "metrics"), "iteration_time_s"));
+
+        if (outcome_of(row) == OUTCOME_INFEASIBLE) {
+            memory++;
+            note_short(search, point_of(search, located_of(outcome, row)->number), -margin_of(row));
+        }
+        outcome->counts.failed += outcome_failed(outcome_of(row));
+        if (outcome_of(row) == OUTCOME_OK)
+            search->replayed[search->nreplayed++] = (struct replayed){
+                point_of(search, located_of(outcome, row)->number), seconds,
+                tie_number_of(row, "iteration_time_s", seconds).error,
+            };
+    }
+    results_release(&results);
+    qsort(search->replayed, search->nreplayed, sizeof *search->replayed, by_seconds);
+    outcome->counts.replayed = search->nreplayed;
+    outcome->counts.memory += memory;
+    return rc ? -1 : (int)memory;
+}
+
+static void quiet(void *context, const struct sweep_state *state)
+{
+    (void)context;
+    (void)state;
+}
+
+static struct sweep_options sweep_options_of(const struct search *search)
+{
+    return (struct sweep_options){
+        .folder = search->options->folder, .shard = 1, .shards = 1, .jobs = search->options->jobs,
+        .located = &search->outcome->located,
+    };
+}
+
+static int by_number(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* Replays the points (`count` numbers), and verifies the best `verify` of them. */
+static int replay_points(struct search *search, uint64_t *numbers, size_t count, size_t verify, struct error *err)
+{
+    struct selection selection = {numbers, count, count, search->space->selection.looked,
+                                  search->space->selection.dropped};
+    struct sweep_options options = sweep_options_of(search);
+    struct sweep_state state;
+    int rc;
+
+    qsort(numbers, count, sizeof *numbers, by_number);
+    options.verify = verify;
+    search->outcome->located.count = verify ? 0 : search->outcome->located.count;
+    rc = sweep_run(&search->space->sweep, &selection, &options, quiet, NULL, &state, err);
+    search->outcome->interrupted |= state.interrupted;
+    return rc;
+}
+
+/* The next points whose bounds are below their thresholds, at most `most`; those above are pruned. */
+static size_t next_batch(struct search *search, uint64_t *numbers, size_t most)
+{
+    size_t count = 0;
+
+    while (search->next < search->nopen && count < most) {
+        size_t point = search->order[search->next++];
+        const struct bounded *bounded = &search->bounds[point];
+
+        if (bounded->seconds > threshold_of(search, bounded->size))
+            search->outcome->counts.pruned++;
+        else
+            numbers[count++] = search->space->selection.items[point];
+    }
+    return count;
+}
+
+static bool time_is_up(const struct search *search)
+{
+    return search->outcome->interrupted || (search->until > 0 && now() > search->until);
+}
+
+static int replay_all(struct search *search, struct error *err)
+{
+    struct plan_outcome *outcome = search->outcome;
+    size_t most = FIRST_BATCH * search->options->jobs, memory = outcome->counts.memory, count;
+    uint64_t *numbers = xcalloc(search->nopen + 1, sizeof *numbers);
+    int rc = 0;
+
+    while (!rc && !time_is_up(search) && (count = next_batch(search, numbers, most))) {
+        outcome->counts.memory = memory;
+        rc = replay_points(search, numbers, count, 0, err) || read_replays(search, err) < 0 ? -1 : 0;
+        most *= 2;
+    }
+    free(numbers);
+    return rc;
+}
+
+/* What was not reached, and by how much the fastest of it may be faster than the best. */
+static void find_gap(struct search *search)
+{
+    struct plan_outcome *outcome = search->outcome;
+    double best = search->nreplayed ? search->replayed[0].seconds : NAN, least = INFINITY;
+
+    for (size_t i = search->next; i < search->nopen; i++) {
+        const struct bounded *bounded = &search->bounds[search->order[i]];
+
+        if (bounded->seconds > threshold_of(search, bounded->size)) {
+            outcome->counts.pruned++;
+            continue;
+        }
+        outcome->counts.left++;
+        least = fmin(least, bounded->seconds);
+    }
+    outcome->gap = isfinite(least) && best > 0 ? fmax(0, 1 - least / best) : outcome->counts.left ? 1 : 0;
+    outcome->status = outcome->counts.left || outcome->interrupted ? PLAN_NOT_PROVEN :
+                      search->nreplayed ? PLAN_PROVEN : PLAN_NONE_FEASIBLE;
+}
+
+static int verify_replays(struct search *search, struct error *err)
+{
+    uint64_t *numbers = xcalloc(search->nreplayed + 1, sizeof *numbers);
+    int rc = 0;
+
+    for (size_t i = 0; i < search->nreplayed; i++)
+        numbers[i] = search->space->selection.items[search->replayed[i].point];
+    if (search->options->verify && search->nreplayed && !search->outcome->interrupted)
+        rc = replay_points(search, numbers, search->nreplayed, search->options->verify, err);
+    qsort(search->outcome->located.items, search->outcome->located.count, sizeof *search->outcome->located.items,
+          by_id);
+    free(numbers);
+    return rc;
+}
+
+static int run(struct search *search, struct error *err)
+{
+    struct plan_outcome *outcome = search->outcome;
+    double begun = now(), bounded;
+    int rc;
+
+    search->until = search->options->time_limit > 0 ? begun + search->options->time_limit : 0;
+    if (bounds_find(search->space, search->options->jobs, search->options->time_limit, search->bounds,
+                    &outcome->interrupted, err))
+        return -1;
+    take_bounds(search);
+    bounded = now();
+    outcome->seconds[0] = bounded - begun;
+    rc = replay_all(search, err);
+    outcome->seconds[1] = now() - bounded;
+    if (rc)
+        return -1;
+    find_gap(search);
+    bounded = now();
+    rc = verify_replays(search, err);
+    outcome->seconds[2] = now() - bounded;
+    return rc;
+}
+
+int plan_search(struct space *space, const struct plan_options *options, struct plan_outcome *outcome,
+                struct error *err)
+{
+    size_t count = space->selection.count;
+    struct search search = {
+        .space = space, .options = options, .outcome = outcome, .bounds = xcalloc(count + 1, sizeof *search.bounds),
+        .order = xcalloc(count + 1, sizeof *search.order), .replayed = xcalloc(count + 1, sizeof *search.replayed),
+    };
+    int rc;
+
+    *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY};
+    for (size_t i = 0; i < space->sweep.points.constraints.count; i++)
+        outcome->counts.by_rule += space->selection.dropped[i];
+    rc = run(&search, err);
+    free(search.bounds);
+    free(search.order);
+    free(search.replayed);
+    return rc;
+}
+
+void plan_release(struct plan_outcome *outcome)
+{
+    free(outcome->refusals.items);
+    free(outcome->located.items);
+    arena_release(&outcome->arena);
+    memset(outcome, 0, sizeof *outcome);
+}
+
+/* Whether rows have several values under the key. */
+static bool several(const struct results *results, const char *name)
+{
+    int key = results_find(results, name);
+
+    for (size_t i = 1; key >= 0 && i < results->rows.count; i++)
+        if (!json_equal(results_json(results, i, key), results_json(results, 0, key)))
+            return true;
+    return false;
+}
+
+int plan_order(struct results *results, const struct plan_outcome *outcome, bool *front, struct error *err)
+{
+    const struct results_question question = {.choose = keep_located, .context = outcome};
+    const char *name = "iteration_time_s";
+    bool most;
+    int keys[2];
+
+    if (results_read(results, &question, err))
+        return -1;
+    results_keep_numbers(results, NULL, 0);
+    if (several(results, "batch.global") || several(results, "batch.micro_batches"))
+        name = results_find(results, "tokens_per_s") >= 0 ? "tokens_per_s" : "samples_per_s";
+    most = strcmp(name, "iteration_time_s") != 0;
+    keys[0] = results_find(results, name);
+    keys[1] = results_find(results, "gpus");
+    *front = several(results, "gpus");
+    if (keys[0] < 0)
+        return 0;
+    if (*front)
+        results_front(results, keys, (const bool[]){most, false}, 2);
+    results_sort(results, keys[0], most);
+    results_rank(results, keys[0], most);
+    return 0;
+}

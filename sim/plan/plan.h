@@ -1,0 +1,64 @@
+/* plan: which configuration to launch. The points of a space are tried best first:
+ *
+ * 1. Each is read, and its stages are timed. What cannot be is refused, by the rule that forbids it; what surely does not
+ *    fit is dropped (memory_is_short); the others get a bound (bound.h).
+ * 2. In the order of their bounds they are replayed, as rows of a sweep's store, which so may be interrupted, goes on, and
+ *    is read by results and charts. No point whose bound is above the threshold can be among the best or tie with the
+ *    first, so it is not replayed: then the order is proven. The threshold is the time of the last that is shown, or the
+ *    first one's and its stated error, whichever is more, each among points of one size and batch.
+ * 3. The best and those that tie with them are replayed on simgrid too (verify.h). */
+#ifndef DTSIM_PLAN_H
+#define DTSIM_PLAN_H
+
+#include "plan/space.h"
+#include "results/results.h"
+
+struct plan_options {
+    const char *folder;              /* of the store */
+    size_t jobs, top, verify;
+    double time_limit;               /* s for bounds and replays; 0: any time */
+    bool exhaustive;                 /* all are replayed: an oracle, and what objectives without a bound need */
+};
+
+enum plan_status { PLAN_PROVEN, PLAN_NOT_PROVEN, PLAN_NONE_FEASIBLE };
+
+/* How many points ended how; they add up to `considered`. */
+struct plan_counts {
+    uint64_t considered;             /* combinations of the axes */
+    uint64_t by_rule;                /* dropped by the rules of the space */
+    size_t refused;                  /* by the scenario */
+    size_t memory;                   /* they hold too much, whatever happens, or their replay said so */
+    size_t pruned;                   /* their bound is above the threshold */
+    size_t left;                     /* not reached within the time limit */
+    size_t replayed;                 /* and fit */
+    size_t failed;                   /* of rows that ended with an error, a crash or a timeout */
+};
+
+/* Why points are refused: the rule of error_kind_names, how many, and the message of the first. */
+struct plan_refusal { const char *rule, *example; size_t count; };
+
+struct plan_outcome {
+    enum plan_status status;
+    bool interrupted;
+    double gap;                      /* not proven: share by which a point that was not reached may be faster than the
+                                        best, at most */
+    struct plan_counts counts;
+    struct { struct plan_refusal *items; size_t count, capacity; } refusals;
+    struct { uint64_t number; double lacks; } nearest;   /* of the points that do not fit the one that lacks least: its
+                                        number, and B of a GPU; INFINITY: none */
+    struct locations located;        /* the points that were replayed, with the ids of their rows */
+    double seconds[3];               /* of bounds, of replays, of the verification */
+    struct arena arena;
+};
+
+/* Searches the space. -1: the store cannot be written, or workers cannot be had. Release in either case. */
+int plan_search(struct space *space, const struct plan_options *options, struct plan_outcome *outcome,
+                struct error *err);
+void plan_release(struct plan_outcome *outcome);
+
+/* Keeps of rows those of the outcome's points that ran, best first, and ranks them: by iteration time or, where batches
+ * differ, by throughput. *front: points have several numbers of GPUs, and rows are those alone that no other one betters
+ * in both: fewer GPUs or faster. */
+int plan_order(struct results *results, const struct plan_outcome *outcome, bool *front, struct error *err);
+
+#endif

@@ -1,0 +1,39 @@
+/* space: the configurations that a plan looks at, as the points of a sweep. What the scenario says is held. An axis is a
+ * path with the values that a person lists, or `auto`: then they follow from the model, the cluster and the schedules by
+ * rules. Rules that several axes must keep together drop points; each is said in words, with how many it drops. */
+#ifndef DTSIM_SPACE_H
+#define DTSIM_SPACE_H
+
+#include "sweep/sweep.h"
+
+/* What a person asks. */
+struct plan_question {
+    const char *path;                /* of the scenario */
+    const char *const *sets;         /* "PATH=auto" or "PATH=V1,V2"; nsets of them */
+    size_t nsets;
+    const char *gpus;                /* "64,128": numbers of GPUs; NULL: the cluster's */
+};
+
+struct space {
+    struct sweep sweep;              /* its points are the combinations; release by space_release */
+    struct space_rule {
+        const char *why;             /* "tensor x pipeline x context must divide the GPUs" */
+        const char *expression;
+    } *rules;                        /* as many as the sweep's constraints, in their order */
+    size_t nrules;
+    struct space_axis { const char *path, *values, *why; } *axes;    /* for people; why NULL: a person listed them */
+    size_t naxes;
+    struct selection selection;      /* the points that no rule drops */
+};
+
+enum { SPACE_MOST = 200000 };        /* points that remain */
+
+/* Reads the scenario, makes the axes and selects the points. Errors: those of the scenario's model and cluster, an axis
+ * that has no `auto`, numbers of GPUs that are no whole nodes, more than SPACE_MOST points. Release in either case. */
+int space_load(const struct plan_question *question, struct space *space, struct error *err);
+void space_release(struct space *space);
+
+/* The axes that have an `auto`, by number; NULL past the last. */
+const char *space_auto_at(size_t i);
+
+#endif

@@ -1,0 +1,49 @@
+/* What the parts of a space share while it is built: facts of the scenario, axes (space_axes.c), rules (space_rules.c). */
+#ifndef DTSIM_SPACE_INTERNAL_H
+#define DTSIM_SPACE_INTERNAL_H
+
+#include "plan/space.h"
+
+/* What the rules know of the scenario. */
+struct facts {
+    const struct node *root;
+    int layers, heads, kv_heads, experts;    /* 1 where the model has none */
+    int per_node, nodes;                     /* 0: the cluster does not say how many nodes */
+    int batch;                               /* samples an iteration; 0: not said */
+    bool transformer;
+};
+
+/* What is built: the section of a sweep, and the words for it. */
+struct builder {
+    struct arena *arena;
+    const struct facts *facts;
+    const struct plan_question *question;
+    struct node *grid, *where;
+    struct { struct space_axis *items; size_t count, capacity; } axes;
+    struct { struct space_rule *items; size_t count, capacity; } rules;
+    struct error *err;
+};
+
+static inline bool has_axis(const struct builder *builder, const char *path)
+{
+    return node_get(builder->grid, path) != NULL;
+}
+
+/* An axis that has an `auto`. One of numbers has a function, another one a list of words. `usual`: searched where nobody
+ * names an axis and the scenario does not say it. */
+enum { NUMBERS = 64 };           /* values of an axis */
+struct numbers { int items[NUMBERS]; int count; };
+struct automatic {
+    const char *path;
+    struct numbers (*values)(const struct facts *facts);
+    const char *words;
+    const char *why;
+    bool usual;
+};
+const struct automatic *automatic_at(size_t i);          /* NULL past the last */
+const struct automatic *automatic_of(const char *path);  /* NULL: it has none */
+
+/* Adds what axes must keep together. */
+void add_rules(struct builder *builder);
+
+#endif
