@@ -11,7 +11,7 @@
 /* What the command line says of a file. */
 struct import_said {
     struct nccl_said nccl;
-    struct megatron_options megatron;
+    struct import_options megatron;
 };
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
 typedef struct node *importer(struct arena *arena, const char *path, const struct import_said *said, struct error *err);
@@ -140,7 +140,7 @@ static int said_parse(const struct command *command, const struct arguments *arg
 
 /* --set NAME=VALUE: a variable of the script, or an argument. */
 static int sets_parse(const struct command *command, const struct arguments *arguments, struct arena *arena,
-                      struct megatron_options *said)
+                      struct import_options *said)
 {
     struct shell_set *sets = ARENA_ARRAY(arena, struct shell_set, arguments->nsets + 1);
 
@@ -153,8 +153,8 @@ static int sets_parse(const struct command *command, const struct arguments *arg
         sets[i].name = arena_strndup(arena, arguments->sets[i], (size_t)(equals - arguments->sets[i]));
         sets[i].value = equals + 1;
     }
-    *said = (struct megatron_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL, sets,
-                                      arguments->nsets};
+    *said = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL, NULL, sets,
+                                    arguments->nsets};
     return ARGS_DONE;
 }
 

@@ -228,10 +228,6 @@ const struct argument_row *megatron_row(const char *name, bool log)
     return NULL;
 }
 
-const char *megatron_name(size_t index, const void *context)
-{
-    const struct argument_row *row = megatron_row_at(index);
-
-    (void)context;
-    return row ? row->name : NULL;
-}
+const struct argument_table megatron_arguments = {
+    .framework = "Megatron-LM", .dashes = "--", .at = megatron_row_at, .find = megatron_row, .is_inner = megatron_is_inner,
+};

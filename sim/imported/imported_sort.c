@@ -1,48 +1,48 @@
-/* megatron_sort: each argument finds its row. */
-#include "megatron/megatron_internal.h"
+/* imported_sort: each argument finds its row. */
+#include "imported/imported.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
-static size_t row_index(const struct argument_row *row)
+static size_t row_index(const struct imported *m, const struct argument_row *row)
 {
-    for (size_t i = 0; megatron_row_at(i); i++)
-        if (megatron_row_at(i) == row)
+    for (size_t i = 0; m->table->at(i); i++)
+        if (m->table->at(i) == row)
             return i;
     BUG("a row of no table");
 }
 
-const struct launch_argument *megatron_given(const struct megatron *m, const char *name)
+const struct launch_argument *imported_given(const struct imported *m, const char *name)
 {
-    const struct argument_row *row = megatron_row(name, false);
+    const struct argument_row *row = m->table->find(name, false);
 
     BUG_IF(!row);
-    return m->given[row_index(row)];
+    return m->given[row_index(m, row)];
 }
 
-const char *megatron_word(const struct megatron *m, const char *name)
+const char *imported_word(const struct imported *m, const char *name)
 {
-    const struct launch_argument *argument = megatron_given(m, name);
+    const struct launch_argument *argument = imported_given(m, name);
 
-    return argument && argument->count ? argument->values[0].text : megatron_row(name, false)->fallback;
+    return argument && argument->count ? argument->values[0].text : m->table->find(name, false)->fallback;
 }
 
-long megatron_number(const struct megatron *m, const char *name)
+long imported_number(const struct imported *m, const char *name)
 {
-    const char *text = megatron_word(m, name);
+    const char *text = imported_word(m, name);
 
     return text ? strtol(text, NULL, 10) : 0;
 }
 
-struct loc megatron_loc(const struct megatron *m, const char *name)
+struct loc imported_loc(const struct imported *m, const char *name)
 {
-    const struct launch_argument *argument = megatron_given(m, name);
+    const struct launch_argument *argument = imported_given(m, name);
 
     return !argument ? m->launch->loc : argument->count ? argument->values[0].loc : argument->loc;
 }
 
-void megatron_warn(struct megatron *m, const char *name, const char *format, ...)
+void imported_warn(struct imported *m, const char *name, const char *format, ...)
 {
     char text[512];
     va_list arguments;
@@ -50,10 +50,10 @@ void megatron_warn(struct megatron *m, const char *name, const char *format, ...
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    launch_warn(m->launch, m->arena, megatron_loc(m, name), "--%s: %s", name, text);
+    launch_warn(m->launch, m->arena, imported_loc(m, name), "%s%s: %s", m->table->dashes, name, text);
 }
 
-int megatron_refuse(struct megatron *m, const char *name, const char *format, ...)
+int imported_refuse(struct imported *m, const char *name, const char *format, ...)
 {
     char text[512];
     va_list arguments;
@@ -61,7 +61,7 @@ int megatron_refuse(struct megatron *m, const char *name, const char *format, ..
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return error_add(m->err, EXIT_INPUT, megatron_loc(m, name), "--%s: %s", name, text);
+    return error_add(m->err, EXIT_INPUT, imported_loc(m, name), "%s%s: %s", m->table->dashes, name, text);
 }
 
 static bool is_unknown(const char *text)
@@ -70,17 +70,17 @@ static bool is_unknown(const char *text)
 }
 
 /* Values that are not known: what would make them known. */
-static int refuse_unknown(struct megatron *m, const struct argument_row *row, const struct shell_word *value)
+static int refuse_unknown(struct imported *m, const struct argument_row *row, const struct shell_word *value)
 {
     const char *name = shell_unknown(m->arena, value->text);
     bool variable = isalpha((unsigned char)*name) || *name == '_';
 
-    return error_add(m->err, EXIT_INPUT, value->loc, "--%s: %s is not known here: the file alone does not say it; give "
-                     "--set %s=VALUE", row->name, name, variable ? name : row->name);
+    return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: %s is not known here: the file alone does not say it; give "
+                     "--set %s=VALUE", m->table->dashes, row->name, name, variable ? name : row->name);
 }
 
 /* A value of the row's kind? */
-static int check_value(struct megatron *m, const struct argument_row *row, const struct shell_word *value)
+static int check_value(struct imported *m, const struct argument_row *row, const struct shell_word *value)
 {
     char *end, shown[CLIP_SIZE];
 
@@ -90,20 +90,23 @@ static int check_value(struct megatron *m, const struct argument_row *row, const
         long number = strtol(value->text, &end, 10);
 
         if (end == value->text || *end || number < -1000000000000L || number > 1000000000000L)
-            return error_add(m->err, EXIT_INPUT, value->loc, "--%s: expected a whole number, found '%s'", row->name,
+            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a whole number, found '%s'", m->table->dashes, row->name,
                              text_clip(value->text, shown, sizeof shown));
+    } else if (row->kind == KIND_BOOL && strcmp(value->text, "true") && strcmp(value->text, "false")) {
+        return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected true or false, found '%s'", m->table->dashes,
+                         row->name, text_clip(value->text, shown, sizeof shown));
     } else if (row->kind == KIND_NUMBER) {
         double number = strtod(value->text, &end);
 
         if (end == value->text || *end || !(number > -1e300 && number < 1e300))
-            return error_add(m->err, EXIT_INPUT, value->loc, "--%s: expected a number, found '%s'", row->name,
+            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a number, found '%s'", m->table->dashes, row->name,
                              text_clip(value->text, shown, sizeof shown));
     }
     return 0;
 }
 
 /* What a variable in the end holds may be further arguments, or nothing. */
-static void drop_unknown_end(struct megatron *m, const struct argument_row *row, struct launch_argument *argument)
+static void drop_unknown_end(struct imported *m, const struct argument_row *row, struct launch_argument *argument)
 {
     size_t least = row->kind == KIND_FLAG ? 0 : 1;
 
@@ -115,21 +118,22 @@ static void drop_unknown_end(struct megatron *m, const struct argument_row *row,
     }
 }
 
-static int check_values(struct megatron *m, const struct argument_row *row, struct launch_argument *argument)
+static int check_values(struct imported *m, const struct argument_row *row, struct launch_argument *argument)
 {
-    bool one = row->kind == KIND_INT || row->kind == KIND_NUMBER || row->kind == KIND_WORD;
+    bool one = row->kind == KIND_INT || row->kind == KIND_NUMBER || row->kind == KIND_WORD || row->kind == KIND_BOOL;
     char shown[CLIP_SIZE];
     int rc = 0;
 
     drop_unknown_end(m, row, argument);
     if (row->kind == KIND_FLAG && argument->count)
-        return error_add(m->err, EXIT_INPUT, argument->values[0].loc, "--%s takes no value, found '%s'", row->name,
+        return error_add(m->err, EXIT_INPUT, argument->values[0].loc, "%s%s takes no value, found '%s'", m->table->dashes, row->name,
                          text_clip(argument->values[0].text, shown, sizeof shown));
     if (one && argument->count == 0)
-        return error_add(m->err, EXIT_INPUT, argument->loc, "--%s: expected a value, found none", row->name);
+        return error_add(m->err, EXIT_INPUT, argument->loc, "%s%s: expected a value, found none", m->table->dashes,
+                         row->name);
     if (one && argument->count > 1)
-        return error_add(m->err, EXIT_INPUT, argument->values[1].loc, "--%s takes one value, found a second, '%s'",
-                         row->name, text_clip(argument->values[1].text, shown, sizeof shown));
+        return error_add(m->err, EXIT_INPUT, argument->values[1].loc, "%s%s takes one value, found a second, '%s'",
+                         m->table->dashes, row->name, text_clip(argument->values[1].text, shown, sizeof shown));
     for (size_t i = 0; row->kind != KIND_ANY && i < argument->count && !rc; i++)
         rc = check_value(m, row, &argument->values[i]);
     return rc;
@@ -148,78 +152,94 @@ static bool is_on(const struct argument_row *row, const char *name, struct launc
 
     if (!argument->count || !strcmp(argument->values[0].text, "None"))
         return false;
-    if (argument->count == 1 && truth(argument->values[0].text, &value)) {
+    if (row->kind != KIND_BOOL && row->kind != KIND_WORD && argument->count == 1 && truth(argument->values[0].text, &value)) {
         argument->count = 0;
         return value != inverse;
     }
     return true;
 }
 
-static int keep(struct megatron *m, const struct argument_row *row, struct launch_argument *argument)
+static int keep(struct imported *m, const struct argument_row *row, struct launch_argument *argument)
 {
-    const struct launch_argument **place = &m->given[row_index(row)];
+    const struct launch_argument **place = &m->given[row_index(m, row)];
 
     if (check_values(m, row, argument))
         return -1;
     if (*place && (argument->count != (*place)->count ||
                    (argument->count && strcmp(argument->values[0].text, (*place)->values[0].text))))
-        launch_warn(m->launch, m->arena, argument->loc, "--%s is given again, first in line %d; the last value holds",
-                    row->name, (*place)->loc.line);
+        launch_warn(m->launch, m->arena, argument->loc, "%s%s is given again, first in line %d; the last value holds",
+                    m->table->dashes, row->name, (*place)->loc.line);
     if (!*place)
         m->counts[row->class]++;
     *place = argument;
     return 0;
 }
 
-static int sort_one(struct megatron *m, struct launch_argument *argument, const char **strangers)
+static const char *row_name(size_t index, const void *context)
 {
-    const struct argument_row *row = megatron_row(argument->name, m->launch->log);
+    const struct argument_table *table = context;
+    const struct argument_row *row = table->at(index);
+
+    return row ? row->name : NULL;
+}
+
+/* What a row stands for in messages. */
+static const char *noun(const struct imported *m)
+{
+    return *m->table->dashes ? "argument" : "key";
+}
+
+static int sort_one(struct imported *m, struct launch_argument *argument, const char **strangers)
+{
+    const struct argument_row *row = m->table->find(argument->name, m->launch->log);
     bool log = m->launch->log, plain = row && !row->why && row->class == ARGUMENT_LACKS;
     const char *meant, *value = argument->count ? argument->values[0].text : "";
+    const char *dashes = m->table->dashes;
     char shown[CLIP_SIZE];
 
-    if (log && (megatron_is_inner(argument->name) || (row && !is_on(row, argument->name, argument))))
+    if (log && ((m->table->is_inner && m->table->is_inner(argument->name)) || (row && !is_on(row, argument->name, argument))))
         return 0;
     if (log && row && row->class == ARGUMENT_LACKS && row->fallback && !strcmp(value, row->fallback))
         return 0;
-    if (log && (!row || plain)) {        /* its default is not known here, and a log prints each argument */
+    if (log && !m->launch->keys && (!row || plain)) {        /* its default is not known here, and a log prints each argument */
         if (argument->count && strcmp(value, "False") && strcmp(value, "None") && strcmp(value, "0"))
             *strangers = arena_printf(m->arena, "%s%s%s", *strangers, **strangers ? ", " : "", argument->name);
         return 0;
     }
     if (!row) {
-        meant = nearest(argument->name, megatron_name, NULL);
+        meant = nearest(argument->name, row_name, m->table);
         text_clip(argument->name, shown, sizeof shown);
-        return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown argument '--%s'; did you mean '--%s'?", shown,
-                                 meant) :
-               error_add(m->err, EXIT_INPUT, argument->loc, "unknown argument '--%s'; expected one of Megatron-LM's", shown);
+        return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
+                                 noun(m), dashes, shown, dashes, meant) :
+               error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; expected one of %s's", noun(m), dashes,
+                         shown, m->table->framework);
     }
     return keep(m, row, argument);
 }
 
 /* --set num-layers=32 is as if the last argument were --num-layers 32. */
-static int sort_set(struct megatron *m, const struct shell_set *set)
+static int sort_set(struct imported *m, const struct shell_set *set)
 {
     const char *name = set->name + (strncmp(set->name, "--", 2) ? 0 : 2);
-    const struct argument_row *row = megatron_row(name, false);
+    const struct argument_row *row = m->table->find(name, false);
     struct launch_argument *argument = arena_alloc(m->arena, sizeof *argument);
 
     if (!row)
         return 0;
     *argument = (struct launch_argument){name, {.file = "--set"}, ARENA_ARRAY(m->arena, struct shell_word, 1), 1};
     argument->values[0] = (struct shell_word){set->value, argument->loc};
-    if (m->given[row_index(row)])
+    if (m->given[row_index(m, row)])
         m->counts[row->class]--;
-    m->given[row_index(row)] = NULL;
+    m->given[row_index(m, row)] = NULL;
     return row->kind == KIND_FLAG && !is_on(row, name, argument) ? 0 : keep(m, row, argument);
 }
 
-bool megatron_has_needs(const struct megatron *m, const struct argument_row *row)
+bool imported_has_needs(const struct imported *m, const struct argument_row *row)
 {
     for (const char *at = row->needs; at && *at; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
 
-        if (megatron_given(m, arena_strndup(m->arena, at, length)))
+        if (imported_given(m, arena_strndup(m->arena, at, length)))
             return true;
         at += length;
     }
@@ -227,22 +247,23 @@ bool megatron_has_needs(const struct megatron *m, const struct argument_row *row
 }
 
 /* Arguments that wait for others. A log prints them all the same. */
-static void warn_alone(struct megatron *m)
+static void warn_alone(struct imported *m)
 {
     const struct argument_row *row;
 
-    for (size_t i = 0; !m->launch->log && (row = megatron_row_at(i)); i++)
-        if (m->given[i] && !megatron_has_needs(m, row))
-            megatron_warn(m, row->name, "has no effect without --%.*s", (int)strcspn(row->needs, " "), row->needs);
+    for (size_t i = 0; !m->launch->log && (row = m->table->at(i)); i++)
+        if (m->given[i] && !imported_has_needs(m, row))
+            imported_warn(m, row->name, "has no effect without %s%.*s",
+                          m->table->dashes, (int)strcspn(row->needs, " "), row->needs);
 }
 
-int megatron_sort(struct megatron *m)
+int imported_sort(struct imported *m)
 {
     const char *strangers = "";
     size_t rows = 0;
     int rc = 0;
 
-    while (megatron_row_at(rows))
+    while (m->table->at(rows))
         rows++;
     m->given = ARENA_ARRAY(m->arena, const struct launch_argument *, rows);
     for (size_t i = 0; i < m->launch->arguments.count; i++)
