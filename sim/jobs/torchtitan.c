@@ -63,6 +63,8 @@ static void put_split(struct imported *m, long layers, long stages)
     long last = imported_number(m, PARALLEL "pipeline_parallel_last_stage_less_layers"), all = layers + first + last;
     const char *text = "";
 
+    if (!first && !last && layers % stages == 0)
+        return;
     if (first < 0 || last < 0 || first > layers || last > layers || all / stages < first || all / stages < last)
         imported_refuse(m, PARALLEL "pipeline_parallel_degree", "%ld blocks do not divide over %ld stages", layers, stages);
     else
