@@ -95,32 +95,39 @@ static const char *shown(const struct emit *e, const struct node *value)
     return !value ? "nothing" : value->text ? value->text : node_flow(e->arena, value);
 }
 
-/* The keys of a part that both do not say alike. What the scenario does not say itself, of a software that the framework
- * is not or of its release's defaults, is a note. */
+/* A key that both do not say alike: an error where the scenario decides it, else a line of the notes. */
+static bool is_error(const struct emit *e, const char *part, const char *key, const struct node *ours, bool own)
+{
+    bool said = node_get(node_at(e->scenario->node, part), key) != NULL;
+
+    return strcmp(part, "software") ? said || !ours || !ours->loc.file : own && said;
+}
+
+/* The keys of a part that both do not say alike. Keys that are there alone because of another one (a schedule's own)
+ * count only where nothing else was found. */
 static void compare(const struct framework *framework, struct emit *e, const char *part, const struct node *got, bool own,
-                    FILE *notes, struct error *err)
+                    bool follow, FILE *notes, struct error *err)
 {
     const struct node *wanted = node_at(e->tree, part), *theirs = node_at(got, part);
-    const struct node *said = node_at(e->scenario->node, part);
-    bool software = !strcmp(part, "software");
     const char *list = "";
     size_t count = wanted ? wanted->count : 0;
 
     for (size_t i = 0; i < count + (theirs ? theirs->count : 0); i++) {
         const char *key = i < count ? wanted->keys[i] : theirs->keys[i - count];
         const struct node *ours = node_get(wanted, key), *other = node_get(theirs, key);
+        bool following = (!ours || !other) && !node_get(node_at(e->scenario->node, part), key);
 
-        if ((ours && other && node_equal(ours, other)) || (software && !strcmp(key, "like")) || (i >= count && ours))
+        if ((ours && other && node_equal(ours, other)) || !strcmp(key, "like") || (i >= count && ours))
             continue;
-        if (!software || (own && node_get(said, key)))
+        if (!is_error(e, part, key, ours, own))
+            list = arena_printf(e->arena, "%s%s%s %s (the scenario: %s)", list, *list ? ", " : "", key, shown(e, other),
+                                shown(e, ours));
+        else if (follow == following)
             error_add(err, EXIT_INFEASIBLE, ours && ours->loc.file ? ours->loc : (struct loc){.file = e->scenario->name},
                       "%s.%s: %s cannot be told to %s, which would have %s", part, key, shown(e, ours), framework->title,
                       shown(e, other));
-        else
-            list = arena_printf(e->arena, "%s%s%s %s (the scenario: %s)", list, *list ? ", " : "", key, shown(e, other),
-                                shown(e, ours));
     }
-    if (*list)
+    if (*list && !follow)
         text_wrap(arena_printf(e->arena, "note: %s will have %s", framework->title, list), 0, 2, text_width(notes), notes);
 }
 
@@ -144,8 +151,11 @@ static void compare_all(const struct framework *framework, struct emit *e, const
 {
     static const char *const parts[] = {"model.transformer", "batch", "strategy", "memory", "software"};
 
-    for (size_t i = 0; i < COUNT(parts); i++)
-        compare(framework, e, parts[i], got, is_own(framework, e->scenario), notes, err);
+    int before = err->count;
+
+    for (int follow = 0; follow < 2 && err->count == before; follow++)
+        for (size_t i = 0; i < COUNT(parts); i++)
+            compare(framework, e, parts[i], got, is_own(framework, e->scenario), follow, notes, err);
 }
 
 int emit_checked(const struct framework *framework, const struct scenario *scenario, FILE *out, FILE *notes,
@@ -170,13 +180,21 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     free(text);
     if (e.base && err->count == before) {
         const struct node *got;
+        char *remarks = NULL;
+        size_t size;
+        FILE *buffer = open_memstream(&remarks, &size);
 
+        BUG_IF(!buffer);
         text = draft(framework, &e, &length);
         got = read_back(framework, &e, text, length, &second, err);
         if (got)
-            compare_all(framework, &e, got, notes, err);
-        if (err->count == before)
+            compare_all(framework, &e, got, buffer, err);
+        fclose(buffer);
+        if (err->count == before) {
             fwrite(text, 1, length, out);
+            fwrite(remarks, 1, size, notes);
+        }
+        free(remarks);
         free(text);
     }
     scenario_release(&first);

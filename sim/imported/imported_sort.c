@@ -162,10 +162,12 @@ static bool is_on(const struct argument_row *row, const char *name, struct launc
 static int keep(struct imported *m, const struct argument_row *row, struct launch_argument *argument)
 {
     const struct launch_argument **place = &m->given[row_index(m, row)];
+    /* one row stands for all keys that say nothing about time */
+    bool another = row->class == ARGUMENT_IDLE && *place && strcmp((*place)->name, argument->name);
 
     if (check_values(m, row, argument))
         return -1;
-    if (*place && (argument->count != (*place)->count ||
+    if (*place && !another && (argument->count != (*place)->count ||
                    (argument->count && strcmp(argument->values[0].text, (*place)->values[0].text))))
         launch_warn(m->launch, m->arena, argument->loc, "%s%s is given again, first in line %d; the last value holds",
                     m->table->dashes, row->name, (*place)->loc.line);

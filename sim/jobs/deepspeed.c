@@ -289,9 +289,8 @@ struct node *deepspeed_scenario(struct arena *arena, const char *file, const cha
     int rc = read_json(arena, file, text, length, &root, err);
 
     if (!rc) {
-        job_arguments(arena, root, &launch);
         imported_begin(&m);
-        rc = build(&m, model);
+        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, model);
         rc = imported_end(&m, rc, notes);
     }
     *comment = m.comment;

@@ -51,12 +51,15 @@ static void add_mapping(struct arena *arena, const char *prefix, const struct no
     }
 }
 
-void job_arguments(struct arena *arena, const struct node *root, struct launch *launch)
+int job_arguments(struct arena *arena, const struct node *root, struct launch *launch, struct error *err)
 {
     launch->log = launch->keys = true;
     launch->loc = (struct loc){.file = launch->file};
-    if (root->kind == NODE_MAPPING)
-        add_mapping(arena, "", root, launch);
+    if (root->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, root->loc, "expected keys and their values, found %s",
+                         root->kind == NODE_SEQUENCE ? "a list" : "one value");
+    add_mapping(arena, "", root, launch);
+    return 0;
 }
 
 int job_model(struct imported *m, struct node *model)

@@ -11,7 +11,7 @@ typedef struct node *job_reader(struct arena *arena, const char *file, const cha
 int job_import(struct arena *arena, const char *path, const char *kind, job_reader *read,
                const struct import_options *options, FILE *out, FILE *notes, struct error *err);
 /* The leaves of a tree as arguments with dotted names. A list is an argument with several values. */
-void job_arguments(struct arena *arena, const struct node *root, struct launch *launch);
+int job_arguments(struct arena *arena, const struct node *root, struct launch *launch, struct error *err);
 /* Puts the model: --hf-config's, with the tokens that --set sequence=N says, or `model`. 1; 0: there is neither; -1: an
  * error. */
 int job_model(struct imported *m, struct node *model);

@@ -324,9 +324,9 @@ struct node *torchtitan_scenario(struct arena *arena, const char *file, const ch
     int rc = toml_parse(arena, file, text, length, &root, err);
 
     if (!rc) {
-        job_arguments(arena, root, &launch);
         imported_begin(&m);
-        rc = imported_end(&m, build(&m, model), notes);
+        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, model);
+        rc = imported_end(&m, rc, notes);
     }
     *comment = m.comment;
     launch_release(&launch);
