@@ -26,8 +26,10 @@ static int emit_main(const struct command *command, int argc, char **argv)
     if (!framework) {
         const char *meant = nearest(arguments.positional[0], framework_candidate, NULL);
 
-        return usage_error(command, meant ? "unknown framework '%s'; did you mean '%s'?" :
-                           "unknown framework '%s'; expected megatron, torchtitan or deepspeed", arguments.positional[0], meant);
+        return usage_error(command,
+                           meant ? "unknown framework '%s'; did you mean '%s'?" :
+                                   "unknown framework '%s'; expected megatron, torchtitan or deepspeed",
+                           arguments.positional[0], meant);
     }
     if (!scenario_load(arguments.positional[1], arguments.sets, arguments.nsets, &scenario, &err))
         framework->emit(&scenario, stdout, stderr, &err);
@@ -57,12 +59,16 @@ const struct command cmd_emit = {
     .examples = "  dtsim emit megatron run.yaml > args.txt        dtsim import megatron reads it back\n"
                 "  dtsim emit torchtitan run.yaml > job.toml\n"
                 "  dtsim emit deepspeed run.yaml > ds_config.json\n",
-    .options = "  megatron            a command of Megatron-LM (Megatron Core); an uneven split is --pipeline-model-parallel-layout\n"
+    .options = "  megatron            a command of Megatron-LM (Megatron Core); an uneven split is "
+               "--pipeline-model-parallel-layout\n"
                "  torchtitan          the TOML of a job; models that torchtitan does not name are left to you\n"
-               "  deepspeed           DeepSpeed's JSON; the model and the number of GPUs are its program's and its launcher's\n"
+               "  deepspeed           DeepSpeed's JSON; the model and the number of GPUs are its program's and its "
+               "launcher's\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
-               "\nWhat is written is read back and compared. What the framework cannot be told is an error (exit 5) that names the\n"
-               "key. Where the scenario's software is another framework's, a note on stderr says which switches differ. Data,\n"
+               "\nWhat is written is read back and compared. What the framework cannot be told is an error (exit 5) "
+               "that names the\n"
+               "key. Where the scenario's software is another framework's, a note on stderr says which switches "
+               "differ. Data,\n"
                "tokenizer, learning rates and checkpoints are yours.\n",
     .words = words,
     .main = emit_main,

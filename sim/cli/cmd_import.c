@@ -186,8 +186,8 @@ static bool is_launch(importer *import)
 static int refuse_options(const struct command *command, const struct arguments *arguments, importer *import)
 {
     for (size_t i = 0; i < COUNT(options); i++) {
-        bool goes = i <= OPT_PER_NODE ? import == import_nccl : i == OPT_HF_CONFIG ? is_launch(import) && import != import_megatron :
-                    is_launch(import);
+        bool goes = i <= OPT_PER_NODE ? import == import_nccl : is_launch(import) &&
+                    (i != OPT_HF_CONFIG || import != import_megatron);
 
         if (arguments->values[i] && !goes)
             return usage_error(command, "%.*s goes with %s", (int)strcspn(options[i], "="), options[i],
@@ -245,7 +245,8 @@ static const char **words(struct arena *arena, struct error *err)
 const struct command cmd_import = {
     .name = "import",
     .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] [--ranks N] [--per-node M] | "
-             "pipedream-profile FILE | kineto FILE | megatron FILE | deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] "
+             "pipedream-profile FILE | kineto FILE | megatron FILE | "
+             "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] "
              "[--cluster NAME] [--strict] [--set NAME=VALUE]...",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
@@ -256,7 +257,8 @@ const struct command cmd_import = {
                 "  dtsim import kineto trace.json > samples.csv && dtsim calibrate fit samples.csv -o gpu.yaml\n"
                 "  zcat trace.json.gz | dtsim import kineto - > samples.csv\n"
                 "  dtsim import megatron train.sh --cluster dgx-a100 > run.yaml && dtsim run run.yaml\n"
-                "  dtsim import deepspeed ds_config.json --hf-config config.json --set nnodes=2 --set nproc_per_node=8 > run.yaml\n"
+                "  dtsim import deepspeed ds.json --hf-config config.json --set nnodes=2 --set nproc_per_node=8 "
+                "> run.yaml\n"
                 "  dtsim import torchtitan llama3_8b.toml > run.yaml\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
                "(compute only):\n"

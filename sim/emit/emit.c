@@ -58,14 +58,18 @@ static char *draft(const struct framework *framework, struct emit *e, size_t *le
     return text;
 }
 
-/* What a draft says, with every default, on the scenario's own cluster; NULL after an error. `again` holds its texts. */
+/* What a draft says, with every default, on the scenario's own cluster; NULL after an error. `again` holds its texts.
+ */
 static const struct node *read_back(const struct framework *framework, struct emit *e, const char *text, size_t length,
                                     struct scenario *again, struct error *err)
 {
     /* what no launch says */
-    static const char *const kept[] = {"cluster", "costs", "simulation", "memory.enforce", "memory.limit", "memory.context",
-                                       "memory.activations", "strategy.all_reduce", "strategy.channels"};
-    const struct shell_set sets[] = {{"nnodes", "1"}, {"nproc_per_node", arena_printf(e->arena, "%d", scenario_gpus(e->scenario))}};
+    static const char *const kept[] = {
+        "cluster",          "costs",          "simulation",         "memory.enforce",
+        "memory.limit",     "memory.context", "memory.activations", "strategy.all_reduce",
+        "strategy.channels"};
+    const struct shell_set sets[] = {{"nnodes", "1"},
+                                     {"nproc_per_node", arena_printf(e->arena, "%d", scenario_gpus(e->scenario))}};
     struct import_options options = {.sets = sets, .nsets = COUNT(sets)};
     const struct node *dump = NULL;
     char *said = NULL;
@@ -105,8 +109,8 @@ static bool is_error(const struct emit *e, const char *part, const char *key, co
 
 /* The keys of a part that both do not say alike. Keys that are there alone because of another one (a schedule's own)
  * count only where nothing else was found. */
-static void compare(const struct framework *framework, struct emit *e, const char *part, const struct node *got, bool own,
-                    bool follow, FILE *notes, struct error *err)
+static void compare(const struct framework *framework, struct emit *e, const char *part, const struct node *got,
+                    bool own, bool follow, FILE *notes, struct error *err)
 {
     const struct node *wanted = node_at(e->tree, part), *theirs = node_at(got, part);
     const char *list = "";
@@ -123,12 +127,14 @@ static void compare(const struct framework *framework, struct emit *e, const cha
             list = arena_printf(e->arena, "%s%s%s %s (the scenario: %s)", list, *list ? ", " : "", key, shown(e, other),
                                 shown(e, ours));
         else if (follow == following)
-            error_add(err, EXIT_INFEASIBLE, ours && ours->loc.file ? ours->loc : (struct loc){.file = e->scenario->name},
-                      "%s.%s: %s cannot be told to %s, which would have %s", part, key, shown(e, ours), framework->title,
-                      shown(e, other));
+            error_add(err, EXIT_INFEASIBLE,
+                      ours && ours->loc.file ? ours->loc : (struct loc){.file = e->scenario->name},
+                      "%s.%s: %s cannot be told to %s, which would have %s", part, key, shown(e, ours),
+                      framework->title, shown(e, other));
     }
     if (*list && !follow)
-        text_wrap(arena_printf(e->arena, "note: %s will have %s", framework->title, list), 0, 2, text_width(notes), notes);
+        text_wrap(arena_printf(e->arena, "note: %s will have %s", framework->title, list), 0, 2, text_width(notes),
+                  notes);
 }
 
 /* Whether the scenario names this framework's software. */

@@ -1,6 +1,6 @@
-/* emit: what to launch so that a framework runs a scenario: arguments, or the file of a job. What is written is imported
- * again, and the scenario that comes out is compared with the one that went in: each key that the framework cannot be
- * told is an error (EXIT_INFEASIBLE) that names it. */
+/* emit: what to launch so that a framework runs a scenario: arguments, or the file of a job. What is written is
+ * imported again, and the scenario that comes out is compared with the one that went in: each key that the framework
+ * cannot be told is an error (EXIT_INFEASIBLE) that names it. */
 #ifndef DTSIM_EMIT_H
 #define DTSIM_EMIT_H
 

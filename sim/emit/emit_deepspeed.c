@@ -46,7 +46,8 @@ static void write_rest(struct emit *e)
     long every = emit_number(e, "memory.recompute.every");
 
     if (pipeline > 1)
-        fprintf(e->out, ",\n  \"pipeline\": {\"stages\": %ld, \"partition\": \"%s\", \"activation_checkpoint_interval\": %ld}",
+        fprintf(e->out,
+                ",\n  \"pipeline\": {\"stages\": %ld, \"partition\": \"%s\", \"activation_checkpoint_interval\": %ld}",
                 pipeline, emit_is(e, "software.balance", "weights") ? "parameters" : "uniform", every);
     else if (every > 0)
         fprintf(e->out, ",\n  \"pipeline\": {\"activation_checkpoint_interval\": %ld}", every);
@@ -69,7 +70,8 @@ static void write_config(struct emit *e)
     };
     const struct batch *batch = &e->scenario->batch;
 
-    fprintf(e->out, "{\n  \"train_batch_size\": %d,\n  \"train_micro_batch_size_per_gpu\": %d,\n", batch->global, batch->micro);
+    fprintf(e->out, "{\n  \"train_batch_size\": %d,\n  \"train_micro_batch_size_per_gpu\": %d,\n", batch->global,
+            batch->micro);
     fprintf(e->out, "  \"gradient_accumulation_steps\": %d,\n", batch->micro_batches);
     fprintf(e->out, "  \"gradient_clipping\": %s,\n", emit_is(e, "software.clip_gradients", "true") ? "1.0" : "0.0");
     if (emit_is(e, "memory.precision", "mixed-bf16") || emit_is(e, "memory.precision", "mixed-fp16"))

@@ -135,7 +135,8 @@ static void say_experts(struct emit *e)
     if (emit_number(e, "strategy.expert_tensor"))
         say(e, "expert-tensor-parallel-size %ld", emit_number(e, "strategy.expert_tensor"));
     if (strtod(emit_text(e, "strategy.capacity_factor"), NULL) > 0)
-        say(e, "moe-expert-capacity-factor %s \\\n    --moe-pad-expert-input-to-capacity", emit_text(e, "strategy.capacity_factor"));
+        say(e, "moe-expert-capacity-factor %s \\\n    --moe-pad-expert-input-to-capacity",
+            emit_text(e, "strategy.capacity_factor"));
 }
 
 /* t*4 for four blocks; E before the first stage, L behind the last. */
@@ -196,8 +197,8 @@ static void say_recompute(struct emit *e)
         say(e, "recompute-granularity full \\\n    --recompute-method block \\\n    --recompute-num-layers %ld",
             emit_number(e, "memory.recompute.blocks"));
     else if (!strcmp(mode, "full"))
-        say(e, "recompute-granularity full \\\n    --recompute-method uniform \\\n    --recompute-num-layers %ld", every > 1 ?
-            every : 1);
+        say(e, "recompute-granularity full \\\n    --recompute-method uniform \\\n    --recompute-num-layers %ld",
+            every > 1 ? every : 1);
     if (!strcmp(mode, "modules")) {
         say(e, "recompute-granularity selective \\\n    --recompute-modules");
         for (size_t i = 0; i < COUNT(names); i++)
@@ -208,13 +209,21 @@ static void say_recompute(struct emit *e)
 
 static void say_memory(struct emit *e)
 {
-    static const struct { const char *ours, *theirs; } precisions[] = {
-        {"mixed-bf16", "bf16"}, {"mixed-fp16", "fp16"}, {"mixed-fp8", "bf16 \\\n    --fp8-format hybrid"},
-        {"mixed-fp8-block", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe blockwise"},
-        {"mixed-mxfp8", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe mxfp8"}, {"mixed-nvfp4", "bf16 \\\n    --fp4-format e2m1"},
-    }, optimizers[] = {
-        {"momentum", "sgd"}, {"lamb", "lamb"}, {"adafactor", "adafactor"},
-    };
+    static const struct { const char *ours, *theirs;
+    } precisions[] =
+        {
+            {"mixed-bf16", "bf16"},
+            {"mixed-fp16", "fp16"},
+            {"mixed-fp8", "bf16 \\\n    --fp8-format hybrid"},
+            {"mixed-fp8-block", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe blockwise"},
+            {"mixed-mxfp8", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe mxfp8"},
+            {"mixed-nvfp4", "bf16 \\\n    --fp4-format e2m1"},
+        },
+      optimizers[] = {
+          {"momentum", "sgd"},
+          {"lamb", "lamb"},
+          {"adafactor", "adafactor"},
+      };
     bool eight = emit_is(e, "memory.optimizer", "adam-8bit"), half = emit_is(e, "memory.optimizer", "adam-half");
     bool master = emit_is(e, "software.master", "half");
 

@@ -38,8 +38,10 @@ static void write_training(struct emit *e)
     const struct batch *batch = &e->scenario->batch;
     bool pipeline = emit_number(e, "strategy.pipeline") > 1;
 
-    fprintf(e->out, "\n[training]\nlocal_batch_size = %ld\n", pipeline ? (long)batch->micro * batch->micro_batches : batch->micro);
-    fprintf(e->out, "global_batch_size = %d\nseq_len = %s\n", batch->global, emit_text(e, "model.transformer.sequence"));
+    fprintf(e->out, "\n[training]\nlocal_batch_size = %ld\n",
+            pipeline ? (long)batch->micro * batch->micro_batches : batch->micro);
+    fprintf(e->out, "global_batch_size = %d\nseq_len = %s\n", batch->global,
+            emit_text(e, "model.transformer.sequence"));
     if (emit_is(e, "software.clip_gradients", "false"))
         fputs("max_norm = 0\n", e->out);
     if (emit_is(e, "memory.precision", "fp32"))
@@ -97,7 +99,8 @@ static void write_parallelism(struct emit *e)
 
     if (shard < 1 || shard > replicas)
         shard = emit_number(e, "strategy.zero") == 3 ? replicas : 1;
-    fprintf(e->out, "\n[parallelism]\ndata_parallel_replicate_degree = %ld\n", shard > 1 ? replicas / shard : replicas / context);
+    fprintf(e->out, "\n[parallelism]\ndata_parallel_replicate_degree = %ld\n",
+            shard > 1 ? replicas / shard : replicas / context);
     fprintf(e->out, "data_parallel_shard_degree = %ld\n", shard > 1 ? shard / context : 1);
     if (emit_differs(e, "software.reshard_after_forward"))
         fprintf(e->out, "fsdp_reshard_after_forward = \"%s\"\n",

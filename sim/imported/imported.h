@@ -1,6 +1,6 @@
 /* imported: a scenario in the making from a launch: arguments of a command, or the keys of a file. Every argument ends
- * in one class: a key of the scenario says it (mapped); it is left out and has its default; it has no effect on the time
- * of an iteration; the simulation does not have what it does (a warning); or it is unknown (an error). */
+ * in one class: a key of the scenario says it (mapped); it is left out and has its default; it has no effect on the
+ * time of an iteration; the simulation does not have what it does (a warning); or it is unknown (an error). */
 #ifndef DTSIM_IMPORTED_H
 #define DTSIM_IMPORTED_H
 
@@ -42,8 +42,8 @@ long imported_node_gpus(struct imported *m);
 /* The GPUs that --set or the launcher says (nnodes x nproc_per_node), or a log; 0: nobody says it. */
 long imported_world(const struct imported *m);
 /* Puts the cluster and strategy.data, and warns of what is not said. `model`: GPUs of a replica; least: of which number
- * the replicas are a multiple; replicas: what they should divide (0: anything); world: GPUs (0: not said). The replicas;
- * 0: an error. */
+ * the replicas are a multiple; replicas: what they should divide (0: anything); world: GPUs (0: not said). The
+ * replicas; 0: an error. */
 long imported_cluster(struct imported *m, long model, long least, long replicas, long world);
 /* Finds the row of each argument, and checks the number and kind of its values. */
 int imported_sort(struct imported *m);
@@ -61,7 +61,8 @@ struct loc imported_loc(const struct imported *m, const char *name);
 void imported_put(struct imported *m, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A message about an argument that the simulation does not have as it is. */
 void imported_warn(struct imported *m, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
-int imported_refuse(struct imported *m, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int imported_refuse(struct imported *m, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* Adds a line to the comment above the scenario. */
 void imported_remark(struct imported *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

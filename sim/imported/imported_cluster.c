@@ -85,22 +85,30 @@ long imported_cluster(struct imported *m, long model, long least, long replicas,
     if (!per_node)
         return 0;
     if (model > MOST || (world && world % model))
-        return error_add(m->err, EXIT_INFEASIBLE, m->launch->loc, "tensor x pipeline x context degrees are %ld GPUs, which "
-                         "do not divide the %ld GPUs of the launch", model, world), 0;
+        return error_add(m->err, EXIT_INFEASIBLE, m->launch->loc,
+                         "tensor x pipeline x context degrees are %ld GPUs, which "
+                         "do not divide the %ld GPUs of the launch",
+                         model, world),
+               0;
     if (world) {
         data = world / model;
         nodes = (world + per_node - 1) / per_node;
     } else {
         nodes = (model * least + per_node - 1) / per_node;
         data = fitting_data(nodes * per_node / model, least, replicas);
-        launch_warn(m->launch, m->arena, m->launch->loc, "the number of GPUs is not said; the fewest nodes of %s that hold "
-                    "the degrees are taken: nodes %ld, GPUs %ld, replicas %ld; give --set nnodes=N --set nproc_per_node=%ld for "
-                    "more", name, nodes, model * data, data, per_node);
+        launch_warn(m->launch, m->arena, m->launch->loc,
+                    "the number of GPUs is not said; the fewest nodes of %s that hold "
+                    "the degrees are taken: nodes %ld, GPUs %ld, replicas %ld; give --set nnodes=N --set "
+                    "nproc_per_node=%ld for "
+                    "more",
+                    name, nodes, model * data, data, per_node);
         imported_remark(m, "cluster: the number of GPUs is not said; the fewest nodes that hold the degrees");
     }
     if (!m->options->cluster) {
-        launch_warn(m->launch, m->arena, m->launch->loc, "the GPUs are not said; %s is taken; give --cluster NAME (dtsim "
-                    "list platforms)", name);
+        launch_warn(m->launch, m->arena, m->launch->loc,
+                    "the GPUs are not said; %s is taken; give --cluster NAME (dtsim "
+                    "list platforms)",
+                    name);
         imported_remark(m, "cluster: the GPUs are not said; %s", name);
     }
     imported_put(m, "cluster.platform", "%s", name);

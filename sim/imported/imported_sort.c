@@ -90,8 +90,8 @@ static int check_value(struct imported *m, const struct argument_row *row, const
         long number = strtol(value->text, &end, 10);
 
         if (end == value->text || *end || number < -1000000000000L || number > 1000000000000L)
-            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a whole number, found '%s'", m->table->dashes, row->name,
-                             text_clip(value->text, shown, sizeof shown));
+            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a whole number, found '%s'",
+                             m->table->dashes, row->name, text_clip(value->text, shown, sizeof shown));
     } else if (row->kind == KIND_BOOL && strcmp(value->text, "true") && strcmp(value->text, "false")) {
         return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected true or false, found '%s'", m->table->dashes,
                          row->name, text_clip(value->text, shown, sizeof shown));
@@ -99,8 +99,8 @@ static int check_value(struct imported *m, const struct argument_row *row, const
         double number = strtod(value->text, &end);
 
         if (end == value->text || *end || !(number > -1e300 && number < 1e300))
-            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a number, found '%s'", m->table->dashes, row->name,
-                             text_clip(value->text, shown, sizeof shown));
+            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a number, found '%s'", m->table->dashes,
+                             row->name, text_clip(value->text, shown, sizeof shown));
     }
     return 0;
 }
@@ -126,8 +126,8 @@ static int check_values(struct imported *m, const struct argument_row *row, stru
 
     drop_unknown_end(m, row, argument);
     if (row->kind == KIND_FLAG && argument->count)
-        return error_add(m->err, EXIT_INPUT, argument->values[0].loc, "%s%s takes no value, found '%s'", m->table->dashes, row->name,
-                         text_clip(argument->values[0].text, shown, sizeof shown));
+        return error_add(m->err, EXIT_INPUT, argument->values[0].loc, "%s%s takes no value, found '%s'",
+                         m->table->dashes, row->name, text_clip(argument->values[0].text, shown, sizeof shown));
     if (one && argument->count == 0)
         return error_add(m->err, EXIT_INPUT, argument->loc, "%s%s: expected a value, found none", m->table->dashes,
                          row->name);
@@ -152,7 +152,8 @@ static bool is_on(const struct argument_row *row, const char *name, struct launc
 
     if (!argument->count || !strcmp(argument->values[0].text, "None"))
         return false;
-    if (row->kind != KIND_BOOL && row->kind != KIND_WORD && argument->count == 1 && truth(argument->values[0].text, &value)) {
+    if (row->kind != KIND_BOOL && row->kind != KIND_WORD && argument->count == 1 &&
+        truth(argument->values[0].text, &value)) {
         argument->count = 0;
         return value != inverse;
     }
@@ -199,11 +200,13 @@ static int sort_one(struct imported *m, struct launch_argument *argument, const 
     const char *dashes = m->table->dashes;
     char shown[CLIP_SIZE];
 
-    if (log && ((m->table->is_inner && m->table->is_inner(argument->name)) || (row && !is_on(row, argument->name, argument))))
+    if (log &&
+        ((m->table->is_inner && m->table->is_inner(argument->name)) || (row && !is_on(row, argument->name, argument))))
         return 0;
     if (log && row && row->class == ARGUMENT_LACKS && row->fallback && !strcmp(value, row->fallback))
         return 0;
-    if (log && !m->launch->keys && (!row || plain)) {        /* its default is not known here, and a log prints each argument */
+    if (log && !m->launch->keys &&
+        (!row || plain)) { /* its default is not known here, and a log prints each argument */
         if (argument->count && strcmp(value, "False") && strcmp(value, "None") && strcmp(value, "0"))
             *strangers = arena_printf(m->arena, "%s%s%s", *strangers, **strangers ? ", " : "", argument->name);
         return 0;

@@ -21,8 +21,10 @@ static int refuse_comments(const char *file, const char *text, size_t length, st
             loc.column++;
         } else if (c == '"') {
             string = !string;
-        } else if (!string && (c == '#' || (c == '/' && i + 1 < length && (text[i + 1] == '/' || text[i + 1] == '*')))) {
-            return error_add(err, EXIT_INPUT, loc, "found a comment; JSON has none, and DeepSpeed refuses it: delete it");
+        } else if (!string &&
+                   (c == '#' || (c == '/' && i + 1 < length && (text[i + 1] == '/' || text[i + 1] == '*')))) {
+            return error_add(err, EXIT_INPUT, loc,
+                             "found a comment; JSON has none, and DeepSpeed refuses it: delete it");
         } else if (c == '\n') {
             loc = (struct loc){file, loc.line + 1, 0};
             string = false;
@@ -69,8 +71,10 @@ static int drop_auto(struct imported *m)
 
         if (automatic && row && row->class == ARGUMENT_MAPPED && !is_set(m->options, argument->name) &&
             strcmp(argument->name, "pipeline.stages"))
-            rc = error_add(m->err, EXIT_INPUT, argument->values[0].loc, "%s: \"auto\" is a value that Hugging Face's Trainer "
-                           "fills in, and the file alone does not say it; give --set %s=VALUE", argument->name, argument->name);
+            rc = error_add(m->err, EXIT_INPUT, argument->values[0].loc,
+                           "%s: \"auto\" is a value that Hugging Face's Trainer "
+                           "fills in, and the file alone does not say it; give --set %s=VALUE",
+                           argument->name, argument->name);
         if (!automatic)
             arguments->items[kept++] = *argument;
     }
@@ -98,7 +102,8 @@ static long put_batch(struct imported *m)
 {
     long global = imported_number(m, "train_batch_size"), micro = imported_number(m, "train_micro_batch_size_per_gpu");
     long steps = imported_number(m, "gradient_accumulation_steps"), model, data, world = imported_world(m);
-    static const char *const names[] = {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"};
+    static const char *const names[] = {"train_batch_size", "train_micro_batch_size_per_gpu",
+                                        "gradient_accumulation_steps"};
 
     for (size_t i = 0; i < COUNT(names); i++)
         if (imported_given(m, names[i]) && (imported_number(m, names[i]) < 1 || imported_number(m, names[i]) > 1 << 30))
@@ -109,8 +114,11 @@ static long put_batch(struct imported *m)
                          "train_micro_batch_size_per_gpu; give --set train_micro_batch_size_per_gpu=N"), 0;
     model = stages_of(m) * imported_number(m, "tensor_parallel.autotp_size");
     if (model < 1 || model > 1 << 20)
-        return error_add(m->err, EXIT_INPUT, m->launch->loc, "pipeline.stages x tensor_parallel.autotp_size is %ld GPUs; "
-                         "expected 1 to %d", model, 1 << 20), 0;
+        return error_add(m->err, EXIT_INPUT, m->launch->loc,
+                         "pipeline.stages x tensor_parallel.autotp_size is %ld GPUs; "
+                         "expected 1 to %d",
+                         model, 1 << 20),
+               0;
     if (!world && global && micro && steps && global % (micro * steps) == 0)
         world = global / (micro * steps) * model;
     data = imported_cluster(m, model, 1, global && micro && global % micro == 0 ? global / micro : global, world);
@@ -120,8 +128,11 @@ static long put_batch(struct imported *m)
     micro = micro ? micro : global / (data * (steps ? steps : 1));
     global = global ? global : micro * steps * data;
     if (!steps || !micro || global != micro * steps * data)
-        return imported_refuse(m, "train_batch_size", "%ld is not micro-batch %ld x accumulation %ld x %ld replicas, as "
-                               "DeepSpeed expects; give --set nnodes=N --set nproc_per_node=M", global, micro, steps, data), 0;
+        return imported_refuse(m, "train_batch_size",
+                               "%ld is not micro-batch %ld x accumulation %ld x %ld replicas, as "
+                               "DeepSpeed expects; give --set nnodes=N --set nproc_per_node=M",
+                               global, micro, steps, data),
+               0;
     imported_put(m, "batch.micro", "%ld", micro);
     imported_put(m, "batch.global", "%ld", global);
     return data;
@@ -145,8 +156,10 @@ static void put_precision(struct imported *m)
     if (ours)
         imported_put(m, "memory.optimizer", "%s", ours);
     else
-        imported_refuse(m, "optimizer.type", "%s is not simulated; expected Adam, AdamW, Lamb, SGD, Lion or Adagrad; to see "
-                        "another give --set optimizer.type=Adam", name);
+        imported_refuse(m, "optimizer.type",
+                        "%s is not simulated; expected Adam, AdamW, Lamb, SGD, Lion or Adagrad; to see "
+                        "another give --set optimizer.type=Adam",
+                        name);
     if (!imported_given(m, "optimizer.type"))
         imported_remark(m, "optimizer: the training program makes it; AdamW is taken");
 }
@@ -185,7 +198,8 @@ static void put_zero(struct imported *m, long stage, long data)
     bool mixed = job_true(m, "fp16.enabled") || job_true(m, "bf16.enabled");
 
     imported_put(m, "strategy.zero", "%ld", stage);
-    imported_put(m, "strategy.data_parallel", (overlap ? !strcmp(overlap, "true") : stage == 3) ? "ddp" : "synchronous");
+    imported_put(m, "strategy.data_parallel",
+                 (overlap ? !strcmp(overlap, "true") : stage == 3) ? "ddp" : "synchronous");
     if (shard > 0 && stage == 3 && data % shard)
         imported_refuse(m, ZERO "mics_shard_size", "%ld does not divide the %ld replicas", shard, data);
     else if (shard > 0 && stage == 3)
@@ -205,6 +219,8 @@ static void put_zero(struct imported *m, long stage, long data)
     }
     if (stage && imported_given(m, ZERO "contiguous_gradients"))
         imported_put(m, "software.flat_gradients", job_true(m, ZERO "contiguous_gradients") ? "true" : "false");
+    if (stage == 2 && !job_true(m, ZERO "reduce_scatter"))
+        imported_warn(m, ZERO "reduce_scatter", "false is simulated with ZeRO 1 alone; gradients are scattered");
     if (stage == 1 && imported_given(m, ZERO "reduce_scatter"))
         imported_put(m, "software.reduce_scatter", job_true(m, ZERO "reduce_scatter") ? "true" : "false");
 }
@@ -212,7 +228,8 @@ static void put_zero(struct imported *m, long stage, long data)
 /* The format in which gradients add up (data_types) or are sent (communication_data_type). */
 static void put_gradients(struct imported *m)
 {
-    const char *adds = imported_word(m, "data_types.grad_accum_dtype"), *sends = imported_word(m, "communication_data_type");
+    const char *adds = imported_word(m, "data_types.grad_accum_dtype"),
+               *sends = imported_word(m, "communication_data_type");
 
     if (adds && (!strcmp(adds, "fp32") || !strcmp(adds, "float32")))
         imported_put(m, "software.gradients", "converted");
@@ -229,11 +246,14 @@ static int put_model(struct imported *m, struct node *model)
     struct node *sequence = node_at(m->root, "model.transformer.sequence");
 
     if (!found)
-        return error_add(m->err, EXIT_INPUT, m->launch->loc, "the file does not say the model; give --hf-config CONFIG, a "
+        return error_add(m->err, EXIT_INPUT, m->launch->loc,
+                         "the file does not say the model; give --hf-config CONFIG, a "
                          "Hugging Face config.json");
     if (found > 0 && !model && !is_set(m->options, "sequence") && sequence) {
-        launch_warn(m->launch, m->arena, m->launch->loc, "the tokens of a sample are not said; %s is taken, the most that "
-                    "the model takes; give --set sequence=N", sequence->text);
+        launch_warn(m->launch, m->arena, m->launch->loc,
+                    "the tokens of a sample are not said; %s is taken, the most that "
+                    "the model takes; give --set sequence=N",
+                    sequence->text);
         imported_remark(m, "sequence: not said; the most that the model takes");
     }
     return found > 0 ? 0 : -1;
@@ -272,6 +292,8 @@ static int build(struct imported *m, struct node *model)
     else if (job_true(m, "activation_checkpointing.partition_activations") ||
              job_true(m, "activation_checkpointing.cpu_checkpointing"))
         imported_put(m, "memory.recompute", "full");
+    else
+        imported_remark(m, "recomputation: the training program says it (gradient_checkpointing); none is taken");
     if (job_true(m, "activation_checkpointing.partition_activations"))
         imported_put(m, "software.partitioned_outputs", "true");
     imported_put(m, "software.like", "%s", m->software);
@@ -298,8 +320,8 @@ struct node *deepspeed_scenario(struct arena *arena, const char *file, const cha
     return rc ? NULL : m.root;
 }
 
-int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                     struct error *err)
+int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                     FILE *notes, struct error *err)
 {
     return job_import(arena, path, "deepspeed", deepspeed_scenario, options, out, notes, err);
 }

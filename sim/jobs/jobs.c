@@ -11,8 +11,8 @@ int job_import(struct arena *arena, const char *path, const char *kind, job_read
     bool standard = !strcmp(path, "-");
     const char *file = standard ? "standard input" : path, *comment = "";
     size_t length;
-    char *text = file_read(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES, (struct loc){.file = file}, &length,
-                           err);
+    char *text = file_read(standard ? "/dev/stdin" : path, "job's file", CONF_MAX_BYTES, (struct loc){.file = file},
+                           &length, err);
     struct node *root;
 
     if (!text)
@@ -30,11 +30,13 @@ static void add_leaf(struct arena *arena, const char *name, const struct node *v
     struct launch_argument *argument = GROW(&launch->arguments);
     size_t count = value->kind == NODE_SEQUENCE ? value->count : 1;
 
-    *argument = (struct launch_argument){.name = name, .loc = loc, .values = ARENA_ARRAY(arena, struct shell_word, count + 1)};
+    *argument = (struct launch_argument){
+        .name = name, .loc = loc, .values = ARENA_ARRAY(arena, struct shell_word, count + 1)};
     for (size_t i = 0; i < count; i++) {
         const struct node *item = value->kind == NODE_SEQUENCE ? value->items[i] : value;
 
-        argument->values[argument->count++] = (struct shell_word){item->text ? item->text : node_flow(arena, item), item->loc};
+        argument->values[argument->count++] = (struct shell_word){item->text ? item->text : node_flow(arena, item),
+                                                                  item->loc};
     }
 }
 

@@ -124,8 +124,8 @@ static int read_string(struct toml *toml, const char **value)
         char c = peek(toml);
 
         if (toml->at == toml->end || (!many && c == '\n')) {
-            rc = error_add(toml->err, EXIT_INPUT, begin, "the string that begins here has no end; expected %s", many ? three :
-                           three + 2);
+            rc = error_add(toml->err, EXIT_INPUT, begin, "the string that begins here has no end; expected %s",
+                           many ? three : three + 2);
         } else if (c == quote && (!many || (toml->end - toml->at >= 3 && !memcmp(toml->at, three, 3)))) {
             toml->at += many ? 3 : 1;
             break;
@@ -209,7 +209,8 @@ static int read_pair(struct toml *toml, struct node *mapping)
         return -1;
     before = node_get(owner, key);
     if (before)
-        return error_add(toml->err, EXIT_INPUT, loc, "key '%s' is given twice, first in line %d", key, before->loc.line);
+        return error_add(toml->err, EXIT_INPUT, loc, "key '%s' is given twice, first in line %d", key,
+                         before->loc.line);
     node_put(toml->arena, owner, key, value);
     owner->key_locs[owner->count - 1] = loc;
     return 0;
@@ -272,7 +273,8 @@ static int read_value(struct toml *toml, struct node **value)
     int rc;
 
     if (++toml->depth > TOML_MAX_DEPTH)
-        return error_add(toml->err, EXIT_INPUT, loc, "more than %d lists and tables stand in each other", TOML_MAX_DEPTH);
+        return error_add(toml->err, EXIT_INPUT, loc, "more than %d lists and tables stand in each other",
+                         TOML_MAX_DEPTH);
     if (c == '"' || c == '\'') {
         rc = read_string(toml, &text);
         *value = node_scalar(toml->arena, text, true);
@@ -305,9 +307,11 @@ static int read_header(struct toml *toml, struct node *root, struct node **table
     found = node_get(owner, key);
     for (size_t i = 0; found && i < toml->headed.count; i++)
         if (toml->headed.items[i] == found)
-            return error_add(toml->err, EXIT_INPUT, loc, "table '%s' is given twice, first in line %d", key, found->loc.line);
+            return error_add(toml->err, EXIT_INPUT, loc, "table '%s' is given twice, first in line %d", key,
+                             found->loc.line);
     if (found && found->kind != NODE_MAPPING)
-        return error_add(toml->err, EXIT_INPUT, loc, "'%s' is no table: line %d gives it a value", key, found->loc.line);
+        return error_add(toml->err, EXIT_INPUT, loc, "'%s' is no table: line %d gives it a value", key,
+                         found->loc.line);
     if (!found) {
         found = node_mapping(toml->arena);
         found->loc = loc;
@@ -329,8 +333,8 @@ int toml_parse(struct arena *arena, const char *name, const char *text, size_t l
 
     *root = NULL;
     if (!rc && length > TOML_MAX_BYTES)
-        rc = error_add(err, EXIT_INPUT, (struct loc){.file = name}, "holds more than %d KiB; expected a job's file in TOML",
-                       TOML_MAX_BYTES >> 10);
+        rc = error_add(err, EXIT_INPUT, (struct loc){.file = name},
+                       "holds more than %d KiB; expected a job's file in TOML", TOML_MAX_BYTES >> 10);
     top->loc = (struct loc){name, 1, 1};
     for (skip(&toml, true); !rc && toml.at < toml.end; skip(&toml, true)) {
         rc = peek(&toml) == '[' ? read_header(&toml, top, &table) : read_pair(&toml, table);

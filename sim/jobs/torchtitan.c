@@ -46,8 +46,10 @@ static int put_model(struct imported *m, struct node *given, long *layers)
             return 0;
         }
     if (!found)
-        return imported_refuse(m, "model.flavor", "dtsim has no model %s %s; expected llama3 8B, 70B or 405B or deepseek_v3 "
-                               "671B; for another give --hf-config CONFIG, a Hugging Face config.json", name, flavor);
+        return imported_refuse(m, "model.flavor",
+                               "dtsim has no model %s %s; expected llama3 8B, 70B or 405B or deepseek_v3 "
+                               "671B; for another give --hf-config CONFIG, a Hugging Face config.json",
+                               name, flavor);
     if (!given)
         imported_put(m, "model.transformer.sequence", "%ld", imported_number(m, "training.seq_len"));
     blocks = node_at(m->root, "model.transformer.layers");
@@ -66,7 +68,8 @@ static void put_split(struct imported *m, long layers, long stages)
     if (!first && !last && layers % stages == 0)
         return;
     if (first < 0 || last < 0 || first > layers || last > layers || all / stages < first || all / stages < last)
-        imported_refuse(m, PARALLEL "pipeline_parallel_degree", "%ld blocks do not divide over %ld stages", layers, stages);
+        imported_refuse(m, PARALLEL "pipeline_parallel_degree", "%ld blocks do not divide over %ld stages", layers,
+                        stages);
     else
         for (long i = 0; i < stages; i++)
             text = arena_printf(m->arena, "%s%s%ld", text, i ? ", " : "", all / stages + (i < all % stages) -
@@ -86,15 +89,16 @@ static void put_points(struct imported *m, const struct launch_argument *points,
         long block = !strncmp(point, "layers.", 7) ? strtol(point + 7, NULL, 10) : -1;
 
         if (block < before || block > layers) {
-            imported_refuse(m, PARALLEL "pipeline_parallel_split_points", "expected layers.N in rising order, found '%.60s'", point);
+            imported_refuse(m, PARALLEL "pipeline_parallel_split_points",
+                            "expected layers.N in rising order, found '%.60s'", point);
             return;
         }
         text = arena_printf(m->arena, "%s%ld, ", text, block - before);
         before = block;
     }
     if ((long)points->count + 1 != stages)
-        imported_refuse(m, PARALLEL "pipeline_parallel_split_points", "has %zu points; expected %ld for %ld stages", points->count,
-                        stages - 1, stages);
+        imported_refuse(m, PARALLEL "pipeline_parallel_split_points", "has %zu points; expected %ld for %ld stages",
+                        points->count, stages - 1, stages);
     else
         imported_put(m, "strategy.split", "[%s%ld]", text, layers - before);
 }
@@ -116,7 +120,8 @@ static void put_pipeline(struct imported *m, long layers)
         }
     }
     if (!chunks) {
-        imported_refuse(m, PARALLEL "pipeline_parallel_schedule", "%.60s is not simulated; expected one of %s", name, list);
+        imported_refuse(m, PARALLEL "pipeline_parallel_schedule", "%.60s is not simulated; expected one of %s", name,
+                        list);
         return;
     }
     if (per > 0 && layers && layers % (per * pipeline) == 0 && chunks > 1)
@@ -127,7 +132,8 @@ static void put_pipeline(struct imported *m, long layers)
     if (chunks > 1)
         imported_put(m, "strategy.chunks", "%ld", chunks);
     if (!layers)
-        imported_warn(m, PARALLEL "pipeline_parallel_degree", "stages get as even a number of blocks as possible; torchtitan "
+        imported_warn(m, PARALLEL "pipeline_parallel_degree",
+                      "stages get as even a number of blocks as possible; torchtitan "
                       "counts the input and the output layer as a block each");
     else if (points && points->count)
         put_points(m, points, layers, pipeline * chunks);
@@ -139,25 +145,31 @@ static void put_pipeline(struct imported *m, long layers)
 static long put_data(struct imported *m)
 {
     long replicate = degree(m, PARALLEL "data_parallel_replicate_degree"), data, model, world = imported_world(m);
-    long shard = imported_number(m, PARALLEL "data_parallel_shard_degree"), expert = degree(m, PARALLEL "expert_parallel_degree");
+    long shard = imported_number(m, PARALLEL "data_parallel_shard_degree"),
+         expert = degree(m, PARALLEL "expert_parallel_degree");
     long tensor = degree(m, PARALLEL "tensor_parallel_degree"), context = degree(m, PARALLEL "context_parallel_degree");
     const char *reshard = imported_word(m, PARALLEL "fsdp_reshard_after_forward");
 
     if (m->err->count)
         return 0;
     if (shard != -1 && (shard < 1 || shard > 65536))
-        return imported_refuse(m, PARALLEL "data_parallel_shard_degree", "expected -1 (all that is left) or a degree of 1 to "
-                               "65536, found %ld", shard), 0;
+        return imported_refuse(m, PARALLEL "data_parallel_shard_degree",
+                               "expected -1 (all that is left) or a degree of 1 to "
+                               "65536, found %ld",
+                               shard),
+               0;
     model = tensor * context * degree(m, PARALLEL "pipeline_parallel_degree");
     if (shard > 0 && world && world != model * shard * replicate)
-        return imported_refuse(m, PARALLEL "data_parallel_shard_degree", "the degrees are %ld GPUs, and the launch has %ld",
-                               model * shard * replicate, world), 0;
+        return imported_refuse(m, PARALLEL "data_parallel_shard_degree",
+                               "the degrees are %ld GPUs, and the launch has %ld", model * shard * replicate, world),
+               0;
     data = imported_cluster(m, model, replicate, 0, shard > 0 ? model * shard * replicate : world);
     if (!data)
         return 0;
     if (data % replicate)
-        return imported_refuse(m, PARALLEL "data_parallel_replicate_degree", "%ld does not divide the %ld replicas", replicate,
-                               data), 0;
+        return imported_refuse(m, PARALLEL "data_parallel_replicate_degree", "%ld does not divide the %ld replicas",
+                               replicate, data),
+               0;
     shard = data / replicate;
     if (shard * context > 1) {
         imported_put(m, "strategy.zero", "3");
@@ -167,7 +179,8 @@ static long put_data(struct imported *m)
     if (!strcmp(reshard, "always") || !strcmp(reshard, "never"))
         imported_put(m, "software.reshard_after_forward", !strcmp(reshard, "always") ? "true" : "false");
     else if (strcmp(reshard, "default"))
-        imported_refuse(m, PARALLEL "fsdp_reshard_after_forward", "expected default, always or never, found '%.60s'", reshard);
+        imported_refuse(m, PARALLEL "fsdp_reshard_after_forward", "expected default, always or never, found '%.60s'",
+                        reshard);
     if (tensor > 1) {
         imported_put(m, "strategy.tensor", "%ld", tensor);
         imported_put(m, "strategy.sequence_parallel", "true");
@@ -194,16 +207,18 @@ static void put_batch(struct imported *m, long data)
     if (pipeline)
         micro = imported_number(m, PARALLEL "pipeline_parallel_microbatch_size");
     if (local < 1 || micro < 1 || local % micro || local > 1 << 20) {
-        imported_refuse(m, name, "expected 1 to %d, a multiple of the micro-batch, %ld; found %ld", 1 << 20, micro, local);
+        imported_refuse(m, name, "expected 1 to %d, a multiple of the micro-batch, %ld; found %ld", 1 << 20, micro,
+                        local);
         return;
     }
     if (global < 0)
         global = local * data;
     if (global % (local * data))
-        imported_refuse(m, "training.global_batch_size", "%ld is no multiple of local batch %ld x %ld replicas", global, local,
-                        data);
+        imported_refuse(m, "training.global_batch_size", "%ld is no multiple of local batch %ld x %ld replicas", global,
+                        local, data);
     if (pipeline && global > local * data)
-        imported_warn(m, "training.global_batch_size", "the pipeline is simulated with all micro-batches in a row; torchtitan "
+        imported_warn(m, "training.global_batch_size",
+                      "the pipeline is simulated with all micro-batches in a row; torchtitan "
                       "drains it behind each local batch");
     imported_put(m, "batch.micro", "%ld", micro);
     imported_put(m, "batch.global", "%ld", global);
@@ -222,8 +237,10 @@ static void put_recompute(struct imported *m)
     else if (!strcmp(mode, "selective") && every >= 1 && every <= 100000)
         imported_put(m, "memory.recompute", every == 1 ? "full" : "{mode: full, share: %.9g}", 1.0 / (double)every);
     else if (strcmp(mode, "none"))
-        imported_refuse(m, "activation_checkpoint.mode", "%.40s %.40s is not simulated; expected none, full, or selective with "
-                        "selective_ac_option op or a number", mode, option);
+        imported_refuse(m, "activation_checkpoint.mode",
+                        "%.40s %.40s is not simulated; expected none, full, or selective with "
+                        "selective_ac_option op or a number",
+                        mode, option);
 }
 
 /* float8 and mx are converters of the model (torchtitan/components/quantization). */
@@ -239,7 +256,8 @@ static const char *converted(struct imported *m)
 
         if (strstr(name, "float8") && !strstr(name, "moe")) {
             if (recipe && strcmp(recipe, "tensorwise"))
-                imported_warn(m, "model.converters", "the scales of %.40s are simulated as those of tensorwise: one a tensor", recipe);
+                imported_warn(m, "model.converters",
+                              "the scales of %.40s are simulated as those of tensorwise: one a tensor", recipe);
             return "mixed-fp8";
         }
         if (!strcmp(name, "mx") || strstr(name, "linear.mx"))
@@ -281,7 +299,8 @@ static void put_software(struct imported *m)
         model |= !strcmp(parts->values[i].text, "model");
     }
     imported_put(m, "software.like", "%s", m->software);
-    imported_put(m, "software.clip_gradients", strtod(imported_word(m, "training.max_norm"), NULL) > 0 ? "true" : "false");
+    imported_put(m, "software.clip_gradients",
+                 strtod(imported_word(m, "training.max_norm"), NULL) > 0 ? "true" : "false");
     if (!compiled || !model) {
         imported_put(m, "software.fused_kernels", "false");
         imported_put(m, "software.fused_norm", "true");      /* torch.nn.RMSNorm is one kernel since PyTorch 2.8 */
@@ -333,8 +352,8 @@ struct node *torchtitan_scenario(struct arena *arena, const char *file, const ch
     return rc ? NULL : m.root;
 }
 
-int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
-                      struct error *err)
+int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                      FILE *notes, struct error *err)
 {
     return job_import(arena, path, "torchtitan", torchtitan_scenario, options, out, notes, err);
 }

@@ -1,5 +1,5 @@
-/* torchtitan_table: the keys of torchtitan's TOML (pytorch/torchtitan at 000204a4, July 2025: torchtitan/config/job_config.py);
- * those of older and newer releases say so. */
+/* torchtitan_table: the keys of torchtitan's TOML (pytorch/torchtitan at 000204a4, July 2025:
+ * torchtitan/config/job_config.py); those of older and newer releases say so. */
 #include "jobs/jobs_internal.h"
 
 #define MAPPED(type, text, ...) {.name = text, .class = ARGUMENT_MAPPED, .kind = type, __VA_ARGS__}
@@ -13,7 +13,7 @@ static const struct argument_row rows[] = {
     READ("model.flavor", KIND_WORD, "debugmodel"),
     READ("model.converters", KIND_LIST, NULL),
     READ("training.local_batch_size", KIND_INT, "8"),
-    READ("training.batch_size", KIND_INT, NULL),                   /* its name before June 2025 */
+    READ("training.batch_size", KIND_INT, NULL), /* its name before June 2025 */
     READ("training.global_batch_size", KIND_INT, "-1"),
     READ("training.seq_len", KIND_INT, "2048"),
     READ("training.max_norm", KIND_NUMBER, "1.0"),
@@ -22,11 +22,11 @@ static const struct argument_row rows[] = {
            .words = "float32=widened bfloat16=half"),
     READ("training.enable_cpu_offload", KIND_BOOL, "false"),
     READ("training.compile", KIND_BOOL, "false"),
-    READ("compile.enable", KIND_BOOL, "false"),                    /* since August 2025, for training.compile */
+    READ("compile.enable", KIND_BOOL, "false"), /* since August 2025, for training.compile */
     READ("compile.components", KIND_LIST, NULL),
     READ("optimizer.name", KIND_WORD, "AdamW"),
     READ("optimizer.implementation", KIND_WORD, "fused"),
-    READ("optimizer.fused", KIND_BOOL, NULL),                      /* before 2025 */
+    READ("optimizer.fused", KIND_BOOL, NULL), /* before 2025 */
     READ("activation_checkpoint.mode", KIND_WORD, "selective"),
     READ("activation_checkpoint.selective_ac_option", KIND_WORD, "2"),
     READ("parallelism.data_parallel_replicate_degree", KIND_INT, "1"),
@@ -46,41 +46,60 @@ static const struct argument_row rows[] = {
     READ("parallelism.expert_parallel_degree", KIND_INT, "1"),
     READ("parallelism.expert_tensor_parallel_degree", KIND_INT, NULL),
     READ("float8.recipe_name", KIND_WORD, NULL),
-    READ("quantize.linear.float8.recipe_name", KIND_WORD, NULL),   /* since September 2025 */
+    READ("quantize.linear.float8.recipe_name", KIND_WORD, NULL), /* since September 2025 */
     READ("mx.recipe_name", KIND_WORD, "mxfp8"),
     LACKS("float8.enable_fsdp_float8_all_gather", KIND_FLAG, NULL, "weights are gathered in bf16"),
     LACKS("quantize.linear.float8.enable_fsdp_float8_all_gather", KIND_FLAG, NULL, "weights are gathered in bf16"),
     LACKS("float8.precompute_float8_dynamic_scale_for_fsdp", KIND_FLAG, NULL, "scales are computed with each cast"),
-    LACKS("quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", KIND_FLAG, NULL, "scales are computed with each "
+    LACKS("quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", KIND_FLAG, NULL,
+          "scales are computed with each "
           "cast"),
     LACKS("float8.filter_fqns", KIND_ANY, NULL, "all products of blocks are in fp8"),
     LACKS("quantize.linear.float8.filter_fqns", KIND_ANY, NULL, "all products of blocks are in fp8"),
     LACKS("float8.moe_fqns_prototype", KIND_ANY, NULL, "products of experts have the format of the others"),
     LACKS("float8.emulate", KIND_FLAG, NULL, "products are in fp8"),
     LACKS("float8.force_recompute_fp8_weight_in_bwd", KIND_FLAG, NULL, "weights are cast in the forward alone"),
-    LACKS("parallelism.pipeline_parallel_schedule_csv", KIND_WORD, "", "the schedule of the file is not taken; give "
+    LACKS("parallelism.pipeline_parallel_schedule_csv", KIND_WORD, "",
+          "the schedule of the file is not taken; give "
           "strategy: schedule: {csv: FILE}"),
     LACKS("parallelism.enable_compiled_autograd", KIND_FLAG, NULL, "the backward is not compiled by itself"),
     LACKS("parallelism.disable_loss_parallel", KIND_FLAG, NULL, "the tensor group divides the loss"),
-    LACKS("parallelism.module_fqns_per_model_part", KIND_ANY, NULL, "stages get as even a number of blocks as possible; give "
+    LACKS("parallelism.module_fqns_per_model_part", KIND_ANY, NULL,
+          "stages get as even a number of blocks as possible; give "
           "strategy: split"),
     LACKS("optimizer.early_step_in_backward", KIND_FLAG, NULL, "the update waits for the backward"),
     LACKS("training.deterministic", KIND_FLAG, NULL, "kernels are the fastest ones"),
-    LACKS("training.debug_moe_force_load_balance", KIND_FLAG, NULL, "tokens go to experts as the model's expert_skew says"),
+    LACKS("training.debug_moe_force_load_balance", KIND_FLAG, NULL,
+          "tokens go to experts as the model's expert_skew says"),
     LACKS("fault_tolerance.enable", KIND_FLAG, NULL, "replicas are never lost"),
     LACKS("fault_tolerance.semi_sync_method", KIND_WORD, NULL, "replicas sum gradients in each iteration"),
     LACKS("activation_checkpoint.early_stop", KIND_FLAG, NULL, "a recomputation goes to its end"),
 
-    IDLE("training.steps"), IDLE("training.dataset"), IDLE("training.dataset_path"), IDLE("training.gc_freq"),
-    IDLE("training.gc_debug"), IDLE("training.seed"), IDLE("training.warmup_steps"), IDLE("model.tokenizer_path"),
-    IDLE("model.hf_assets_path"), IDLE("model.print_after_conversion"), IDLE("model.norm_type"), IDLE("optimizer.lr"),
-    IDLE("optimizer.beta1"), IDLE("optimizer.beta2"), IDLE("optimizer.eps"), IDLE("optimizer.weight_decay"),
-    IDLE("activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns"), IDLE("mx.filter_fqns"),
-    IDLE("mx.mxfp8_dim1_cast_kernel_choice"), IDLE("float8.enable_float8_linear"),
+    IDLE("training.steps"),
+    IDLE("training.dataset"),
+    IDLE("training.dataset_path"),
+    IDLE("training.gc_freq"),
+    IDLE("training.gc_debug"),
+    IDLE("training.seed"),
+    IDLE("training.warmup_steps"),
+    IDLE("model.tokenizer_path"),
+    IDLE("model.hf_assets_path"),
+    IDLE("model.print_after_conversion"),
+    IDLE("model.norm_type"),
+    IDLE("optimizer.lr"),
+    IDLE("optimizer.beta1"),
+    IDLE("optimizer.beta2"),
+    IDLE("optimizer.eps"),
+    IDLE("optimizer.weight_decay"),
+    IDLE("activation_checkpoint.per_op_sac_force_recompute_mm_shapes_by_fqns"),
+    IDLE("mx.filter_fqns"),
+    IDLE("mx.mxfp8_dim1_cast_kernel_choice"),
+    IDLE("float8.enable_float8_linear"),
 };
 /* Tables of names, logs, checkpoints and evaluation. */
-static const char *const idle_tables[] = {"job", "profiling", "metrics", "lr_scheduler", "checkpoint", "comm",
-                                          "memory_estimation", "fault_tolerance", "experimental", "validation", "debug"};
+static const char *const idle_tables[] = {"job",  "profiling",         "metrics",         "lr_scheduler", "checkpoint",
+                                          "comm", "memory_estimation", "fault_tolerance", "experimental", "validation",
+                                          "debug"};
 static const struct argument_row idle_row = IDLE("job, profiling, metrics, lr_scheduler, checkpoint, validation");
 /* [experimental] and [training] had the degrees of [parallelism] before 2025. */
 static const char *const older_tables[] = {"experimental.", "training."};

@@ -1,5 +1,6 @@
-/* What is emitted for a framework and imported again is the same scenario, on random scenarios of keys that frameworks have
- * in common; and emitting that one again writes the same bytes. What a framework cannot be told is an error that names a key. */
+/* What is emitted for a framework and imported again is the same scenario, on random scenarios of keys that frameworks
+ * have in common; and emitting that one again writes the same bytes. What a framework cannot be told is an error that
+ * names a key. */
 #include "simulated.h"
 
 #include "base/random.h"
@@ -14,12 +15,17 @@ static const struct { const char *name, *software; } frameworks[] = {
     {"deepspeed", "deepspeed"},
 };
 /* A key and the values that it may have; "": it is left out. With a framework: that one alone. */
-static const struct { const char *part, *values[6], *framework; } keys[] = {
+static const struct { const char *part, *values[6], *framework;
+} keys[] = {
     {"strategy", {"tensor: 1", "tensor: 2", "tensor: 4"}, "megatron"},
     {"strategy", {"tensor: 1", "tensor: 1", "tensor: 2"}, "deepspeed"},
-    {"strategy", {"tensor: 1", "tensor: 2, sequence_parallel: true", "tensor: 4, sequence_parallel: true"}, "torchtitan"},
-    {"strategy", {"pipeline: 1", "pipeline: 1", "pipeline: 2", "pipeline: 4", "pipeline: 4, schedule: interleaved, chunks: 2",
-                  "pipeline: 4, schedule: 1f1b, split: [3, 2, 2, 1]"}, NULL},
+    {"strategy",
+     {"tensor: 1", "tensor: 2, sequence_parallel: true", "tensor: 4, sequence_parallel: true"},
+     "torchtitan"},
+    {"strategy",
+     {"pipeline: 1", "pipeline: 1", "pipeline: 2", "pipeline: 4", "pipeline: 4, schedule: interleaved, chunks: 2",
+      "pipeline: 4, schedule: 1f1b, split: [3, 2, 2, 1]"},
+     NULL},
     {"strategy", {"data: 2", "data: 4", "data: 8"}, NULL},
     {"strategy", {"zero: 0", "zero: 1", "zero: 1", "zero: 2", "zero: 3"}, "megatron"},
     {"strategy", {"zero: 0", "zero: 1", "zero: 1", "zero: 2", "zero: 3"}, "deepspeed"},
@@ -31,9 +37,14 @@ static const struct { const char *part, *values[6], *framework; } keys[] = {
     {"strategy", {"", "data_parallel: ddp", "data_parallel: synchronous"}, "deepspeed"},
     {"strategy", {"", "", "", "schedule: zb-h1"}, NULL},
     {"batch", {"micro: 1, global: 64", "micro: 2, global: 64", "micro: 1, global: 32"}, NULL},
-    {"memory", {"precision: mixed-bf16", "precision: mixed-bf16", "precision: mixed-fp16", "precision: fp32", "precision: mixed-fp8"}, NULL},
-    {"memory", {"", "recompute: full", "recompute: selective", "recompute: {mode: full, every: 2}", "recompute: operators",
-                "recompute: {mode: full, blocks: 1}"}, "megatron"},
+    {"memory",
+     {"precision: mixed-bf16", "precision: mixed-bf16", "precision: mixed-fp16", "precision: fp32",
+      "precision: mixed-fp8"},
+     NULL},
+    {"memory",
+     {"", "recompute: full", "recompute: selective", "recompute: {mode: full, every: 2}", "recompute: operators",
+      "recompute: {mode: full, blocks: 1}"},
+     "megatron"},
     {"memory", {"", "", "recompute: {mode: full, every: 2}"}, "deepspeed"},
     {"memory", {"", "recompute: full", "recompute: operators", "recompute: {mode: full, share: 0.5}"}, "torchtitan"},
     {"memory", {"", "", "", "offload: [optimizer]", "optimizer: lamb", "optimizer: momentum"}, "megatron"},
@@ -43,7 +54,9 @@ static const struct { const char *part, *values[6], *framework; } keys[] = {
     {"software", {"", "", "overlap_gathers: true"}, "megatron"},
     {"software", {"", "fused_optimizer: false"}, "torchtitan"},
     {"software", {"", "", "first_bucket: 80 MB, bucket: 80 MB"}, "megatron"},
-    {"model", {"", "mlp: swiglu", "kv_heads: 4", "norm: rmsnorm", "experts: 8, experts_per_token: 2, expert_ffn: 512"}, NULL},
+    {"model",
+     {"", "mlp: swiglu", "kv_heads: 4", "norm: rmsnorm", "experts: 8, experts_per_token: 2, expert_ffn: 512"},
+     NULL},
     {"model", {"", "", "dropout: 0, attention_dropout: 0", "tied: false", "bias: false, qkv_bias: false"}, NULL},
 };
 
@@ -52,8 +65,11 @@ static void write_scenario(int round, const char *framework, const char *softwar
 {
     static const char *const parts[] = {"model", "batch", "strategy", "memory", "software"};
     static const char *const begins[] = {
-        "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 2048, vocabulary: 32000", "batch: {", "strategy: {",
-        "memory: {enforce: false", "software: {like: ",
+        "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 2048, vocabulary: 32000",
+        "batch: {",
+        "strategy: {",
+        "memory: {enforce: false",
+        "software: {like: ",
     };
     size_t at = (size_t)snprintf(text, size, "cluster: {platform: dgx-h100, nodes: 128}\n");
 
@@ -149,7 +165,8 @@ static int check(size_t f, int round)
     } else if (!said_length) {           /* a note says what will differ */
         struct node *tree = scenario_dump(&other, &scenario), *back;
 
-        root = import(&other, frameworks[f].name, text, length, scenario_gpus(&scenario), node_get(tree, "model"), notes, &err);
+        root = import(&other, frameworks[f].name, text, length, scenario_gpus(&scenario), node_get(tree, "model"),
+                      notes, &err);
         if (!root)
             fail_msg("%s\nbecame\n%s\n%s", yaml, text, err.messages[0].text);
         node_put(&other, root, "cluster", node_get(scenario.node, "cluster"));
@@ -158,8 +175,9 @@ static int check(size_t f, int round)
         back = scenario_dump(&other, &again);
         for (size_t p = 0; p < COUNT(parts); p++)
             if (!node_equal(node_get(tree, parts[p]), node_get(back, parts[p])))
-                fail_msg("%s of\n%s\ncomes back as\n%s\nnot\n%s\nfrom\n%s", parts[p], yaml, node_flow(&other, node_get(back, parts[p])),
-                         node_flow(&other, node_get(tree, parts[p])), text);
+                fail_msg("%s of\n%s\ncomes back as\n%s\nnot\n%s\nfrom\n%s", parts[p], yaml,
+                         node_flow(&other, node_get(back, parts[p])), node_flow(&other, node_get(tree, parts[p])),
+                         text);
         same = emitted_text(f, &again, &second, notes, &err);
         assert_string_equal(same, text);
         free(same);
