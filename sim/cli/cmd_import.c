@@ -6,12 +6,13 @@
 #include "import/import_kineto.h"
 #include "import/import_nccl.h"
 #include "import/nccl_run.h"
+#include "jobs/jobs.h"
 #include "megatron/megatron.h"
 
 /* What the command line says of a file. */
 struct import_said {
     struct nccl_said nccl;
-    struct megatron_options megatron;
+    struct import_options launch;
 };
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
 typedef struct node *importer(struct arena *arena, const char *path, const struct import_said *said, struct error *err);
@@ -68,7 +69,21 @@ static struct node *import_nccl(struct arena *arena, const char *path, const str
 static struct node *import_megatron(struct arena *arena, const char *path, const struct import_said *said,
                                     struct error *err)
 {
-    megatron_import(arena, path, &said->megatron, stdout, stderr, err);
+    megatron_import(arena, path, &said->launch, stdout, stderr, err);
+    return NULL;
+}
+
+static struct node *import_deepspeed(struct arena *arena, const char *path, const struct import_said *said,
+                                     struct error *err)
+{
+    deepspeed_import(arena, path, &said->launch, stdout, stderr, err);
+    return NULL;
+}
+
+static struct node *import_torchtitan(struct arena *arena, const char *path, const struct import_said *said,
+                                      struct error *err)
+{
+    torchtitan_import(arena, path, &said->launch, stdout, stderr, err);
     return NULL;
 }
 
@@ -95,11 +110,14 @@ static const struct import { const char *name; importer *import; } imports[] = {
     {"pipedream-profile", import_pipedream},
     {"kineto", import_trace},
     {"megatron", import_megatron},
+    {"deepspeed", import_deepspeed},
+    {"torchtitan", import_torchtitan},
 };
 
-enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT };
+enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG };
 static const char *const options[] = {[OPT_OP] = "--op=", [OPT_RANKS] = "--ranks=", [OPT_PER_NODE] = "--per-node=",
-                                      [OPT_CLUSTER] = "--cluster=", [OPT_STRICT] = "--strict"};
+                                      [OPT_CLUSTER] = "--cluster=", [OPT_STRICT] = "--strict",
+                                      [OPT_HF_CONFIG] = "--hf-config="};
 
 static const char *import_candidate(size_t i, const void *context)
 {
@@ -114,7 +132,7 @@ static int unknown_kind(const struct command *command, const char *kind)
     if (meant)
         return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
     return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule, nccl-tests, "
-                       "pipedream-profile, kineto or megatron", kind);
+                       "pipedream-profile, kineto, megatron, deepspeed or torchtitan", kind);
 }
 
 /* What the options say of a file of nccl-tests. */
@@ -140,7 +158,7 @@ static int said_parse(const struct command *command, const struct arguments *arg
 
 /* --set NAME=VALUE: a variable of the script, or an argument. */
 static int sets_parse(const struct command *command, const struct arguments *arguments, struct arena *arena,
-                      struct megatron_options *said)
+                      struct import_options *said)
 {
     struct shell_set *sets = ARENA_ARRAY(arena, struct shell_set, arguments->nsets + 1);
 
@@ -153,22 +171,30 @@ static int sets_parse(const struct command *command, const struct arguments *arg
         sets[i].name = arena_strndup(arena, arguments->sets[i], (size_t)(equals - arguments->sets[i]));
         sets[i].value = equals + 1;
     }
-    *said = (struct megatron_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL, sets,
-                                      arguments->nsets};
+    *said = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL,
+                                    arguments->values[OPT_HF_CONFIG], sets, arguments->nsets};
     return ARGS_DONE;
+}
+
+/* Whether the file says how a training was launched. */
+static bool is_launch(importer *import)
+{
+    return import == import_megatron || import == import_deepspeed || import == import_torchtitan;
 }
 
 /* Options that go with other kinds of files. */
 static int refuse_options(const struct command *command, const struct arguments *arguments, importer *import)
 {
     for (size_t i = 0; i < COUNT(options); i++) {
-        bool nccl = i <= OPT_PER_NODE;
+        bool goes = i <= OPT_PER_NODE ? import == import_nccl : is_launch(import) &&
+                    (i != OPT_HF_CONFIG || import != import_megatron);
 
-        if (arguments->values[i] && import != (nccl ? import_nccl : import_megatron))
+        if (arguments->values[i] && !goes)
             return usage_error(command, "%.*s goes with %s", (int)strcspn(options[i], "="), options[i],
-                               nccl ? "nccl-tests" : "megatron");
+                               i <= OPT_PER_NODE ? "nccl-tests" : i == OPT_HF_CONFIG ? "deepspeed and torchtitan" :
+                               "megatron, deepspeed and torchtitan");
     }
-    if (arguments->nsets && import != import_megatron)
+    if (arguments->nsets && !is_launch(import))
         return usage_error(command, "--set changes a scenario; expected a kind of file and the file");
     return ARGS_DONE;
 }
@@ -194,7 +220,7 @@ static int import_main(const struct command *command, int argc, char **argv)
     if (code == ARGS_DONE)
         code = said_parse(command, &arguments, &said.nccl);
     if (code == ARGS_DONE)
-        code = sets_parse(command, &arguments, &arena, &said.megatron);
+        code = sets_parse(command, &arguments, &arena, &said.launch);
     if (code != ARGS_DONE) {
         arena_release(&arena);
         return code;
@@ -219,7 +245,9 @@ static const char **words(struct arena *arena, struct error *err)
 const struct command cmd_import = {
     .name = "import",
     .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] [--ranks N] [--per-node M] | "
-             "pipedream-profile FILE | kineto FILE | megatron FILE [--cluster NAME] [--strict] [--set NAME=VALUE]...",
+             "pipedream-profile FILE | kineto FILE | megatron FILE | "
+             "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] "
+             "[--cluster NAME] [--strict] [--set NAME=VALUE]...",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
@@ -228,7 +256,10 @@ const struct command cmd_import = {
                 "{preset: ./model.yaml}\n"
                 "  dtsim import kineto trace.json > samples.csv && dtsim calibrate fit samples.csv -o gpu.yaml\n"
                 "  zcat trace.json.gz | dtsim import kineto - > samples.csv\n"
-                "  dtsim import megatron train.sh --cluster dgx-a100 > run.yaml && dtsim run run.yaml\n",
+                "  dtsim import megatron train.sh --cluster dgx-a100 > run.yaml && dtsim run run.yaml\n"
+                "  dtsim import deepspeed ds.json --hf-config config.json --set nnodes=2 --set nproc_per_node=8 "
+                "> run.yaml\n"
+                "  dtsim import torchtitan llama3_8b.toml > run.yaml\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
                "(compute only):\n"
                "                      a line a rank, cells <virtual stage><kind><micro-batch> from 0 between commas: "
@@ -267,6 +298,12 @@ const struct command cmd_import = {
                "                      became of each argument: in the scenario, default, without effect on the time, or "
                "not simulated\n"
                "                      (a warning); an unknown one is an error\n"
+               "  deepspeed           DeepSpeed's JSON: batch, ZeRO, offloading, formats. A value \"auto\" is an error that names "
+               "the key:\n"
+               "                      give it by --set, as --set train_micro_batch_size_per_gpu=2\n"
+               "  torchtitan          the TOML of a torchtitan job: degrees, schedule, batch, activation checkpointing, compile, "
+               "float8\n"
+               "  --hf-config CONFIG  the model: a Hugging Face config.json; torchtitan: left out where dtsim has its flavor\n"
                "  --cluster NAME      its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes "
                "that hold the\n"
                "                      degrees, unless the launcher or the log says how many GPUs\n"

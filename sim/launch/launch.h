@@ -29,7 +29,8 @@ struct launch_warnings {
 struct launch {
     const char *file;
     const char *program;             /* "pretrain_gpt.py"; NULL: the file is a list or a log */
-    bool log;
+    bool log;                        /* every argument stands there with its value: True, None, ... */
+    bool keys;                       /* the keys of a file, with their dotted paths; `log` too */
     struct loc loc;                  /* of the program, or where the list or the log begins */
     struct launch_arguments launcher, arguments;         /* torchrun's and the program's, in their order */
     struct launch_warnings warnings;

@@ -53,16 +53,16 @@ static bool read_list(const char **at, char *layers, long *count)
 }
 
 /* --moe-layer-freq: N, or a list with a 1 for each layer that has experts. */
-static void put_layers(struct megatron *m)
+static void put_layers(struct imported *m)
 {
-    const char *text = megatron_word(m, "moe-layer-freq");
-    long layers = megatron_number(m, "num-layers"), count = 0, dense = 0, every = digits(&(const char *){text});
+    const char *text = imported_word(m, "moe-layer-freq");
+    long layers = imported_number(m, "num-layers"), count = 0, dense = 0, every = digits(&(const char *){text});
     char *has = arena_alloc(m->arena, MOST_LAYERS);
     bool good = true;
 
     if (strspn(text, "0123456789") == strlen(text) && every > 0) {
         if (every > 1)
-            megatron_put(m, SHAPE "moe_every", "%ld", every);
+            imported_put(m, SHAPE "moe_every", "%ld", every);
         return;
     }
     for (const char *at = text + (*text == '(');; at++) {
@@ -75,62 +75,62 @@ static void put_layers(struct megatron *m)
     for (long i = dense; i < count; i++)
         good &= has[i] == 1;
     if (good && count == layers)
-        megatron_put(m, SHAPE "dense_layers", "%ld", dense);
+        imported_put(m, SHAPE "dense_layers", "%ld", dense);
     else
-        megatron_refuse(m, "moe-layer-freq", "expected N, or [0]*K+[1]*(layers - K) with one item for each of the %ld "
+        imported_refuse(m, "moe-layer-freq", "expected N, or [0]*K+[1]*(layers - K) with one item for each of the %ld "
                         "layers, found '%.80s'; other patterns are not simulated", layers, text);
 }
 
-static void put_shared(struct megatron *m, long expert_ffn)
+static void put_shared(struct imported *m, long expert_ffn)
 {
-    long size = megatron_number(m, "moe-shared-expert-intermediate-size");
+    long size = imported_number(m, "moe-shared-expert-intermediate-size");
 
     if (!size)
         return;
     if (!expert_ffn || size % expert_ffn)
-        megatron_refuse(m, "moe-shared-expert-intermediate-size", "%ld is no multiple of an expert's width, %ld; shared "
+        imported_refuse(m, "moe-shared-expert-intermediate-size", "%ld is no multiple of an expert's width, %ld; shared "
                         "experts of other widths are not simulated", size, expert_ffn);
     else
-        megatron_put(m, SHAPE "shared_experts", "%ld", size / expert_ffn);
+        imported_put(m, SHAPE "shared_experts", "%ld", size / expert_ffn);
 }
 
 /* core/transformer/moe/token_dispatcher.py. */
-static void put_dispatcher(struct megatron *m)
+static void put_dispatcher(struct imported *m)
 {
-    const char *type = megatron_word(m, "moe-token-dispatcher-type");
+    const char *type = imported_word(m, "moe-token-dispatcher-type");
 
-    if (megatron_number(m, "expert-model-parallel-size") <= 1)
+    if (imported_number(m, "expert-model-parallel-size") <= 1)
         return;
-    if (!strcmp(type, "flex") || megatron_given(m, "moe-enable-deepep"))
-        megatron_put(m, "software.dispatch", "once");
+    if (!strcmp(type, "flex") || imported_given(m, "moe-enable-deepep"))
+        imported_put(m, "software.dispatch", "once");
     else if (!strcmp(type, "alltoall"))
-        megatron_put(m, "software.dispatch", "copies");
+        imported_put(m, "software.dispatch", "copies");
     else
-        megatron_refuse(m, "moe-token-dispatcher-type", "%s%s is not simulated with --expert-model-parallel-size above 1; "
+        imported_refuse(m, "moe-token-dispatcher-type", "%s%s is not simulated with --expert-model-parallel-size above 1; "
                         "expected alltoall or flex", type,
-                        megatron_given(m, "moe-token-dispatcher-type") ? "" : " (the default)");
+                        imported_given(m, "moe-token-dispatcher-type") ? "" : " (the default)");
 }
 
-void megatron_experts(struct megatron *m)
+void megatron_experts(struct imported *m)
 {
-    const struct launch_argument *capacity = megatron_given(m, "moe-expert-capacity-factor");
-    long ffn = megatron_number(m, megatron_given(m, "moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
+    const struct launch_argument *capacity = imported_given(m, "moe-expert-capacity-factor");
+    long ffn = imported_number(m, imported_given(m, "moe-ffn-hidden-size") ? "moe-ffn-hidden-size" : "ffn-hidden-size");
 
-    if (!megatron_number(m, "num-experts"))
+    if (!imported_number(m, "num-experts"))
         return;
-    megatron_put(m, SHAPE "experts", "%ld", megatron_number(m, "num-experts"));
-    megatron_put(m, SHAPE "experts_per_token", "%ld", megatron_number(m, "moe-router-topk"));
-    if (megatron_given(m, "moe-ffn-hidden-size"))
-        megatron_put(m, SHAPE "expert_ffn", "%ld", ffn);
+    imported_put(m, SHAPE "experts", "%ld", imported_number(m, "num-experts"));
+    imported_put(m, SHAPE "experts_per_token", "%ld", imported_number(m, "moe-router-topk"));
+    if (imported_given(m, "moe-ffn-hidden-size"))
+        imported_put(m, SHAPE "expert_ffn", "%ld", ffn);
     put_layers(m);
     put_shared(m, ffn);
-    if (capacity && megatron_given(m, "moe-pad-expert-input-to-capacity"))
-        megatron_put(m, "strategy.capacity_factor", "%g", strtod(capacity->values[0].text, NULL));
+    if (capacity && imported_given(m, "moe-pad-expert-input-to-capacity"))
+        imported_put(m, "strategy.capacity_factor", "%g", strtod(capacity->values[0].text, NULL));
     else if (capacity)
-        megatron_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
-    if (megatron_given(m, "moe-router-force-load-balancing"))
-        megatron_put(m, SHAPE "expert_skew", "0");
-    if (megatron_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */
-        megatron_put(m, "software.fused_experts", "false");
+        imported_warn(m, "moe-expert-capacity-factor", "tokens are routed evenly, and none is dropped");
+    if (imported_given(m, "moe-router-force-load-balancing"))
+        imported_put(m, SHAPE "expert_skew", "0");
+    if (imported_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */
+        imported_put(m, "software.fused_experts", "false");
     put_dispatcher(m);
 }

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 enum { MOST_STAGES = 65536 };
-struct split { struct megatron *m; long *layers; long count; };
+struct split { struct imported *m; long *layers; long count; };
 
 static int refuse(struct split *split, const char *why)
 {
-    return megatron_refuse(split->m, "pipeline-model-parallel-layout", "%s; expected E, t, m and L for each stage, '|' "
+    return imported_refuse(split->m, "pipeline-model-parallel-layout", "%s; expected E, t, m and L for each stage, '|' "
                            "between stages, x*N or (...)*N to repeat", why);
 }
 
@@ -19,13 +19,13 @@ static void put_split(struct split *split)
 
     for (long i = 0; i < split->count; i++)
         text = arena_printf(split->m->arena, "%s%s%ld", text, i ? ", " : "", split->layers[i]);
-    megatron_put(split->m, "strategy.split", "[%s]", text);
+    imported_put(split->m, "strategy.split", "[%s]", text);
 }
 
 /* Writes x*n and (..)*n out. One level, as core/transformer/pipeline_parallel_layer_layout.py has it. */
 static char *unfold(struct split *split, const char *text)
 {
-    struct megatron *m = split->m;
+    struct imported *m = split->m;
     size_t capacity = 1 << 20, used = 0;
     char *flat = arena_alloc(m->arena, capacity);
 
@@ -63,7 +63,7 @@ static char *unfold(struct split *split, const char *text)
 /* Stage i of the layout is on rank i mod pipeline, chunk i div pipeline: the order of virtual stages. */
 static void put_layout(struct split *split, const char *text, long stages, long pipeline)
 {
-    long layers = megatron_number(split->m, "num-layers"), sum = 0;
+    long layers = imported_number(split->m, "num-layers"), sum = 0;
     char *flat = unfold(split, text);
     size_t last = flat ? strlen(flat) : 0;
 
@@ -78,7 +78,7 @@ static void put_layout(struct split *split, const char *text, long stages, long 
         if (*c == 't')
             split->layers[split->count - 1]++;
         else if (*c == 'm')
-            megatron_warn(split->m, "pipeline-model-parallel-layout", "a block of multi-token prediction (m) is missing");
+            imported_warn(split->m, "pipeline-model-parallel-layout", "a block of multi-token prediction (m) is missing");
         else if (*c != '|' && !(*c == 'E' && c == flat) && !(*c == 'L' && c == flat + last - 1)) {
             refuse(split, "E is not the first, L not the last, or a character is unknown");
             return;
@@ -88,14 +88,14 @@ static void put_layout(struct split *split, const char *text, long stages, long 
     if (flat[0] != 'E' || !last || flat[last - 1] != 'L')
         refuse(split, "the layout does not begin with E and end with L");
     else if (sum != layers)
-        megatron_refuse(split->m, "pipeline-model-parallel-layout", "has %ld blocks (t); --num-layers says %ld", sum, layers);
+        imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld blocks (t); --num-layers says %ld", sum, layers);
     else if (split->count % pipeline || (stages != pipeline && split->count != stages))
-        megatron_refuse(split->m, "pipeline-model-parallel-layout", "has %ld stages; expected a multiple of the %ld ranks",
+        imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld stages; expected a multiple of the %ld ranks",
                         split->count, pipeline);
     else {
         if (split->count > pipeline) {
-            megatron_put(split->m, "strategy.schedule", "interleaved");
-            megatron_put(split->m, "strategy.chunks", "%ld", split->count / pipeline);
+            imported_put(split->m, "strategy.schedule", "interleaved");
+            imported_put(split->m, "strategy.chunks", "%ld", split->count / pipeline);
         }
         put_split(split);
     }
@@ -104,14 +104,14 @@ static void put_layout(struct split *split, const char *text, long stages, long 
 /* --decoder-first-pipeline-num-layers and -last-: the other ranks share equally, and so do the chunks of each rank. */
 static void put_ends(struct split *split, long stages, long pipeline)
 {
-    struct megatron *m = split->m;
-    long layers = megatron_number(m, "num-layers"), first = megatron_number(m, "decoder-first-pipeline-num-layers");
-    long last = megatron_number(m, "decoder-last-pipeline-num-layers"), rest = layers - first - last;
+    struct imported *m = split->m;
+    long layers = imported_number(m, "num-layers"), first = imported_number(m, "decoder-first-pipeline-num-layers");
+    long last = imported_number(m, "decoder-last-pipeline-num-layers"), rest = layers - first - last;
     long chunks = stages / pipeline, ranks = pipeline - (first > 0) - (last > 0);
     const char *name = first ? "decoder-first-pipeline-num-layers" : "decoder-last-pipeline-num-layers";
 
     if (first < 0 || last < 0 || first % chunks || last % chunks || rest < 0 || (ranks ? rest % (ranks * chunks) : rest)) {
-        megatron_refuse(m, name, "%ld layers in all, %ld in the first stage and %ld in the last leave %ld, which %ld ranks "
+        imported_refuse(m, name, "%ld layers in all, %ld in the first stage and %ld in the last leave %ld, which %ld ranks "
                         "cannot share equally", layers, first, last, rest, ranks);
         return;
     }
@@ -127,13 +127,13 @@ static void put_ends(struct split *split, long stages, long pipeline)
 /* --account-for-embedding-in-pipeline-split and -loss-: each counts as a block. */
 static void put_accounted(struct split *split, long stages)
 {
-    struct megatron *m = split->m;
-    long embedding = megatron_given(m, "account-for-embedding-in-pipeline-split") != NULL;
-    long loss = megatron_given(m, "account-for-loss-in-pipeline-split") != NULL;
-    long all = megatron_number(m, "num-layers") + embedding + loss;
+    struct imported *m = split->m;
+    long embedding = imported_given(m, "account-for-embedding-in-pipeline-split") != NULL;
+    long loss = imported_given(m, "account-for-loss-in-pipeline-split") != NULL;
+    long all = imported_number(m, "num-layers") + embedding + loss;
 
     if (all % stages) {
-        megatron_refuse(m, embedding ? "account-for-embedding-in-pipeline-split" : "account-for-loss-in-pipeline-split",
+        imported_refuse(m, embedding ? "account-for-embedding-in-pipeline-split" : "account-for-loss-in-pipeline-split",
                         "%ld layers, those for embedding and loss counted, do not divide over %ld stages", all, stages);
         return;
     }
@@ -143,10 +143,10 @@ static void put_accounted(struct split *split, long stages)
     put_split(split);
 }
 
-void megatron_split(struct megatron *m, long chunks)
+void megatron_split(struct imported *m, long chunks)
 {
-    long pipeline = megatron_number(m, "pipeline-model-parallel-size"), layers = megatron_number(m, "num-layers");
-    const struct launch_argument *layout = megatron_given(m, "pipeline-model-parallel-layout");
+    long pipeline = imported_number(m, "pipeline-model-parallel-size"), layers = imported_number(m, "num-layers");
+    const struct launch_argument *layout = imported_given(m, "pipeline-model-parallel-layout");
     struct split split = {m, NULL, 0};
 
     if (pipeline <= 1 || chunks < 1 || pipeline > MOST_STAGES / chunks)
@@ -154,15 +154,15 @@ void megatron_split(struct megatron *m, long chunks)
     split.layers = ARENA_ARRAY(m->arena, long, MOST_STAGES + 1);
     if (layout)
         put_layout(&split, layout->count ? layout->values[0].text : "", pipeline * chunks, pipeline);
-    else if (megatron_given(m, "decoder-first-pipeline-num-layers") || megatron_given(m, "decoder-last-pipeline-num-layers"))
+    else if (imported_given(m, "decoder-first-pipeline-num-layers") || imported_given(m, "decoder-last-pipeline-num-layers"))
         put_ends(&split, pipeline * chunks, pipeline);
-    else if (megatron_given(m, "account-for-embedding-in-pipeline-split") ||
-             megatron_given(m, "account-for-loss-in-pipeline-split"))
+    else if (imported_given(m, "account-for-embedding-in-pipeline-split") ||
+             imported_given(m, "account-for-loss-in-pipeline-split"))
         put_accounted(&split, pipeline * chunks);
-    else if (layers % (pipeline * chunks) && !megatron_given(m, "pp-partition-method"))
-        megatron_warn(m, "num-layers", "%ld layers do not divide over %ld stages, and Megatron-LM refuses that; stages get "
+    else if (layers % (pipeline * chunks) && !imported_given(m, "pp-partition-method"))
+        imported_warn(m, "num-layers", "%ld layers do not divide over %ld stages, and Megatron-LM refuses that; stages get "
                       "as even a number as possible", layers, pipeline * chunks);
-    if (megatron_given(m, "pp-partition-method"))
-        megatron_warn(m, "pp-partition-method", "stages get as even a number of blocks as possible; write strategy: split "
+    if (imported_given(m, "pp-partition-method"))
+        imported_warn(m, "pp-partition-method", "stages get as even a number of blocks as possible; write strategy: split "
                       "if DeepSpeed divides them otherwise");
 }

@@ -4,95 +4,95 @@
 #include <stdlib.h>
 
 /* The model chunks of a rank. */
-static long chunks_of(struct megatron *m)
+static long chunks_of(struct imported *m)
 {
-    long layers = megatron_number(m, "num-layers"), pipeline = megatron_number(m, "pipeline-model-parallel-size");
-    long per = megatron_number(m, "num-layers-per-virtual-pipeline-stage");
-    long chunks = megatron_number(m, "num-virtual-stages-per-pipeline-rank");
+    long layers = imported_number(m, "num-layers"), pipeline = imported_number(m, "pipeline-model-parallel-size");
+    long per = imported_number(m, "num-layers-per-virtual-pipeline-stage");
+    long chunks = imported_number(m, "num-virtual-stages-per-pipeline-rank");
 
     if (pipeline <= 1) {
         if ((per || chunks > 1) && !m->launch->log)
-            megatron_warn(m, per ? "num-layers-per-virtual-pipeline-stage" : "num-virtual-stages-per-pipeline-rank",
+            imported_warn(m, per ? "num-layers-per-virtual-pipeline-stage" : "num-virtual-stages-per-pipeline-rank",
                           "has no effect without a pipeline");
         return 1;
     }
     if (!per)
         return chunks > 1 ? chunks : 1;
     if (per < 1 || per > layers || layers % (pipeline * per))
-        megatron_refuse(m, "num-layers-per-virtual-pipeline-stage", "%ld layers are no multiple of %ld ranks x %ld layers",
+        imported_refuse(m, "num-layers-per-virtual-pipeline-stage", "%ld layers are no multiple of %ld ranks x %ld layers",
                         layers, pipeline, per);
     return per > 0 && pipeline * per <= layers ? layers / (pipeline * per) : 1;
 }
 
-static void put_schedule(struct megatron *m)
+static void put_schedule(struct imported *m)
 {
-    long chunks = chunks_of(m), group = megatron_number(m, "microbatch-group-size-per-virtual-pipeline-stage");
+    long chunks = chunks_of(m), group = imported_number(m, "microbatch-group-size-per-virtual-pipeline-stage");
 
-    if (megatron_number(m, "pipeline-model-parallel-size") > 1)
-        megatron_put(m, "strategy.schedule", chunks > 1 ? "interleaved" : "1f1b");
+    if (imported_number(m, "pipeline-model-parallel-size") > 1)
+        imported_put(m, "strategy.schedule", chunks > 1 ? "interleaved" : "1f1b");
     if (chunks > 1)
-        megatron_put(m, "strategy.chunks", "%ld", chunks);
+        imported_put(m, "strategy.chunks", "%ld", chunks);
     if (chunks > 1 && group)
-        megatron_put(m, "strategy.micro_batch_group", "%ld", group);
+        imported_put(m, "strategy.micro_batch_group", "%ld", group);
     megatron_split(m, chunks);
 }
 
-static void put_context(struct megatron *m)
+static void put_context(struct imported *m)
 {
-    const char *type = megatron_word(m, "cp-comm-type");
+    const char *type = imported_word(m, "cp-comm-type");
 
-    if (megatron_number(m, "context-parallel-size") <= 1)
+    if (imported_number(m, "context-parallel-size") <= 1)
         return;
     if (!strcmp(type, "allgather") || !strcmp(type, "all_gather"))
-        megatron_put(m, "strategy.context_attention", "all-gather");
+        imported_put(m, "strategy.context_attention", "all-gather");
     else if (strcmp(type, "p2p"))
-        megatron_refuse(m, "cp-comm-type", "%s is not simulated; expected p2p or allgather", type);
+        imported_refuse(m, "cp-comm-type", "%s is not simulated; expected p2p or allgather", type);
 }
 
-static void put_zero(struct megatron *m, long data)
+static void put_zero(struct imported *m, long data)
 {
     static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
-    const char *said = megatron_word(m, "data-parallel-sharding-strategy");
-    long zero = megatron_given(m, "use-distributed-optimizer") ? 1 : 0;
-    long instances = megatron_number(m, "num-distributed-optimizer-instances");
-    bool config = megatron_given(m, "deepspeed-config") || megatron_given(m, "deepspeed");
+    const char *said = imported_word(m, "data-parallel-sharding-strategy");
+    long zero = imported_given(m, "use-distributed-optimizer") ? 1 : 0;
+    long instances = imported_number(m, "num-distributed-optimizer-instances");
+    bool config = imported_given(m, "deepspeed-config") || imported_given(m, "deepspeed");
 
-    if (megatron_given(m, "use-torch-fsdp2"))
+    if (imported_given(m, "use-torch-fsdp2"))
         zero = 3;
-    if (megatron_given(m, "use-megatron-fsdp"))
-        megatron_warn(m, "use-megatron-fsdp", "its buckets and buffers are simulated as those of the distributed optimizer");
-    if (megatron_given(m, "use-megatron-fsdp"))
+    if (imported_given(m, "use-megatron-fsdp"))
+        imported_warn(m, "use-megatron-fsdp", "its buckets and buffers are simulated as those of the distributed optimizer");
+    if (imported_given(m, "use-megatron-fsdp"))
         for (long i = 0; i < (long)COUNT(shards); i++)
             zero = strcmp(said, shards[i]) ? zero : i;
-    if (megatron_given(m, "zero-stage"))
-        zero = megatron_number(m, "zero-stage");
+    if (imported_given(m, "zero-stage"))
+        zero = imported_number(m, "zero-stage");
     else if (config)
-        megatron_warn(m, megatron_given(m, "deepspeed-config") ? "deepspeed-config" : "deepspeed", "DeepSpeed's file is not "
+        imported_warn(m, imported_given(m, "deepspeed-config") ? "deepspeed-config" : "deepspeed", "DeepSpeed's file is not "
                       "read; ZeRO stage 0 is taken, and the formats of the arguments; give --set zero-stage=N");
     if (zero)
-        megatron_put(m, "strategy.zero", "%ld", zero);
+        imported_put(m, "strategy.zero", "%ld", zero);
     if (instances > 1 && data % instances)
-        megatron_refuse(m, "num-distributed-optimizer-instances", "%ld replicas do not divide into %ld parts", data, instances);
+        imported_refuse(m, "num-distributed-optimizer-instances", "%ld replicas do not divide into %ld parts", data, instances);
     else if (instances > 1 && zero)
-        megatron_put(m, "strategy.shard", "%ld", data / instances);
+        imported_put(m, "strategy.shard", "%ld", data / instances);
 }
 
-static void put_expert_tensor(struct megatron *m)
+static void put_expert_tensor(struct imported *m)
 {
-    long own = megatron_number(m, "expert-tensor-parallel-size"), tensor = megatron_number(m, "tensor-model-parallel-size");
+    long own = imported_number(m, "expert-tensor-parallel-size"), tensor = imported_number(m, "tensor-model-parallel-size");
 
-    if (!own || own == tensor || !megatron_number(m, "num-experts"))
+    if (!own || own == tensor || !imported_number(m, "num-experts"))
         return;
     if (own == 1)
-        megatron_put(m, "strategy.expert_tensor", "1");
+        imported_put(m, "strategy.expert_tensor", "1");
     else
-        megatron_refuse(m, "expert-tensor-parallel-size", "expected 1 or the tensor degree, %ld, found %ld", tensor, own);
+        imported_refuse(m, "expert-tensor-parallel-size", "expected 1 or the tensor degree, %ld, found %ld", tensor, own);
 }
 
-void megatron_strategy(struct megatron *m, long data)
+void megatron_strategy(struct imported *m, long data)
 {
-    if (megatron_given(m, "sequence-parallel"))
-        megatron_put(m, "strategy.sequence_parallel", "true");
+    if (imported_given(m, "sequence-parallel"))
+        imported_put(m, "strategy.sequence_parallel", "true");
     put_schedule(m);
     put_context(m);
     put_zero(m, data);

@@ -71,6 +71,7 @@ static const struct argument_row rows[] = {
     WITH("moe-token-dispatcher-type", "moe-flex-dispatcher-backend", KIND_ANY, "deepep"),
     LACKS("moe-router-num-groups", KIND_INT, NULL, "tokens may go to experts of all nodes"),
     LACKS("moe-router-group-topk", KIND_INT, NULL, "tokens may go to experts of all nodes"),
+    LACKS("moe-input-jitter-eps", KIND_NUMBER, NULL, "no kernel multiplies tokens by noise before the router"),
     LACKS("moe-permute-fusion", KIND_FLAG, NULL, "tokens are ordered by kernels that are not fused"),
     LACKS("moe-router-fusion", KIND_FLAG, NULL, "the router's kernels are not fused"),
     LACKS("moe-shared-expert-overlap", KIND_FLAG, NULL, "the shared expert waits for the dispatch"),
@@ -119,6 +120,11 @@ static const struct argument_row rows[] = {
     READ("deepspeed-config", KIND_ANY, NULL),
     LACKS("ds-sequence-parallel-size", KIND_INT, "1", "Ulysses' exchange of heads is missing"),
     LACKS("ddp-num-buckets", KIND_INT, NULL, "buckets have the default size"),
+    LACKS("ddp-pad-buckets-for-high-nccl-busbw", KIND_FLAG, NULL, "buckets are not padded to multiples of 65,536 elements"),
+    LACKS("calculate-per-token-loss", KIND_FLAG, NULL, "no kernel scales each gradient once more behind its sum"),
+                                                /* core/distributed/finalize_model_grads.py: scale_gradients */
+    LACKS("create-all-gather-group", KIND_FLAG, NULL, "gathers and reductions share a communicator"),
+    LACKS("suggested-communication-unit-size", KIND_INT, NULL, "buckets have the default size"),
     LACKS("overlap-param-gather-with-optimizer-step", KIND_FLAG, NULL, "weights are gathered behind the update alone"),
     LACKS("outer-dp-sharding-strategy", KIND_WORD, "no_shard", "there is one level of shards"),
     LACKS("use-sharp", KIND_FLAG, NULL, "switches do not add up; a communication profile may say so"),
@@ -147,6 +153,8 @@ static const struct argument_row rows[] = {
     READ("optimizer", KIND_WORD, "adam"),
     READ("optimizer-cpu-offload", KIND_FLAG, NULL),
     READ("cpu-optimizer", KIND_FLAG, NULL),                        /* deepspeedai/Megatron-DeepSpeed */
+    LACKS("no-pin-cpu-grads", KIND_FLAG, NULL, "the host's memory is pinned", .logged = "!pin-cpu-grads"),
+    LACKS("no-pin-cpu-params", KIND_FLAG, NULL, "the host's memory is pinned", .logged = "!pin-cpu-params"),
     LACKS("optimizer-offload-fraction", KIND_NUMBER, "1.0", "all states are on the host, or none"),
     READ("clip-grad", KIND_NUMBER, "1.0"),
     OFF("no-check-for-nan-in-loss-and-grad", NULL, NULL, "!check-for-nan-in-loss-and-grad"),
@@ -228,10 +236,6 @@ const struct argument_row *megatron_row(const char *name, bool log)
     return NULL;
 }
 
-const char *megatron_name(size_t index, const void *context)
-{
-    const struct argument_row *row = megatron_row_at(index);
-
-    (void)context;
-    return row ? row->name : NULL;
-}
+const struct argument_table megatron_arguments = {
+    .framework = "Megatron-LM", .dashes = "--", .at = megatron_row_at, .find = megatron_row, .is_inner = megatron_is_inner,
+};

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct shell_set sets[] = {{"num-layers", "8"}, {"hidden-size", "64"}, {"num-attention-heads", "4"},
                                             {"seq-length", "128"}, {"micro-batch-size", "1"}, {"N", "3"}};
-    struct megatron_options options = {.sets = sets, .nsets = COUNT(sets)};
+    struct import_options options = {.sets = sets, .nsets = COUNT(sets)};
     struct arena arena = {0};
     struct error err = {0};
     struct launch launch = {0};

@@ -44,7 +44,7 @@ static const char *const choices[] = {
 /* The scenario of the text reads back. Adds to *read where it does, to *clash where its values do not go together. */
 static void check(const char *text, const char *name, int *read, int *clash)
 {
-    struct megatron_options options = {0};
+    struct import_options options = {0};
     struct launch launch = {0};
     struct arena arena = {0};
     struct error err = {0}, wrong = {0};

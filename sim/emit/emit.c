@@ -1,0 +1,210 @@
+/* emit: writes a draft, reads it back, adds the switches that are missing, and compares. */
+#include "emit/emit_internal.h"
+
+#include "base/text.h"
+
+#include <stdlib.h>
+
+static const struct emitted frameworks[] = {
+    {"megatron", emit_megatron}, {"torchtitan", emit_torchtitan}, {"deepspeed", emit_deepspeed},
+};
+
+const struct emitted *emitted_at(size_t index)
+{
+    return index < COUNT(frameworks) ? &frameworks[index] : NULL;
+}
+
+static const char *text_at(const struct emit *e, const struct node *tree, const char *path)
+{
+    const struct node *node = node_at(tree, path);
+
+    return !node ? "" : node->text ? node->text : node_flow(e->arena, node);
+}
+
+const char *emit_text(const struct emit *e, const char *path)
+{
+    return text_at(e, e->tree, path);
+}
+
+long emit_number(const struct emit *e, const char *path)
+{
+    return strtol(emit_text(e, path), NULL, 10);
+}
+
+bool emit_is(const struct emit *e, const char *path, const char *value)
+{
+    return !strcmp(emit_text(e, path), value);
+}
+
+bool emit_differs(const struct emit *e, const char *path)
+{
+    return e->base && strcmp(text_at(e, e->base, path), emit_text(e, path)) != 0;
+}
+
+int emit_gradient_bytes(const struct emit *e)
+{
+    return emit_is(e, "software.gradients", "half") && !emit_is(e, "memory.precision", "fp32") ? 2 : 4;
+}
+
+/* A draft in memory, which the caller frees. */
+static char *draft(const struct framework *framework, struct emit *e, size_t *length)
+{
+    char *text = NULL;
+
+    e->out = open_memstream(&text, length);
+    BUG_IF(!e->out);
+    framework->write(e);
+    fclose(e->out);
+    return text;
+}
+
+/* What a draft says, with every default, on the scenario's own cluster; NULL after an error. `again` holds its texts.
+ */
+static const struct node *read_back(const struct framework *framework, struct emit *e, const char *text, size_t length,
+                                    struct scenario *again, struct error *err)
+{
+    /* what no launch says */
+    static const char *const kept[] = {
+        "cluster",          "costs",          "simulation",         "memory.enforce",
+        "memory.limit",     "memory.context", "memory.activations", "strategy.all_reduce",
+        "strategy.channels"};
+    const struct shell_set sets[] = {{"nnodes", "1"},
+                                     {"nproc_per_node", arena_printf(e->arena, "%d", scenario_gpus(e->scenario))}};
+    struct import_options options = {.sets = sets, .nsets = COUNT(sets)};
+    const struct node *dump = NULL;
+    char *said = NULL;
+    size_t size;
+    FILE *notes = open_memstream(&said, &size);
+    struct node *root = framework->read(e, text, length, &options, notes, err);
+
+    fclose(notes);
+    free(said);
+    for (size_t i = 0; root && i < COUNT(kept); i++) {
+        struct node *own = node_at(e->scenario->node, kept[i]);
+
+        if (own && conf_put(e->arena, root, kept[i], own, own->loc, err))
+            return NULL;
+    }
+    if (root) {
+        struct arena arena = {.cache = e->arena->cache};
+
+        if (!scenario_read(&arena, root, NULL, 0, e->scenario->name, again, err))
+            dump = scenario_dump(e->arena, again);
+    }
+    return dump;
+}
+
+static const char *shown(const struct emit *e, const struct node *value)
+{
+    return !value ? "nothing" : value->text ? value->text : node_flow(e->arena, value);
+}
+
+/* A key that both do not say alike: an error where the scenario decides it, else a line of the notes. */
+static bool is_error(const struct emit *e, const char *part, const char *key, const struct node *ours, bool own)
+{
+    bool said = node_get(node_at(e->scenario->node, part), key) != NULL;
+
+    return strcmp(part, "software") ? said || !ours || !ours->loc.file : own && said;
+}
+
+/* The keys of a part that both do not say alike. Keys that are there alone because of another one (a schedule's own)
+ * count only where nothing else was found. */
+static void compare(const struct framework *framework, struct emit *e, const char *part, const struct node *got,
+                    bool own, bool follow, FILE *notes, struct error *err)
+{
+    const struct node *wanted = node_at(e->tree, part), *theirs = node_at(got, part);
+    const char *list = "";
+    size_t count = wanted ? wanted->count : 0;
+
+    for (size_t i = 0; i < count + (theirs ? theirs->count : 0); i++) {
+        const char *key = i < count ? wanted->keys[i] : theirs->keys[i - count];
+        const struct node *ours = node_get(wanted, key), *other = node_get(theirs, key);
+        bool following = (!ours || !other) && !node_get(node_at(e->scenario->node, part), key);
+
+        if ((ours && other && node_equal(ours, other)) || !strcmp(key, "like") || (i >= count && ours))
+            continue;
+        if (!is_error(e, part, key, ours, own))
+            list = arena_printf(e->arena, "%s%s%s %s (the scenario: %s)", list, *list ? ", " : "", key, shown(e, other),
+                                shown(e, ours));
+        else if (follow == following)
+            error_add(err, EXIT_INFEASIBLE,
+                      ours && ours->loc.file ? ours->loc : (struct loc){.file = e->scenario->name},
+                      "%s.%s: %s cannot be told to %s, which would have %s", part, key, shown(e, ours),
+                      framework->title, shown(e, other));
+    }
+    if (*list && !follow)
+        text_wrap(arena_printf(e->arena, "note: %s will have %s", framework->title, list), 0, 2, text_width(notes),
+                  notes);
+}
+
+/* Whether the scenario names this framework's software. */
+static bool is_own(const struct framework *framework, const struct scenario *scenario)
+{
+    const char *like = scenario->software.like ? scenario->software.like : "none";
+
+    for (const char *at = framework->software; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+
+        if (strlen(like) == length && !strncmp(like, at, length) && !scenario->software.assumed)
+            return true;
+    }
+    return false;
+}
+
+/* The parts of a scenario that a launch says: the shape of the network, and how it is trained. */
+static void compare_all(const struct framework *framework, struct emit *e, const struct node *got, FILE *notes,
+                        struct error *err)
+{
+    static const char *const parts[] = {"model.transformer", "batch", "strategy", "memory", "software"};
+
+    int before = err->count;
+
+    for (int follow = 0; follow < 2 && err->count == before; follow++)
+        for (size_t i = 0; i < COUNT(parts); i++)
+            compare(framework, e, parts[i], got, is_own(framework, e->scenario), follow, notes, err);
+}
+
+int emit_checked(const struct framework *framework, const struct scenario *scenario, FILE *out, FILE *notes,
+                 struct error *err)
+{
+    struct arena arena = {.cache = scenario->arena.cache};
+    struct emit e = {.arena = &arena, .scenario = scenario};
+    int before = err->count;
+    struct scenario first = {0}, second = {0};
+    size_t length;
+    char *text;
+
+    e.tree = scenario_dump(&arena, scenario);
+    if (!node_at(e.tree, "model.transformer")) {
+        error_add(err, EXIT_INFEASIBLE, (struct loc){.file = scenario->name}, "its model is no transformer; %s trains "
+                  "transformers", framework->title);
+        arena_release(&arena);
+        return -1;
+    }
+    text = draft(framework, &e, &length);
+    e.base = read_back(framework, &e, text, length, &first, err);
+    free(text);
+    if (e.base && err->count == before) {
+        const struct node *got;
+        char *remarks = NULL;
+        size_t size;
+        FILE *buffer = open_memstream(&remarks, &size);
+
+        BUG_IF(!buffer);
+        text = draft(framework, &e, &length);
+        got = read_back(framework, &e, text, length, &second, err);
+        if (got)
+            compare_all(framework, &e, got, buffer, err);
+        fclose(buffer);
+        if (err->count == before) {
+            fwrite(text, 1, length, out);
+            fwrite(remarks, 1, size, notes);
+        }
+        free(remarks);
+        free(text);
+    }
+    scenario_release(&first);
+    scenario_release(&second);
+    arena_release(&arena);
+    return err->count == before ? 0 : -1;
+}

@@ -1,0 +1,315 @@
+/* emit_megatron: the arguments of Megatron-LM. Rows of its table that name a key are turned round; what megatron_*.c
+ * reads is written here. */
+#include "emit/emit_megatron.h"
+
+#include "megatron/megatron.h"
+#include "megatron/megatron_table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* One argument: "--name value", or without the value. */
+static void say(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct emit *e, const char *format, ...)
+{
+    va_list arguments;
+
+    fputs(" \\\n    --", e->out);
+    va_start(arguments, format);
+    vfprintf(e->out, format, arguments);
+    va_end(arguments);
+}
+
+/* What Megatron-LM calls a value: "LayerNorm=layernorm RMSNorm=rmsnorm" turned round; NULL: it has no name for it. */
+static const char *turned(struct arena *arena, const char *words, const char *value)
+{
+    for (const char *at = words, *equals; at && *at && (equals = strchr(at, '=')); at += strspn(at, " ")) {
+        size_t length = strcspn(equals + 1, " ");
+
+        if (strlen(value) == length && !strncmp(equals + 1, value, length))
+            return arena_strndup(arena, at, (size_t)(equals - at));
+        at = equals + 1 + length;
+    }
+    return NULL;
+}
+
+/* Arguments of releases that megatron-core is not. */
+static bool is_older(const char *name)
+{
+    static const char *const older[] = {"no-async-tensor-model-parallel-allreduce", "embed-layernorm",
+                                        "torch-fsdp2-no-reshard-after-forward"};
+
+    for (size_t i = 0; i < COUNT(older); i++)
+        if (!strcmp(name, older[i]))
+            return true;
+    return false;
+}
+
+static void say_plain(struct emit *e)
+{
+    const struct argument_row *row;
+
+    for (size_t i = 0; (row = megatron_row_at(i)); i++) {
+        const char *value = row->path ? emit_text(e, row->path) : "", *word;
+
+        if (!*value || is_older(row->name))
+            continue;
+        if (row->kind == KIND_FLAG) {
+            if (emit_differs(e, row->path) && !strcmp(value, row->words))
+                say(e, "%s", row->name);
+        } else if (row->kind == KIND_WORD) {
+            word = turned(e->arena, row->words, value);
+            if (word && (!row->fallback || strcmp(word, row->fallback)))
+                say(e, "%s %s", row->name, word);
+        } else if (!row->fallback || strtod(value, NULL) != strtod(row->fallback, NULL)) {
+            say(e, "%s %s", row->name, value);
+        }
+    }
+}
+
+#define SHAPE "model.transformer."
+
+static void say_attention(struct emit *e)
+{
+    long heads = emit_number(e, SHAPE "heads"), size = emit_number(e, SHAPE "head_size");
+
+    if (emit_number(e, SHAPE "kv_rank")) {
+        say(e, "multi-latent-attention");
+        say(e, "kv-lora-rank %ld", emit_number(e, SHAPE "kv_rank"));
+        if (emit_number(e, SHAPE "q_rank"))
+            say(e, "q-lora-rank %ld", emit_number(e, SHAPE "q_rank"));
+        say(e, "qk-head-dim %ld", size);
+        say(e, "qk-pos-emb-head-dim %ld", emit_number(e, SHAPE "rope_head_size"));
+        say(e, "v-head-dim %ld", emit_number(e, SHAPE "value_head_size"));
+    } else {
+        if (emit_number(e, SHAPE "kv_heads") && emit_number(e, SHAPE "kv_heads") != heads)
+            say(e, "group-query-attention \\\n    --num-query-groups %ld", emit_number(e, SHAPE "kv_heads"));
+        if (size * heads != emit_number(e, SHAPE "hidden"))
+            say(e, "kv-channels %ld", size);
+    }
+    if (emit_number(e, SHAPE "window")) {
+        say(e, "window-size %ld,0", emit_number(e, SHAPE "window") - 1);
+        if (emit_number(e, SHAPE "full_every"))
+            say(e, "window-attn-skip-freq %ld", emit_number(e, SHAPE "full_every"));
+    }
+}
+
+static void say_model(struct emit *e)
+{
+    if (emit_number(e, SHAPE "positions"))
+        say(e, "max-position-embeddings %ld", emit_number(e, SHAPE "positions"));
+    else
+        say(e, "position-embedding-type rope");
+    say(e, "vocab-size %ld", emit_number(e, SHAPE "vocabulary"));
+    if (emit_number(e, SHAPE "ffn"))
+        say(e, "ffn-hidden-size %ld", emit_number(e, SHAPE "ffn"));
+    if (emit_is(e, SHAPE "mlp", "swiglu"))
+        say(e, "swiglu");
+    if (emit_is(e, SHAPE "bias", "false") && emit_is(e, SHAPE "qkv_bias", "true"))
+        say(e, "add-qkv-bias");
+    say_attention(e);
+}
+
+static void say_experts(struct emit *e)
+{
+    long dense = emit_number(e, SHAPE "dense_layers"), layers = emit_number(e, SHAPE "layers");
+    long shared = emit_number(e, SHAPE "shared_experts"), width = emit_number(e, SHAPE "expert_ffn");
+
+    if (!emit_number(e, SHAPE "experts"))
+        return;
+    say(e, "num-experts %ld", emit_number(e, SHAPE "experts"));
+    say(e, "moe-router-topk %ld", emit_number(e, SHAPE "experts_per_token"));
+    say(e, "moe-ffn-hidden-size %ld", width);
+    if (dense)
+        say(e, "moe-layer-freq ([0]*%ld+[1]*%ld)", dense, layers - dense);
+    else if (emit_number(e, SHAPE "moe_every") > 1)
+        say(e, "moe-layer-freq %ld", emit_number(e, SHAPE "moe_every"));
+    if (shared)
+        say(e, "moe-shared-expert-intermediate-size %ld", shared * width);
+    if (emit_differs(e, SHAPE "expert_skew") && emit_is(e, SHAPE "expert_skew", "0"))
+        say(e, "moe-router-force-load-balancing");
+    if (emit_is(e, "software.fused_experts", "false"))
+        say(e, "moe-grouped-gemm");
+    if (emit_number(e, "strategy.expert") > 1)
+        say(e, "moe-token-dispatcher-type %s", emit_is(e, "software.dispatch", "once") ? "flex" : "alltoall");
+    if (emit_number(e, "strategy.expert_tensor"))
+        say(e, "expert-tensor-parallel-size %ld", emit_number(e, "strategy.expert_tensor"));
+    if (strtod(emit_text(e, "strategy.capacity_factor"), NULL) > 0)
+        say(e, "moe-expert-capacity-factor %s \\\n    --moe-pad-expert-input-to-capacity",
+            emit_text(e, "strategy.capacity_factor"));
+}
+
+/* t*4 for four blocks; E before the first stage, L behind the last. */
+static void say_layout(struct emit *e)
+{
+    const struct node *split = node_at(e->tree, "strategy.split");
+    const char *text = "E";
+
+    if (!split || split->count < 2)
+        return;
+    for (size_t i = 0; i < split->count; i++) {
+        long blocks = strtol(split->items[i]->text, NULL, 10);
+
+        text = blocks > 1 ? arena_printf(e->arena, "%s%st*%ld", text, i ? "|" : "", blocks) :
+               arena_printf(e->arena, "%s%s%s", text, i ? "|" : "", blocks ? "t" : "");
+    }
+    say(e, "pipeline-model-parallel-layout \"%sL\"", text);
+}
+
+static void say_strategy(struct emit *e)
+{
+    static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+    long zero = emit_number(e, "strategy.zero"), replicas = scenario_replicas(e->scenario);
+    long shard = emit_number(e, "strategy.shard"), chunks = emit_number(e, "strategy.chunks");
+
+    if (emit_is(e, "strategy.sequence_parallel", "true"))
+        say(e, "sequence-parallel");
+    if (chunks > 1)
+        say(e, "num-virtual-stages-per-pipeline-rank %ld", chunks);
+    if (emit_number(e, "strategy.micro_batch_group") && emit_differs(e, "strategy.micro_batch_group"))
+        say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
+    say_layout(e);
+    if (emit_number(e, "strategy.context") > 1 && emit_is(e, "strategy.context_attention", "all-gather"))
+        say(e, "cp-comm-type allgather");
+    if (zero == 1)
+        say(e, "use-distributed-optimizer");
+    if (zero > 1 && zero < 4)
+        say(e, "use-megatron-fsdp \\\n    --data-parallel-sharding-strategy %s", shards[zero]);
+    if (zero == 1 && shard && shard < replicas && replicas % shard == 0)
+        say(e, "num-distributed-optimizer-instances %ld", replicas / shard);
+    if (emit_is(e, "strategy.data_parallel", "ddp"))
+        say(e, "overlap-grad-reduce");
+}
+
+static void say_recompute(struct emit *e)
+{
+    static const struct { const char *theirs, *ours; } names[] = {
+        {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"},
+    };
+    const char *mode = emit_text(e, "memory.recompute.mode"), *modules = emit_text(e, "memory.recompute.modules");
+    long every = emit_number(e, "memory.recompute.every");
+
+    if (!*mode)
+        mode = emit_text(e, "memory.recompute");
+    if (!strcmp(mode, "selective"))
+        say(e, "recompute-granularity selective");
+    if (!strcmp(mode, "full") && *emit_text(e, "memory.recompute.blocks"))
+        say(e, "recompute-granularity full \\\n    --recompute-method block \\\n    --recompute-num-layers %ld",
+            emit_number(e, "memory.recompute.blocks"));
+    else if (!strcmp(mode, "full"))
+        say(e, "recompute-granularity full \\\n    --recompute-method uniform \\\n    --recompute-num-layers %ld",
+            every > 1 ? every : 1);
+    if (!strcmp(mode, "modules")) {
+        say(e, "recompute-granularity selective \\\n    --recompute-modules");
+        for (size_t i = 0; i < COUNT(names); i++)
+            if (strstr(modules, names[i].ours))
+                fprintf(e->out, " %s", names[i].theirs);
+    }
+}
+
+static void say_memory(struct emit *e)
+{
+    static const struct { const char *ours, *theirs;
+    } precisions[] =
+        {
+            {"mixed-bf16", "bf16"},
+            {"mixed-fp16", "fp16"},
+            {"mixed-fp8", "bf16 \\\n    --fp8-format hybrid"},
+            {"mixed-fp8-block", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe blockwise"},
+            {"mixed-mxfp8", "bf16 \\\n    --fp8-format hybrid \\\n    --fp8-recipe mxfp8"},
+            {"mixed-nvfp4", "bf16 \\\n    --fp4-format e2m1"},
+        },
+      optimizers[] = {
+          {"momentum", "sgd"},
+          {"lamb", "lamb"},
+          {"adafactor", "adafactor"},
+      };
+    bool eight = emit_is(e, "memory.optimizer", "adam-8bit"), half = emit_is(e, "memory.optimizer", "adam-half");
+    bool master = emit_is(e, "software.master", "half");
+
+    for (size_t i = 0; i < COUNT(precisions); i++)
+        if (emit_is(e, "memory.precision", precisions[i].ours))
+            say(e, "%s", precisions[i].theirs);
+    for (size_t i = 0; i < COUNT(optimizers); i++)
+        if (emit_is(e, "memory.optimizer", optimizers[i].ours))
+            say(e, "optimizer %s", optimizers[i].theirs);
+    if (eight || half || master)
+        say(e, "use-precision-aware-optimizer");
+    if (eight || half)
+        say(e, "exp-avg-dtype %s \\\n    --exp-avg-sq-dtype %s", eight ? "fp8" : "bf16", eight ? "fp8" : "bf16");
+    if (master)
+        say(e, "main-params-dtype fp16");
+    if (strstr(emit_text(e, "memory.offload"), "optimizer"))
+        say(e, "optimizer-cpu-offload");
+    say_recompute(e);
+}
+
+/* Switches that the scenario's software may have otherwise than megatron-core. */
+static void say_software(struct emit *e)
+{
+    long accesses = emit_number(e, "software.gradient_accesses");
+    bool fp16 = emit_is(e, "memory.precision", "mixed-fp16"), half = emit_gradient_bytes(e) == 2;
+
+    if (fp16 && !half)
+        say(e, "accumulate-allreduce-grads-in-fp32");
+    if (!fp16 && half)
+        say(e, "grad-reduce-in-bf16");
+    if (emit_differs(e, "software.bucket") && emit_is(e, "strategy.data_parallel", "ddp"))
+        say(e, "ddp-bucket-size %.0f", e->scenario->parallelism.bucket / emit_gradient_bytes(e));
+    if (emit_is(e, "software.overlap_gathers", "true") && emit_number(e, "strategy.zero") == 1)
+        say(e, "overlap-param-gather");
+    if (accesses == 2 || accesses == 1)
+        say(e, "ddp-average-in-collective");
+    if (accesses == 3 || accesses == 1)
+        say(e, "no-check-for-nan-in-loss-and-grad");
+    if (emit_is(e, "software.clip_gradients", "false"))
+        say(e, "clip-grad 0");
+    if (emit_is(e, "software.overlap_products", "true"))
+        say(e, "tp-comm-overlap");
+    if (emit_is(e, "software.flash_attention", "false"))
+        say(e, "attention-backend unfused");
+    else if (emit_is(e, "software.attention", "cudnn"))
+        say(e, "attention-backend fused");
+    else if (emit_is(e, "software.attention", "flash-2") || emit_is(e, "software.attention", "flash-3"))
+        say(e, "flash-attention-version %s", emit_text(e, "software.attention") + strlen("flash-"));
+    if (emit_is(e, "software.cross_entropy", "compiled") || emit_is(e, "software.cross_entropy", "fused"))
+        say(e, "cross-entropy-loss-fusion");
+    if (emit_is(e, "software.cross_entropy", "fused"))
+        say(e, "cross-entropy-fusion-impl te");
+}
+
+void emit_megatron_write(struct emit *e)
+{
+    int gpus = scenario_gpus(e->scenario), per_node = e->scenario->cluster.gpus_per_node;
+    int nodes = per_node > 0 ? (gpus + per_node - 1) / per_node : 1;
+
+    fprintf(e->out, "torchrun --nnodes %d --nproc_per_node %d %s", nodes, gpus / nodes,
+            emit_is(e, SHAPE "causal", "false") ? "pretrain_bert.py" : "pretrain_gpt.py");
+    say_plain(e);
+    say_model(e);
+    say_experts(e);
+    say_strategy(e);
+    say_memory(e);
+    say_software(e);
+    fputc('\n', e->out);
+}
+
+struct node *emit_megatron_read(struct emit *e, const char *text, size_t length, const struct import_options *options,
+                                FILE *notes, struct error *err)
+{
+    struct launch launch = {0};
+    struct node *root = NULL;
+    const char *comment;
+
+    if (!launch_parse(e->arena, "the arguments", text, length, options->sets, options->nsets, &launch, err))
+        root = megatron_scenario(e->arena, &launch, options, &comment, notes, err);
+    launch_release(&launch);
+    return root;
+}
+
+int emit_megatron(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
+{
+    static const struct framework framework = {"Megatron-LM", "megatron-core", emit_megatron_write, emit_megatron_read};
+
+    return emit_checked(&framework, scenario, out, notes, err);
+}

@@ -1,0 +1,69 @@
+/* imported: a scenario in the making from a launch: arguments of a command, or the keys of a file. Every argument ends
+ * in one class: a key of the scenario says it (mapped); it is left out and has its default; it has no effect on the
+ * time of an iteration; the simulation does not have what it does (a warning); or it is unknown (an error). */
+#ifndef DTSIM_IMPORTED_H
+#define DTSIM_IMPORTED_H
+
+#include "config/conf.h"
+#include "launch/argument.h"
+#include "launch/launch.h"
+
+struct import_options {
+    const char *cluster;             /* a file of platforms/, or a path; NULL: dgx-h100 */
+    bool strict;                     /* a warning is an error */
+    const char *hf_config;           /* a Hugging Face config.json with the model; NULL: none */
+    const struct shell_set *sets;    /* of arguments (num-layers, 32) and of a script's variables */
+    size_t nsets;
+};
+
+struct imported {
+    struct arena *arena;
+    struct launch *launch;
+    const struct import_options *options;
+    const struct argument_table *table;
+    const struct launch_argument **given;    /* by row; NULL: left out, or switched off */
+    size_t counts[ARGUMENT_LACKS + 1];       /* of arguments that are given */
+    const char *software;
+    struct node *root;
+    const char *comment;
+    struct error *err;
+};
+
+/* Gives it an empty scenario. */
+void imported_begin(struct imported *m);
+/* Says what became of each argument; under --strict warnings are errors. rc: -1: the importer failed. 0 or -1. */
+int imported_end(struct imported *m, int rc, FILE *notes);
+/* Prints a scenario under a comment that says where it comes from. */
+void imported_print(const struct node *root, const char *file, const char *kind, const char *comment, FILE *out);
+/* Puts the values of rows that name a key, and warns of what the simulation does not have. */
+void imported_plain(struct imported *m);
+/* GPUs of a node of the platform of the options, or of dgx-h100; 0: an error. */
+long imported_node_gpus(struct imported *m);
+/* The GPUs that --set or the launcher says (nnodes x nproc_per_node), or a log; 0: nobody says it. */
+long imported_world(const struct imported *m);
+/* Puts the cluster and strategy.data, and warns of what is not said. `model`: GPUs of a replica; least: of which number
+ * the replicas are a multiple; replicas: what they should divide (0: anything); world: GPUs (0: not said). The
+ * replicas; 0: an error. */
+long imported_cluster(struct imported *m, long model, long least, long replicas, long world);
+/* Finds the row of each argument, and checks the number and kind of its values. */
+int imported_sort(struct imported *m);
+/* An argument by its name, which must be that of a row; NULL: left out. */
+const struct launch_argument *imported_given(const struct imported *m, const char *name);
+/* Its value, or its default; NULL: it has none. */
+const char *imported_word(const struct imported *m, const char *name);
+/* The same of a whole number; 0: it has none. */
+long imported_number(const struct imported *m, const char *name);
+/* Whether one of the arguments is given without which the row's has no effect. */
+bool imported_has_needs(const struct imported *m, const struct argument_row *row);
+/* Where it stands; left out: the place of the program. */
+struct loc imported_loc(const struct imported *m, const char *name);
+/* Puts a value, as YAML, at a dotted path of the scenario. */
+void imported_put(struct imported *m, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A message about an argument that the simulation does not have as it is. */
+void imported_warn(struct imported *m, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int imported_refuse(struct imported *m, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Adds a line to the comment above the scenario. */
+void imported_remark(struct imported *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,25 @@
+/* jobs: files that configure a training job, and the scenario that such a file says: DeepSpeed's JSON, torchtitan's
+ * TOML. The classes of their keys are those of imported/imported.h. */
+#ifndef DTSIM_JOBS_H
+#define DTSIM_JOBS_H
+
+#include "imported/imported.h"
+
+extern const struct argument_table deepspeed_keys, torchtitan_keys;
+
+/* Prints the scenario to `out` as YAML, and what is left out, doubted or taken by default to `notes`. The path "-" is
+ * standard input. */
+int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                     FILE *notes, struct error *err);
+int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
+                      FILE *notes, struct error *err);
+/* The same of a text. *comment: the lines of a comment that belongs above the scenario. NULL after an error. `model`:
+ * the scenario's model where the options name no config.json; or NULL. */
+struct node *deepspeed_scenario(struct arena *arena, const char *file, const char *text, size_t length,
+                                const struct import_options *options, struct node *model, const char **comment,
+                                FILE *notes, struct error *err);
+struct node *torchtitan_scenario(struct arena *arena, const char *file, const char *text, size_t length,
+                                 const struct import_options *options, struct node *model, const char **comment,
+                                 FILE *notes, struct error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* jobs_internal: what the readers of all job files share. */
+#ifndef DTSIM_JOBS_INTERNAL_H
+#define DTSIM_JOBS_INTERNAL_H
+
+#include "jobs/jobs.h"
+
+typedef struct node *job_reader(struct arena *arena, const char *file, const char *text, size_t length,
+                                const struct import_options *options, struct node *model, const char **comment,
+                                FILE *notes, struct error *err);
+/* Reads the file, and prints what `read` makes of it. `kind`: as the command line names it. */
+int job_import(struct arena *arena, const char *path, const char *kind, job_reader *read,
+               const struct import_options *options, FILE *out, FILE *notes, struct error *err);
+/* The leaves of a tree as arguments with dotted names. A list is an argument with several values. */
+int job_arguments(struct arena *arena, const struct node *root, struct launch *launch, struct error *err);
+/* Puts the model: --hf-config's, with the tokens that --set sequence=N says, or `model`. 1; 0: there is neither; -1: an
+ * error. */
+int job_model(struct imported *m, struct node *model);
+/* Whether a key that is true or false is true; left out: its default. */
+bool job_true(const struct imported *m, const char *name);
+
+#endif
