@@ -160,7 +160,7 @@ static int show_program(const struct workload *workload, FILE *out, struct error
 
     measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
     rc = lower(workload, LOWER_ITERATION, &measure, &lowered, err);
-    if (!rc && lowered.folded)
+    if (!rc && lowered.alike.folded)
         fprintf(out, "# one replica stands for all %d, which do the same\n", scenario_replicas(scenario));
     if (!rc)
         program_print(&lowered.program, out);

@@ -93,7 +93,7 @@ struct collective {
     enum pacer pacer;
     bool ring;                       /* a rank sends the share of the vector that it last got, to the next rank alone
                                         (pace.round) */
-    enum alike {
+    enum nodes_alike {
         NODES_DIFFER,
         NODES_ALIKE,                 /* all nodes do the same at the same time, so task.folded may be set; */
         NODES_ALIKE_OF_TWO,          /* the same, but only if the number of ranks is a power of two; */

@@ -126,7 +126,7 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
 
         if (members_measure(lowering, members, first, exchange, &measured))
             return -1;
-        if (lowering->exact && !measured.alike) {
+        if (lowering->out->alike.exact && !measured.alike) {
             lowering->apart = true;
             return -1;
         }
@@ -156,7 +156,7 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
         members->done[i] = event_of(NO_OP);
     if (members->size == 1 || exchange.bytes == 0)
         return 0;
-    if (lowering->out->measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
+    if (lowering->out->alike.measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
         return exchange_measured(lowering, members, &exchange, like);
     exchange_messages(lowering, members, &exchange, like);
     return 0;

@@ -320,7 +320,7 @@ int exchange_costs(struct lowering *lowering)
         for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
             rc = measure_chunk(&member, chunk);
     }
-    for (int first = 0; !rc && lowering->lockstep > 1 && first < lowering->out->replicas; first += lowering->lockstep)
+    for (int first = 0; !rc && lowering->lockstep > 1 && first < lowering->out->alike.replicas; first += lowering->lockstep)
         for (int rank = 0; rank < stages; rank++)
             for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
                 keep_step(lowering, first, rank, chunk);

@@ -87,16 +87,6 @@ static int replay_again(const struct job *job, const struct program *plain, stru
     return rc;
 }
 
-/* Whether fewer micro-batches might tell as much: nothing is random, decided at run time or without end. */
-static bool may_be_shorter(const struct workload *workload)
-{
-    const struct scenario *scenario = workload->scenario;
-
-    return scenario->simulation.jitter == 0 && scenario->parallelism.local_steps == 1 &&
-           !scenario_schedule(scenario)->asynchronous && workload->plan.batches == 1 &&
-           !plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
-}
-
 /* Where the time goes in the job's program, balanced: of a shorter workload, if one tells the same. */
 static int replay_balanced(const struct job *job, const struct program *plain, struct luck luck,
                            const struct loads *loads, struct metrics *metrics, struct error *err)
@@ -107,7 +97,7 @@ static int replay_balanced(const struct job *job, const struct program *plain, s
 
     balanced.options.what_ifs |= WHAT_IF_BALANCED;
     balanced.options.links = false;
-    while (!job->shorter && rc == UNSTEADY && may_be_shorter(job->workload) && shorter_next(&shorter, job->workload)) {
+    while (!job->shorter && rc == UNSTEADY && !job->workload->alike.reasons[ALIKE_MICRO_BATCHES] && shorter_next(&shorter, job->workload)) {
         struct run run = {0};
 
         balanced.workload = &shorter.workload;
@@ -212,7 +202,6 @@ static int simulate_job(const struct job *job, struct run *run, struct error *er
     const struct program *plain = &run->lowered.program;
     int rc;
 
-    run->micro_batches = job->workload->plan.micro_batches;
     if (build(job->workload, job->options, run, err))
         return -1;
     if (changes && (draws || (whole && job->options.causes))) {
@@ -241,7 +230,7 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
 {
     struct shorter shorter = {0};
     const struct workload *whole = run->workload;
-    bool may = options.numbers && !options.links && !options.what_ifs && may_be_shorter(workload);
+    bool may = options.numbers && !options.links && !options.what_ifs && !workload->alike.reasons[ALIKE_MICRO_BATCHES];
     int rc = UNSTEADY;
 
     while (rc == UNSTEADY && may && shorter_next(&shorter, workload)) {
@@ -279,8 +268,11 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     struct workload there = *workload;
 
     *run = (struct run){.workload = workload};
-    scenario.cluster.ideal = scenario.cluster.ideal || options.free_network;
     there.scenario = &scenario;
+    if (options.free_network && !scenario.cluster.ideal) {
+        scenario.cluster.ideal = true;
+        alike_make(&scenario, there.stages, &there.alike);
+    }
     if (progress_check(scenario.progress, err) || simulate_shortest(&there, options, run, err))
         return -1;
     return check_metrics(run, err);

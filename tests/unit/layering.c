@@ -6,8 +6,8 @@
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
     "base", "cache", "files", "process", "config", "expression", "hardware", "precision", "kernels", "huggingface", "model", "flows", "engine",
-    "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "lower", "steady", "run", "explain", "report",
-    "calibrate", "validate", "import", "launch", "megatron", "store", "sweep", "results", "modules", "cli",
+    "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "alike", "lower", "steady", "run", "explain",
+    "report", "calibrate", "validate", "import", "launch", "megatron", "store", "sweep", "results", "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
