@@ -102,6 +102,7 @@ void alike_part(struct alike *alike, const struct scenario *scenario)
     alike->reasons[ALIKE_MEASURED] = WHY_APART;
     if (alike->replicas > 1)
         alike->reasons[ALIKE_REPLICAS] = WHY_APART | (scenario->simulation.fold == FOLD_OFF ? WHY_FOLD_OFF : 0);
+    alike->reasons[ALIKE_NODES] = alike->reasons[ALIKE_CHANNELS] = 0;
     memset(alike->groups, 0, sizeof alike->groups);
 }
 
@@ -109,4 +110,32 @@ void alike_look_at_one(struct alike *alike)
 {
     alike->replicas = 1;
     alike->measured = alike->folded = false;
+}
+
+/* Takes in how much of a collective was simulated: `least`, so many of them are what there must be. */
+static void note(struct stood *known, struct extent extent, int least, uint32_t *reasons)
+{
+    if (extent.all <= least || (known->all && (double)known->simulated / known->all >=
+                                              (double)extent.simulated / extent.all))
+        return;
+    *known = (struct stood){extent.simulated, extent.all, extent.why ? (uint32_t)WHY_FOLD_FIRST << (extent.why - 1) : 0};
+    *reasons |= known->reasons;
+}
+
+void alike_note(struct alike *alike, enum group_kind kind, const struct measured *measured)
+{
+    note(&alike->groups[kind].nodes, measured->nodes, 2, &alike->reasons[ALIKE_NODES]);
+    note(&alike->groups[kind].channels, measured->channels_run, 1, &alike->reasons[ALIKE_CHANNELS]);
+}
+
+struct stood alike_stood(const struct alike *alike, const struct scenario *scenario, enum alike_way way)
+{
+    uint32_t reasons = alike->reasons[way];
+
+    if (way == ALIKE_FLOWS)
+        return (struct stood){alike->flows, scenario->parallelism.tensor, reasons};
+    if (way == ALIKE_REPLICAS)
+        return (struct stood){alike->replicas, scenario_replicas(scenario), reasons};
+    BUG_IF(way != ALIKE_MICRO_BATCHES);
+    return (struct stood){alike->micro_batches, scenario->plan.micro_batches, reasons};
 }

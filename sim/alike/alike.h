@@ -55,14 +55,12 @@ struct alike_text {
 /* The texts of a set of reasons, one by one: NULL after the last of them. `number` counts from 0. */
 const struct alike_text *alike_text(uint32_t reasons, size_t number);
 
-/* So many are simulated, for all of them. */
-struct stood { int simulated, all; };
+/* So many are simulated, for all of them; and why, if that is all of several. */
+struct stood { int simulated, all; uint32_t reasons; };
 
-/* The collectives of a kind of process group that were measured: of each way the one that is simulated most fully. */
-struct alike_group {
-    int measured;                    /* how many, but for those that are remembered as the same; 0: none */
-    struct stood nodes, channels;
-};
+/* The collectives of a kind of process group that were measured: the nodes, and the channels, of the collective that
+ * stands for the fewest. All 0: none with several was measured. */
+struct alike_group { struct stood nodes, channels; };
 
 struct alike {
     int flows;                       /* of a tensor group; 1 stands for its GPUs */
@@ -87,7 +85,7 @@ void alike_part(struct alike *alike, const struct scenario *scenario);
 void alike_look_at_one(struct alike *alike);
 /* Takes in how a collective of such a group was measured. */
 void alike_note(struct alike *alike, enum group_kind kind, const struct measured *measured);
-/* How many are simulated for how many: of nodes and channels the sum over kinds of groups. 0 of 0: there are none. */
+/* How many flows of a tensor group, replicas or micro-batches of a replica are simulated, for how many. */
 struct stood alike_stood(const struct alike *alike, const struct scenario *scenario, enum alike_way way);
 
 #endif

@@ -55,6 +55,13 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
             lowering->out->all_reduces |= (uint64_t)1 << i;
 }
 
+void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured)
+{
+    if (measured->used->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured->used, measured->protocol);
+    alike_note(&lowering->out->alike, kind, measured);
+}
+
 /* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
 static uint32_t member_lane(struct lowering *lowering, const struct members *members, int i, int flow, int channel)
 {

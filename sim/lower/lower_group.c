@@ -78,8 +78,7 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
         if (measure_collective(lowering->measure, collective, member->gpus, groups, group_members(group), bytes, channels,
                                &measured, lowering->err))
             return -1;
-        if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, measured.used, measured.protocol);
+        lowering_measured(lowering, kind, &measured);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
         cost->index = measured.index;

@@ -272,6 +272,8 @@ int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int sta
                         struct emission exchange, struct measured *measured, struct contention *contention);
 /* Notes for the result that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
+/* The same of a measured collective of any operation, and how much of it was simulated. */
+void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel);

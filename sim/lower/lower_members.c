@@ -169,7 +169,6 @@ int members_measure(struct lowering *lowering, struct members *members, int firs
     if (measure_collective(lowering->measure, exchange->collective, siblings->gpus, siblings->groups, members->size,
                            exchange->bytes, members->channels, measured, lowering->err))
         return -1;
-    if (exchange->collective->op == COLLECTIVE_ALL_REDUCE)
-        lowering_use(lowering, measured->used, measured->protocol);
+    lowering_measured(lowering, members->kind, measured);
     return 0;
 }

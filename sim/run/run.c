@@ -231,9 +231,11 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
     struct shorter shorter = {0};
     const struct workload *whole = run->workload;
     bool may = options.numbers && !options.links && !options.what_ifs && !workload->alike.reasons[ALIKE_MICRO_BATCHES];
+    uint32_t why = WHY_ROWS;
     int rc = UNSTEADY;
 
     while (rc == UNSTEADY && may && shorter_next(&shorter, workload)) {
+        why = WHY_UNSTEADY;
         rc = simulate_job(&(struct job){&shorter.workload, &shorter, options}, run, err);
         if (rc > 0) {
             run_release(run);
@@ -241,7 +243,12 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
         }
     }
     shorter_release(&shorter);
-    return rc > 0 ? simulate_job(&(struct job){workload, NULL, options}, run, err) : rc;
+    if (rc <= 0)
+        return rc;
+    rc = simulate_job(&(struct job){workload, NULL, options}, run, err);
+    if (may && workload->plan.micro_batches > 1)
+        run->lowered.alike.reasons[ALIKE_MICRO_BATCHES] = why;
+    return rc;
 }
 
 /* A number that is not finite, or a time that does not go forwards, is never a result. */
