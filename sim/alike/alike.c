@@ -3,8 +3,8 @@
 #include <string.h>
 
 const char *const alike_way_names[] = {
-    [ALIKE_FLOWS] = "flows", [ALIKE_REPLICAS] = "replicas", [ALIKE_MEASURED] = "measured", [ALIKE_NODES] = "nodes",
-    [ALIKE_CHANNELS] = "channels", [ALIKE_MICRO_BATCHES] = "micro-batches", [ALIKE_WAY_COUNT] = NULL,
+    [ALIKE_FLOWS] = "flows", [ALIKE_REPLICAS] = "replicas", [ALIKE_MEASURED] = "collectives", [ALIKE_NODES] = "nodes",
+    [ALIKE_CHANNELS] = "channels", [ALIKE_MICRO_BATCHES] = "micro_batches", [ALIKE_WAY_COUNT] = NULL,
 };
 
 /* Whether sums over replicas may meet anything but each other on shared links. If not, they take, measured, as long as
@@ -73,6 +73,8 @@ static uint32_t periods_differ(const struct scenario *scenario)
 {
     const struct schedule *schedule = scenario_schedule(scenario);
 
+    if (scenario->plan.micro_batches == 1)
+        return 0;
     return (scenario->simulation.jitter == 0 ? 0 : WHY_JITTER) |
            (scenario->parallelism.local_steps == 1 ? 0 : WHY_LOCAL_STEPS) |
            (schedule->asynchronous || scenario->plan.batches > 1 || plan_opportunistic(schedule, &scenario->plan) ?

@@ -5,10 +5,10 @@
  *   way             one is simulated for                                     where it is decided
  *   flows           the GPUs of a tensor-parallel group                      alike_make
  *   replicas        all replicas                                             alike_make
- *   measured        a collective: its duration for its messages              alike_make
+ *   collectives     a collective: its duration for its messages              alike_make
  *   nodes           nodes of a collective: two of them                       collective_fold, for each collective
  *   channels        channels of a collective: the first few                  collective_fold, for each collective
- *   micro-batches   periods of a steady pipeline: one, for metrics alone     alike_make, then steady/ as it simulates */
+ *   micro_batches   periods of a steady pipeline: one, for metrics alone     alike_make, then steady/ as it simulates */
 #ifndef DTSIM_ALIKE_H
 #define DTSIM_ALIKE_H
 
@@ -18,7 +18,7 @@
 enum alike_way {
     ALIKE_FLOWS, ALIKE_REPLICAS, ALIKE_MEASURED, ALIKE_NODES, ALIKE_CHANNELS, ALIKE_MICRO_BATCHES, ALIKE_WAY_COUNT
 };
-extern const char *const alike_way_names[];      /* "flows", ...; NULL-terminated */
+extern const char *const alike_way_names[];      /* "flows", ..., "micro_batches"; NULL-terminated */
 
 /* Why something is simulated in full: several together. alike_reasons.c says each in words. */
 enum alike_reason {

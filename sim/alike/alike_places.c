@@ -79,7 +79,7 @@ uint32_t flows_differ(const struct scenario *scenario, unsigned uneven)
 
     if (scenario->parallelism.tensor == 1)
         return 0;
-    for (int d = 0; d < scenario_replicas(scenario) && !(reasons & WHY_BOUNDARIES); d++)
+    for (int d = 0; d < scenario_replicas(scenario) && !reasons; d++)
         reasons |= boundaries_alike(scenario, d) ? 0 : WHY_BOUNDARIES;
     return reasons | (groups_alike(scenario) ? 0 : WHY_TENSOR_NODES);
 }

@@ -12,7 +12,7 @@ static const struct alike_text texts[] = {
     {"simulation.jitter", "every kernel takes a time of its own", "jitter: 0"},
     {"strategy.placement", "the tensor-parallel groups of a stage are spread over nodes in different ways",
      "a tensor degree that divides the GPUs of a node, and tensor first in the placement"},
-    {"strategy.placement", "messages to the next stage stay within a node for some GPUs and leave it for others",
+    {"strategy.placement", "messages to the next stage stay within a node for some GPUs, but not for others",
      "degrees within a stage that divide the GPUs of a node, or are multiples of that number"},
     {"strategy.placement", "groups of neighbouring replicas are spread over nodes in different ways",
      "context, expert or ZeRO groups that divide the GPUs of a node, or are multiples of that number"},

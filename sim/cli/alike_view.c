@@ -101,9 +101,11 @@ json_t *alike_json(const struct alike *alike, const struct scenario *scenario)
                                  reasons_json(alike->reasons[ALIKE_MEASURED]));
 
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}",
-                     "flows", stood_json(alike_stood(alike, scenario, ALIKE_FLOWS)),
-                     "replicas", stood_json(alike_stood(alike, scenario, ALIKE_REPLICAS)), "collectives", measured,
-                     "nodes", collectives_json(alike, scenario, ALIKE_NODES),
-                     "channels", collectives_json(alike, scenario, ALIKE_CHANNELS),
-                     "micro_batches", stood_json(alike_stood(alike, scenario, ALIKE_MICRO_BATCHES)));
+                     alike_way_names[ALIKE_FLOWS], stood_json(alike_stood(alike, scenario, ALIKE_FLOWS)),
+                     alike_way_names[ALIKE_REPLICAS], stood_json(alike_stood(alike, scenario, ALIKE_REPLICAS)),
+                     alike_way_names[ALIKE_MEASURED], measured,
+                     alike_way_names[ALIKE_NODES], collectives_json(alike, scenario, ALIKE_NODES),
+                     alike_way_names[ALIKE_CHANNELS], collectives_json(alike, scenario, ALIKE_CHANNELS),
+                     alike_way_names[ALIKE_MICRO_BATCHES],
+                     stood_json(alike_stood(alike, scenario, ALIKE_MICRO_BATCHES)));
 }

@@ -87,6 +87,12 @@ static int replay_again(const struct job *job, const struct program *plain, stru
     return rc;
 }
 
+/* Whether fewer micro-batches might tell as much. */
+static bool may_be_shorter(const struct workload *workload)
+{
+    return workload->plan.micro_batches > 1 && !workload->alike.reasons[ALIKE_MICRO_BATCHES];
+}
+
 /* Where the time goes in the job's program, balanced: of a shorter workload, if one tells the same. */
 static int replay_balanced(const struct job *job, const struct program *plain, struct luck luck,
                            const struct loads *loads, struct metrics *metrics, struct error *err)
@@ -97,7 +103,7 @@ static int replay_balanced(const struct job *job, const struct program *plain, s
 
     balanced.options.what_ifs |= WHAT_IF_BALANCED;
     balanced.options.links = false;
-    while (!job->shorter && rc == UNSTEADY && !job->workload->alike.reasons[ALIKE_MICRO_BATCHES] && shorter_next(&shorter, job->workload)) {
+    while (!job->shorter && rc == UNSTEADY && may_be_shorter(job->workload) && shorter_next(&shorter, job->workload)) {
         struct run run = {0};
 
         balanced.workload = &shorter.workload;
@@ -230,7 +236,7 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
 {
     struct shorter shorter = {0};
     const struct workload *whole = run->workload;
-    bool may = options.numbers && !options.links && !options.what_ifs && !workload->alike.reasons[ALIKE_MICRO_BATCHES];
+    bool may = options.numbers && !options.links && !options.what_ifs && may_be_shorter(workload);
     uint32_t why = WHY_ROWS;
     int rc = UNSTEADY;
 
@@ -246,7 +252,7 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
     if (rc <= 0)
         return rc;
     rc = simulate_job(&(struct job){workload, NULL, options}, run, err);
-    if (may && workload->plan.micro_batches > 1)
+    if (may)
         run->lowered.alike.reasons[ALIKE_MICRO_BATCHES] = why;
     return rc;
 }
