@@ -26,7 +26,7 @@ static const struct alike_text texts[] = {
      "groups that divide the states of just one node"},
     {"strategy.data_parallel", "replica 0 does more than the others", "data_parallel: ddp"},
     {"simulation.collectives", "it asks for messages, which every replica sends itself", "collectives: auto or measured"},
-    {"simulation.collectives", "messages are few, and durations in their place would not give the same times",
+    {"simulation.collectives", "messages are few, and durations in their place might give other times",
      "collectives: measured (blind to what else is on the links of a sum)"},
     {"simulation.collectives", "members end a sum at different times, so that messages tell more than durations",
      "collectives: measured (blind to who ends earlier)"},

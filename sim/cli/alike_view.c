@@ -11,16 +11,19 @@ static void print_reasons(uint32_t reasons, FILE *out)
     }
 }
 
-/* "1 simulated for 8": of what there is one alone, that. */
-static void print_stood(const char *name, const char *what, struct stood stood, FILE *out)
+/* What is simulated: "replica", "replicas"; `where`: in which of several groups, or "". */
+struct noun { const char *one, *many, *where; };
+
+/* "1 simulated for 8 replicas", "all 8 replicas simulated". */
+static void print_stood(const char *name, struct noun noun, struct stood stood, FILE *out)
 {
     fprintf(out, "%-14s", name);
     if (stood.all <= 1)
-        fprintf(out, "there is just one%s\n", what);
+        fprintf(out, "there is just one %s%s\n", noun.one, noun.where);
     else if (stood.simulated < stood.all)
-        fprintf(out, "%d simulated for %d%s\n", stood.simulated, stood.all, what);
+        fprintf(out, "%d simulated for %d %s%s\n", stood.simulated, stood.all, noun.many, noun.where);
     else
-        fprintf(out, "all %d simulated%s\n", stood.all, what);
+        fprintf(out, "all %d %s%s simulated\n", stood.all, noun.many, noun.where);
     print_reasons(stood.reasons, out);
 }
 
@@ -36,12 +39,13 @@ static void print_collectives(const struct alike *alike, const struct scenario *
 
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++) {
         struct stood stood = of_group(&alike->groups[kind], way);
-        char what[64];
+        char where[64];
 
         if (!stood.all)
             continue;
-        snprintf(what, sizeof what, " in %s groups", scenario->groups.of[kind].name);
-        print_stood(alike_way_names[way], what, stood, out);
+        snprintf(where, sizeof where, " of %s groups", scenario->groups.of[kind].name);
+        print_stood(alike_way_names[way], way == ALIKE_NODES ? (struct noun){"node", "nodes", where} :
+                                                               (struct noun){"channel", "channels", where}, stood, out);
         any = true;
     }
     if (!any)
@@ -51,9 +55,10 @@ static void print_collectives(const struct alike *alike, const struct scenario *
 
 void alike_print(const struct alike *alike, const struct scenario *scenario, FILE *out)
 {
-    print_stood(alike_way_names[ALIKE_FLOWS], " in a tensor-parallel group", alike_stood(alike, scenario, ALIKE_FLOWS),
-                out);
-    print_stood(alike_way_names[ALIKE_REPLICAS], "", alike_stood(alike, scenario, ALIKE_REPLICAS), out);
+    print_stood(alike_way_names[ALIKE_FLOWS], (struct noun){"GPU", "GPUs", " of a tensor-parallel group"},
+                alike_stood(alike, scenario, ALIKE_FLOWS), out);
+    print_stood(alike_way_names[ALIKE_REPLICAS], (struct noun){"replica", "replicas", ""},
+                alike_stood(alike, scenario, ALIKE_REPLICAS), out);
     fprintf(out, "%-14s%s\n", alike_way_names[ALIKE_MEASURED],
             alike->measured ? "each collective of replicas is simulated once, its duration stands for its messages" :
             alike->reasons[ALIKE_MEASURED] ? "no: collectives of replicas are simulated message by message" :
@@ -61,8 +66,8 @@ void alike_print(const struct alike *alike, const struct scenario *scenario, FIL
     print_reasons(alike->reasons[ALIKE_MEASURED], out);
     print_collectives(alike, scenario, ALIKE_NODES, out);
     print_collectives(alike, scenario, ALIKE_CHANNELS, out);
-    print_stood(alike_way_names[ALIKE_MICRO_BATCHES], " of a replica", alike_stood(alike, scenario, ALIKE_MICRO_BATCHES),
-                out);
+    print_stood(alike_way_names[ALIKE_MICRO_BATCHES], (struct noun){"micro-batch", "micro-batches", " of a replica"},
+                alike_stood(alike, scenario, ALIKE_MICRO_BATCHES), out);
 }
 
 static json_t *reasons_json(uint32_t reasons)
