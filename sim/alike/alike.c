@@ -23,8 +23,9 @@ static bool pipeline_drained(const struct scenario *scenario, const struct alike
 {
     const struct recipe *recipe = &scenario->recipe;
 
-    return alike->private_links && !differ && !sums_overlap(scenario) && recipe->gradients.flush &&
-           !recipe->gradients.across && recipe->weights.when != WEIGHTS_FORWARD && recipe->weights.when != WEIGHTS_NEXT &&
+    return alike->private_links && !differ && !sums_overlap(scenario) &&
+           recipe->gradients.flush && !recipe->gradients.across &&
+           recipe->weights.when != WEIGHTS_FORWARD && recipe->weights.when != WEIGHTS_NEXT &&
            !scenario->parallelism.overlap_p2p && scenario->parallelism.local_steps == 1 &&
            plan_most_holders(&scenario->plan) == 1 && !scenario->groups.of[GROUP_EMBEDDING].exchanges;
 }
@@ -32,8 +33,8 @@ static bool pipeline_drained(const struct scenario *scenario, const struct alike
 /* Chooses messages or measured durations, and whether one replica stands for all: as the scenario says, else by the
  * number of operations. Durations are never chosen if all-reduces of different stages would meet on the same links, nor
  * if members of a sum end it at different times because a link is slower. Few messages give way to durations where all
- * members of all sums begin each sum together, if they ended the one before together: then durations give the same times
- * of all ranks. All replicas are there to be seen if few enough. */
+ * members of all sums begin each sum together, if they ended the one before together: then durations give the same
+ * times of all ranks. All replicas are there to be seen if few enough. */
 static void choose_replicas(const struct scenario *scenario, struct alike *alike)
 {
     enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000, FEW_SEEN = 1000 };    /* some seconds; some 0.1 ms */
@@ -114,20 +115,22 @@ void alike_look_at_one(struct alike *alike)
     alike->measured = alike->folded = false;
 }
 
-/* Takes in how much of a collective was simulated: `least`, so many of them are what there must be. */
+/* Takes in how much of a collective was simulated: `least`, so many there must be. */
 static void note(struct stood *known, struct extent extent, int least, uint32_t *reasons)
 {
     if (extent.all <= least || (known->all && (double)known->simulated / known->all >=
                                               (double)extent.simulated / extent.all))
         return;
-    *known = (struct stood){extent.simulated, extent.all, extent.why ? (uint32_t)WHY_FOLD_FIRST << (extent.why - 1) : 0};
+    *known = (struct stood){.simulated = extent.simulated, .all = extent.all};
+    if (extent.why)
+        known->reasons = (uint32_t)WHY_FOLD_FIRST << (extent.why - 1);
     *reasons |= known->reasons;
 }
 
 void alike_note(struct alike *alike, enum group_kind kind, const struct measured *measured)
 {
-    note(&alike->groups[kind].nodes, measured->nodes, 2, &alike->reasons[ALIKE_NODES]);
-    note(&alike->groups[kind].channels, measured->channels_run, 1, &alike->reasons[ALIKE_CHANNELS]);
+    note(&alike->groups[kind].nodes, measured->of_nodes, 2, &alike->reasons[ALIKE_NODES]);
+    note(&alike->groups[kind].channels, measured->of_channels, 1, &alike->reasons[ALIKE_CHANNELS]);
 }
 
 struct stood alike_stood(const struct alike *alike, const struct scenario *scenario, enum alike_way way)

@@ -8,7 +8,7 @@
  *   collectives     a collective: its duration for its messages              alike_make
  *   nodes           nodes of a collective: two of them                       collective_fold, for each collective
  *   channels        channels of a collective: the first few                  collective_fold, for each collective
- *   micro_batches   periods of a steady pipeline: one, for metrics alone     alike_make, then steady/ as it simulates */
+ *   micro_batches   periods of a steady pipeline: one, for metrics alone     alike_make, then steady/ */
 #ifndef DTSIM_ALIKE_H
 #define DTSIM_ALIKE_H
 

@@ -23,7 +23,8 @@ uint32_t replicas_differ(const struct scenario *scenario);
 /* alike_count.c */
 /* Estimates the number of operations of one replica's works. */
 double count_works(const struct scenario *scenario, const struct stage *stages);
-/* Estimates the number of messages of all sums of gradients: of a ring, on every channel, for every bucket and update. */
+/* Estimates the number of messages of all sums of gradients: of a ring, on every channel, for every bucket and
+ * update. */
 double count_messages(const struct scenario *scenario, const struct stage *stages, int flows);
 
 #endif

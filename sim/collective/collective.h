@@ -183,12 +183,13 @@ enum unfolded {
 /* So many are simulated, for all of them. */
 struct extent { int simulated, all; enum unfolded why; };
 struct folded {
-    struct extent of_nodes, of_channels;
+    struct extent of_nodes, of_channels;     /* of the first group */
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
 };
-/* False, with nothing to release, if the collective cannot be folded; `folded` then has the extents. `used`: the choice of collective_choose for all
- * groups (as in measure.h), which runs undisturbed on `channels` channels. The caller frees folded->gpus. */
+/* False, with nothing to release, if the collective cannot be folded; `folded` then says why. `used`: the choice of
+ * collective_choose for all groups (as in measure.h), which runs undisturbed on `channels` channels. The caller frees
+ * folded->gpus. */
 bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
                      const int *gpus, int ngroups, int n, int channels);
 

@@ -113,11 +113,25 @@ static enum unfolded obstacle(const struct groups *groups, const struct collecti
     return uplinks_are_wide(groups, used->nodes == NODES_IN_RING) ? FOLDED : UNFOLDED_UPLINKS;
 }
 
+/* The nodes of the first group. */
+static int count_nodes(const struct groups *groups)
+{
+    bool *seen = xcalloc((size_t)groups->most, sizeof *seen);
+    int count = 0;
+
+    for (int i = 0; i < groups->n; i++) {
+        count += !seen[member_node(groups, i)];
+        seen[member_node(groups, i)] = true;
+    }
+    free(seen);
+    return count;
+}
+
 /* Settles members and channels, and why they are all there. */
 static void choose(struct folded *folded, const struct groups *groups, const struct collective *used, int channels)
 {
     enum unfolded why = obstacle(groups, used);
-    int nodes = groups->n / groups->per_node;
+    int nodes = count_nodes(groups);
 
     *folded = (struct folded){.of_nodes = {nodes, nodes, FOLDED}, .of_channels = {channels, channels, FOLDED},
                               .n = groups->n, .channels = channels};
@@ -125,10 +139,11 @@ static void choose(struct folded *folded, const struct groups *groups, const str
         folded->n = 2 * groups->per_node;
     if (!why)
         folded->channels = fewest_channels(groups, channels);
-    folded->of_nodes.simulated = folded->n / groups->per_node;
-    folded->of_channels.simulated = folded->channels;
-    if (nodes > 2 && folded->n == groups->n)
+    if (folded->n < groups->n)
+        folded->of_nodes.simulated = 2;
+    else if (nodes > 2)
         folded->of_nodes.why = why ? why : UNFOLDED_ALGORITHM;
+    folded->of_channels.simulated = folded->channels;
     if (channels > 1 && folded->channels == channels)
         folded->of_channels.why = why ? why : groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
 }

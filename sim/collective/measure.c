@@ -294,9 +294,10 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, con
                         .bytes = wanted->key.bytes / channels};
     struct folded folded;
     bool folds = collective_fold(&folded, used, measure->cluster, gpus, wanted->key.ngroups, n, channels);
-    wanted->result.nodes = folded.of_nodes;
-    wanted->result.channels_run = folded.of_channels;
     double share = folds ? (double)folded.n / n * folded.channels / channels : 1;
+
+    wanted->result.of_nodes = folded.of_nodes;
+    wanted->result.of_channels = folded.of_channels;
     double messages = collective_messages(used, &task) * channels * wanted->key.ngroups * share;
     double chunks = (double)(folds ? folded.n : n) * used->chunks(&task);
 

@@ -14,9 +14,10 @@ static const struct {
     uint32_t flows, replicas, measured, micro_batches;
 } cases[] = {
     {2, 4, "nonblocking", "tensor: 2, data: 4", "collectives: measured", 0, 0, 0, 0},
-    {2, 4, "nonblocking", "tensor: 4, data: 2, placement: [data, tensor, pipeline]", "collectives: measured", 0, 0, 0, 0},
-    {3, 4, "nonblocking", "tensor: 2, pipeline: 2, data: 3, placement: [data, tensor, pipeline]", "collectives: measured",
-     WHY_TENSOR_NODES, WHY_TENSOR_NODES, 0, 0},
+    {2, 4, "nonblocking", "tensor: 4, data: 2, placement: [data, tensor, pipeline]", "collectives: measured",
+     0, 0, 0, 0},
+    {3, 4, "nonblocking", "tensor: 2, pipeline: 2, data: 3, placement: [data, tensor, pipeline]",
+     "collectives: measured", WHY_TENSOR_NODES, WHY_TENSOR_NODES, 0, 0},
     {2, 2, "nonblocking", "tensor: 2, data: 4", "collectives: measured", WHY_NICS, 0, 0, 0},
     {2, 2, "nonblocking", "tensor: 2, data: 2, pipeline: 2", "collectives: measured", WHY_NICS, WHY_NICS | WHY_PIPELINE, 0,
      0},
@@ -85,17 +86,17 @@ static void each_reason_has_a_text(void **state)
 static void the_fullest_collective_is_kept(void **state)
 {
     struct alike alike = {0};
-    struct measured measured = {.nodes = {2, 8, FOLDED}, .channels_run = {1, 4, FOLDED}};
+    struct measured measured = {.of_nodes = {2, 8, FOLDED}, .of_channels = {1, 4, FOLDED}};
 
     (void)state;
     alike_note(&alike, GROUP_DATA, &measured);
     assert_true(alike.groups[GROUP_DATA].nodes.simulated == 2 && !alike.reasons[ALIKE_NODES]);
-    measured.nodes = (struct extent){4, 4, UNFOLDED_ALGORITHM};
+    measured.of_nodes = (struct extent){4, 4, UNFOLDED_ALGORITHM};
     alike_note(&alike, GROUP_DATA, &measured);
-    measured.nodes = (struct extent){2, 16, FOLDED};
+    measured.of_nodes = (struct extent){2, 16, FOLDED};
     alike_note(&alike, GROUP_DATA, &measured);
-    measured.nodes = (struct extent){2, 2, FOLDED};
-    measured.channels_run = (struct extent){1, 1, FOLDED};
+    measured.of_nodes = (struct extent){2, 2, FOLDED};
+    measured.of_channels = (struct extent){1, 1, FOLDED};
     alike_note(&alike, GROUP_TENSOR, &measured);
     assert_true(alike.groups[GROUP_DATA].nodes.simulated == 4 && alike.groups[GROUP_DATA].nodes.all == 4);
     assert_true(alike.groups[GROUP_TENSOR].nodes.all == 0 && alike.groups[GROUP_TENSOR].channels.all == 0);
