@@ -298,8 +298,8 @@ const struct command cmd_show = {
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --alike             who stands for whom in a run: what is simulated once for many that are alike, and,\n"
-               "                      where all are simulated, which key causes it and what would change that; it takes\n"
-               "                      about as long as the run; with --json for programs\n"
+               "                      where all are simulated, which key causes it and what would change that; it is\n"
+               "                      known after the run only, so this takes as long; with --json for programs\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
     .accepts = options,
     .naccepts = COUNT(options),
