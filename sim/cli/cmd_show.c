@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cache/cache.h"
+#include "cli/alike_view.h"
 #include "cli/cmd.h"
 #include "engine/program_text.h"
 #include "report/caveats.h"
@@ -10,10 +11,11 @@
 #include "recompute/stage_plan.h"
 #include "run/memory_advice.h"
 
-enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_JSON };
+enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_ALIKE, OPT_JSON };
 static const char *const options[] = {
     [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
-    [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_JSON] = "--json",
+    [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_ALIKE] = "--alike",
+    [OPT_JSON] = "--json",
 };
 
 /* What the first forward leaves of every layer, a letter each. */
@@ -160,12 +162,32 @@ static int show_program(const struct workload *workload, FILE *out, struct error
 
     measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
     rc = lower(workload, LOWER_ITERATION, &measure, &lowered, err);
-    if (!rc && lowered.folded)
+    if (!rc && lowered.alike.folded)
         fprintf(out, "# one replica stands for all %d, which do the same\n", scenario_replicas(scenario));
     if (!rc)
         program_print(&lowered.program, out);
     lowered_release(&lowered);
     measure_release(&measure);
+    return rc;
+}
+
+/* Some of it is known only once a shorter pipeline was simulated: so this simulates what a run would. Where that fails,
+ * what is known before is shown. */
+static int show_alike(const struct workload *workload, bool json, struct error *err)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct run run = {0};
+    int rc = simulate(workload, simulate_numbers_of(scenario), &run, err);
+    const struct alike *alike = rc ? &workload->alike : &run.lowered.alike;
+
+    if (json) {
+        json_t *whole = alike_json(alike, scenario);
+
+        json_print(whole, stdout);
+        json_decref(whole);
+    } else
+        alike_print(alike, scenario, stdout);
+    run_release(&run);
     return rc;
 }
 
@@ -214,16 +236,18 @@ static int show_main(const struct command *command, int argc, char **argv)
 
     if (code != ARGS_DONE)
         return code;
-    for (int i = OPT_FIGURE; i <= OPT_PLATFORM; i++)
+    for (int i = OPT_FIGURE; i < OPT_JSON; i++)
         views += arguments.values[i] != NULL;
     if (views > 1)
         return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
-                           "--platform");
-    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY])
-        return usage_error(command, "--json goes with --memory");
+                           "--platform, --alike");
+    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE])
+        return usage_error(command, "--json goes with --memory or --alike");
     cache_init(&cache, CACHE_BYTES);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
     scenario.arena.cache = &cache;       /* for its variations */
+    if (arguments.values[OPT_ALIKE])
+        scenario_prefer(&scenario, ENGINE_FAST);
     if (!rc)
         rc = workload_init_advised(&workload, &scenario, &err);
     if (!rc && arguments.values[OPT_FIGURE]) {
@@ -241,6 +265,8 @@ static int show_main(const struct command *command, int argc, char **argv)
         show_program(&workload, stdout, &err);
     else if (!rc && arguments.values[OPT_PLATFORM])
         show_platform(&scenario.cluster);
+    else if (!rc && arguments.values[OPT_ALIKE])
+        show_alike(&workload, arguments.values[OPT_JSON], &err);
     else if (!rc)
         show_stages(&workload, stdout);
     if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
@@ -256,8 +282,8 @@ static int show_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_show = {
     .name = "show",
-    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program | --platform] "
-             "[--set PATH=VALUE]...",
+    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program | --platform | "
+             "--alike [--json]] [--set PATH=VALUE]...",
     .brief = "Shows what would run, without simulating the network.",
     .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
                 "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
@@ -271,6 +297,9 @@ const struct command cmd_show = {
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"
+               "  --alike             who stands for whom in a run: what is simulated once for many that are alike, and,\n"
+               "                      where all are simulated, which key causes it and what would change that; it is\n"
+               "                      known after the run only, so this takes as long; with --json for programs\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
     .accepts = options,
     .naccepts = COUNT(options),

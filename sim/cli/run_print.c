@@ -173,12 +173,13 @@ static void print_span_bubble(const struct scenario *scenario, const struct metr
 /* What was simulated for all that is like it. */
 static void print_alike(const struct run *run, FILE *out)
 {
-    bool folded = run->lowered.folded, shorter = run->micro_batches < run->workload->scenario->plan.micro_batches;
+    const struct alike *alike = &run->lowered.alike;
+    bool folded = alike->folded, shorter = alike->micro_batches < run->workload->scenario->plan.micro_batches;
 
     if (folded || shorter)
         fprintf(out, ", %s%s", folded ? "one replica" : "", folded && shorter ? " and " : "");
     if (shorter)
-        fprintf(out, "%d micro-batches", run->micro_batches);
+        fprintf(out, "%d micro-batches", alike->micro_batches);
     fputs(folded || shorter ? " simulated for all\n" : "\n", out);
 }
 

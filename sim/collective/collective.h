@@ -93,7 +93,7 @@ struct collective {
     enum pacer pacer;
     bool ring;                       /* a rank sends the share of the vector that it last got, to the next rank alone
                                         (pace.round) */
-    enum alike {
+    enum nodes_alike {
         NODES_DIFFER,
         NODES_ALIKE,                 /* all nodes do the same at the same time, so task.folded may be set; */
         NODES_ALIKE_OF_TWO,          /* the same, but only if the number of ranks is a power of two; */
@@ -168,12 +168,28 @@ bool collective_runs_on(const struct collective *collective, const struct cluste
  * all channels do the same at the same time, whatever the collective does, and the first few channels on the first few
  * GPUs of each node load every link as all channels on all GPUs do. A single channel may be all on one GPU of each
  * node. It sends to itself then, through the links of its port. */
+/* Why all nodes are simulated, or all channels. */
+enum unfolded {
+    FOLDED,                          /* they are not, or there are no more than have to be */
+    UNFOLDED_ROOT,                   /* one member begins or ends alone */
+    UNFOLDED_ALGORITHM,              /* nodes do different things */
+    UNFOLDED_PLACES,                 /* members have different places or shares of NICs on different nodes */
+    UNFOLDED_UPLINKS,                /* the uplinks of a leaf are narrower than the NICs that send through them */
+    UNFOLDED_SEVERAL,                /* several groups at once: channels are not looked at */
+    UNFOLDED_NICS,                   /* channels share NICs */
+    UNFOLDED_WITHIN,                 /* the group is within a node: channels are not looked at */
+    UNFOLDED_COUNT
+};
+/* So many are simulated, for all of them. */
+struct extent { int simulated, all; enum unfolded why; };
 struct folded {
+    struct extent of_nodes, of_channels;     /* of the first group */
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
 };
-/* False, with nothing to release, if the collective cannot be folded. `used`: the choice of collective_choose for all
- * groups (as in measure.h), which runs undisturbed on `channels` channels. The caller frees folded->gpus. */
+/* False, with nothing to release, if the collective cannot be folded; `folded` then says why. `used`: the choice of
+ * collective_choose for all groups (as in measure.h), which runs undisturbed on `channels` channels. The caller frees
+ * folded->gpus. */
 bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
                      const int *gpus, int ngroups, int n, int channels);
 

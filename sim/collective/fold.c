@@ -101,21 +101,62 @@ static bool nodes_do_the_same(const struct collective *used, int n)
     return used->nodes == NODES_ALIKE_OF_TWO ? (n & (n - 1)) == 0 : used->nodes != NODES_DIFFER;
 }
 
+/* Why nothing of the collective can be folded; FOLDED: nothing speaks against it. */
+static enum unfolded obstacle(const struct groups *groups, const struct collective *used)
+{
+    if (used->op == COLLECTIVE_BROADCAST || used->op == COLLECTIVE_REDUCE)
+        return UNFOLDED_ROOT;
+    if (groups->n == groups->per_node)
+        return UNFOLDED_WITHIN;
+    if (!nodes_are_alike(groups))
+        return UNFOLDED_PLACES;
+    return uplinks_are_wide(groups, used->nodes == NODES_IN_RING) ? FOLDED : UNFOLDED_UPLINKS;
+}
+
+/* The nodes of the first group. */
+static int count_nodes(const struct groups *groups)
+{
+    bool *seen = xcalloc((size_t)groups->most, sizeof *seen);
+    int count = 0;
+
+    for (int i = 0; i < groups->n; i++) {
+        count += !seen[member_node(groups, i)];
+        seen[member_node(groups, i)] = true;
+    }
+    free(seen);
+    return count;
+}
+
+/* Settles members and channels, and why they are all there. */
+static void choose(struct folded *folded, const struct groups *groups, const struct collective *used, int channels)
+{
+    enum unfolded why = obstacle(groups, used);
+    int nodes = count_nodes(groups);
+
+    *folded = (struct folded){.of_nodes = {nodes, nodes, FOLDED}, .of_channels = {channels, channels, FOLDED},
+                              .n = groups->n, .channels = channels};
+    if (!why && nodes_do_the_same(used, groups->n))
+        folded->n = 2 * groups->per_node;
+    if (!why)
+        folded->channels = fewest_channels(groups, channels);
+    if (folded->n < groups->n)
+        folded->of_nodes.simulated = 2;
+    else if (nodes > 2)
+        folded->of_nodes.why = why ? why : UNFOLDED_ALGORITHM;
+    folded->of_channels.simulated = folded->channels;
+    if (channels > 1 && folded->channels == channels)
+        folded->of_channels.why = why ? why : groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
+}
+
 bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
                      const int *gpus, int ngroups, int n, int channels)
 {
     struct groups groups = {.cluster = cluster, .gpus = gpus, .ngroups = ngroups, .n = n};
-    bool rooted = used->op == COLLECTIVE_BROADCAST || used->op == COLLECTIVE_REDUCE;
 
     groups.per_node = collective_per_node(cluster, &(struct group){.n = n, .gpus = gpus});
     for (int i = 0; i < ngroups * n; i++)
         groups.most = member_node(&groups, i) >= groups.most ? member_node(&groups, i) + 1 : groups.most;
-    if (rooted || n == groups.per_node || !nodes_are_alike(&groups) ||
-        !uplinks_are_wide(&groups, used->nodes == NODES_IN_RING))
-        return false;
-    *folded = (struct folded){
-        .n = nodes_do_the_same(used, n) ? 2 * groups.per_node : n, .channels = fewest_channels(&groups, channels),
-    };
+    choose(folded, &groups, used, channels);
     if (folded->n == n && folded->channels == channels)
         return false;
     int places = folded->channels < channels ? folded->channels * (groups.per_node / channels) : groups.per_node;

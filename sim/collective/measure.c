@@ -103,7 +103,7 @@ static uint32_t *lower_groups(struct measure *measure, const struct measurement 
         struct folded own;
 
         if (folded) {
-            own = (struct folded){folded->n, folded->channels, folded->gpus + g * members};
+            own = (struct folded){.n = folded->n, .channels = folded->channels, .gpus = folded->gpus + g * members};
             group.folded = &own;
         }
         for (int m = 0; m < members; m++)
@@ -295,6 +295,9 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, con
     struct folded folded;
     bool folds = collective_fold(&folded, used, measure->cluster, gpus, wanted->key.ngroups, n, channels);
     double share = folds ? (double)folded.n / n * folded.channels / channels : 1;
+
+    wanted->result.of_nodes = folded.of_nodes;
+    wanted->result.of_channels = folded.of_channels;
     double messages = collective_messages(used, &task) * channels * wanted->key.ngroups * share;
     double chunks = (double)(folds ? folded.n : n) * used->chunks(&task);
 

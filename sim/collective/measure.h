@@ -16,6 +16,7 @@ struct measured {
     int channels;
     int protocol;            /* enum protocol; PROTOCOL_NONE if the cluster has no profile */
     bool alike;              /* all members send as many bytes, and all have their results at the same time */
+    struct extent of_nodes, of_channels; /* how many of all were replayed */
     int index, first;        /* index in measure->counted, -1: pairs are not counted; first GPU of the first group */
 };
 

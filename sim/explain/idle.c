@@ -81,7 +81,7 @@ void idle_init(struct idle *idle, const struct run *run)
 {
     int nranks = run->workload->plan.stages;
     size_t each = (size_t)nranks + 1, slots = (size_t)nranks * IDLE_CAUSE_COUNT * each;
-    struct collector collector = {run, idle, nranks, run->lowered.replicas, xcalloc(slots, sizeof(double[2]))};
+    struct collector collector = {run, idle, nranks, run->lowered.alike.replicas, xcalloc(slots, sizeof(double[2]))};
 
     *idle = (struct idle){0};
     account_walk(&run->timeline, take_step, &collector, NULL);

@@ -26,7 +26,7 @@ static void scan_row(struct lowering *lowering, int rank)
             complete[work.chunk] = completes[i] = true;
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;
-        for (int replica = 0; replica < lowering->out->replicas; replica++) {
+        for (int replica = 0; replica < lowering->out->alike.replicas; replica++) {
             struct micro_batch_state *state = lowering_place(lowering, replica, rank, work).state;
 
             state->recomputes |= work.kind == RECOMPUTE;
@@ -57,12 +57,12 @@ static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
 
     do {
         moved = false;
-        for (int replica = 0; replica < lowering->out->replicas; replica++)
+        for (int replica = 0; replica < lowering->out->alike.replicas; replica++)
             while (lowering->cursor[program_rank(lowering, replica, rank)] < entries &&
                    !stopped(lowering) && lower_entry(lowering, replica, rank))
                 moved = ever = true;
-    } while (moved && lowering->out->replicas > 1);      /* one of them may have waited for another */
-    for (int replica = 0; replica < lowering->out->replicas; replica++)
+    } while (moved && lowering->out->alike.replicas > 1);      /* one of them may have waited for another */
+    for (int replica = 0; replica < lowering->out->alike.replicas; replica++)
         *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < entries;
     return ever;
 }
@@ -107,103 +107,15 @@ static void make_lanes(struct lowering *lowering)
         make_host_lanes(lowering);
 }
 
-static double tensors_of(const struct stage *stage)
-{
-    double tensors = 0;
-
-    for (size_t i = 0; i < stage->nslices; i++)
-        tensors += (double)stage->slices[i].ntensors;
-    return tensors;
-}
-
-/* Estimates the number of messages of all gradient all-reduces: of a ring, on every channel, for every bucket and
- * update. */
-static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
-{
-    const struct parallelism *spec = &scenario->parallelism;
-    const struct recipe *recipe = &scenario->recipe;
-    int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
-    double messages = 0, each = scenario_parameter_bytes(scenario).sent, updates = 1;
-
-    if (scenario_schedule(scenario)->asynchronous)
-        updates = scenario_schedule(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
-    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, 0, gpus);
-    if (!channels)
-        channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
-    for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
-        double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
-        double first = recipe->gradients.across ? scenario->groups.of[GROUP_SHARD].size : n, steps;
-
-        steps = first - 1 + n / first - 1;       /* within a group that divides the states, and across these groups */
-        buckets = isinf(recipe->gradients.bucket) ? 1 :
-                   fmin(tensors, 1 + floor(stages[s].parameters * each / recipe->gradients.bucket));
-        messages += 2 * n * steps * buckets / plan_sharers(&scenario->plan, s);
-    }
-    free(gpus);
-    if (recipe->gradients.unit == SUM_BUFFERS)       /* weights and gradients, in pieces of 512 KiB */
-        return 2.0 * scenario->plan.micro_batches * (data - 1) *
-               (tensors_of(stages) + stages[0].parameters * each / 524288);
-    if (spec->compression.method != COMPRESSION_NONE)
-        messages *= LEGS_MAX + 1;
-    if (recipe->gradients.every)
-        updates = scenario->plan.micro_batches;
-    return messages * channels * flows * updates;
-}
-
-/* Estimates the number of operations of the replicas' works. */
-static double count_works(const struct scenario *scenario, const struct stage *stages, int replicas)
-{
-    const struct plan *plan = &scenario->plan;
-    double each = 4, works = (double)replicas * plan_virtual_stages(plan) * plan->micro_batches * plan->batches *
-                             scenario->parallelism.local_steps;
-
-    for (int s = 0; s < plan_virtual_stages(plan); s++)
-        if (stages[s].plan)
-            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->nsteps));
-    return each * works;
-}
-
-/* Chooses messages or measured durations, and whether one replica stands for all: as the scenario says, else by the
- * number of operations. Durations are never chosen if all-reduces of different stages would meet on the same links, nor
- * if members of a sum end it at different times because a link is slower. Few messages give way to durations where
- * these are `exact`; all replicas are there to be seen if few enough. */
-static void choose_mode(const struct scenario *scenario, const struct stage *stages, double messages,
-                        enum lower_what what, bool *exact, struct lowered *lowered)
-{
-    enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000, FEW_SEEN = 1000 };    /* some seconds; some 0.1 ms */
-    const struct recipe *recipe = &scenario->recipe;
-    const struct plan *plan = &scenario->plan;
-    int replicas = scenario_replicas(scenario);
-    double works = count_works(scenario, stages, replicas);
-    bool automatic = scenario->simulation.collectives == COLLECTIVES_AUTO;
-    bool few = works <= FEW_WORKS && messages <= FEW_MESSAGES;
-
-    lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
-    *exact = *exact && automatic && few && sums_begin_together(scenario);
-    if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
-        return;
-    lowered->measured = scenario->simulation.collectives == COLLECTIVES_MEASURED ||
-                        recipe->gradients.unit == SUM_LAYERS || *exact ||
-                        (automatic && !few && !(scenario_uneven(scenario) & UNEVEN_LINKS) &&
-                         (private_links(&scenario->cluster) || sums_alone(scenario)));
-    lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      recipe->gradients.unit != SUM_BUFFERS && !(*exact && works <= FEW_SEEN);
-    if (lowered->folded)
-        lowered->replicas = 1;
-}
-
 /* An operation takes some hundred bytes until it is replayed: more operations would fill a machine's memory. */
-static int check_operations(const struct scenario *scenario, const struct stage *stages, double messages,
-                            const struct lowered *lowered, struct error *err)
+static int check_operations(const struct scenario *scenario, const struct alike *alike, bool whole, struct error *err)
 {
     enum { MOST = 1 << 26 };
-    double work = count_works(scenario, stages, lowered->replicas);
+    double work = alike->works * alike->replicas, messages = whole && !alike->measured ? alike->messages : 0;
     const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
                             "'collectives: measured' needs fewer, blind to what else is on the links of a sum" :
                             "'collectives: auto' and 'fold: auto' need the fewest";
 
-    if (lowered->measured)
-        messages = 0;
     if (work + messages <= MOST)
         return progress_admit(scenario->progress, work + messages, err);
     return error_clash(err, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
@@ -217,7 +129,7 @@ static int lockstep_replicas(const struct lowering *lowering)
 {
     int replicas = 1;
 
-    for (int i = 0; i < EXCHANGE_COUNT && lowering->out->replicas > 1; i++) {
+    for (int i = 0; i < EXCHANGE_COUNT && lowering->out->alike.replicas > 1; i++) {
         const struct process_group *group = &lowering->scenario->groups.of[exchange_groups[i]];
 
         if (group->axis == AXIS_REPLICA)
@@ -230,11 +142,11 @@ static int lockstep_replicas(const struct lowering *lowering)
  * their works do not take equally long. */
 static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
-    bool differ = scenario_uneven(lowering->scenario) & (UNEVEN_WORKS | UNEVEN_GPUS);
+    bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS);
     int lockstep = differ ? lowering->lockstep : 1;
     int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
-    return lowering->out->replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
+    return lowering->out->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
 
 /* What the place of an entry is but for its micro-batch. */
@@ -263,7 +175,7 @@ static void allocate(struct lowering *lowering)
     struct arena *arena = &lowering->arena;
     int ranks = lowering->program->ranks, flows = lowering->program->flows, stages = lowering->plan->stages;
     int chunk_states = ranks * lowering->plan->chunks;
-    size_t entries = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
+    size_t entries = (size_t)lowering->out->alike.replicas * (size_t)plan_directions(lowering->plan) *
                      (size_t)plan_virtual_stages(lowering->plan) * (size_t)lowering->micro_batches;
 
     lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, entries);
@@ -277,9 +189,9 @@ static void allocate(struct lowering *lowering)
     lowering->gathers = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
     lowering->summed = ARENA_ARRAY(arena, struct event, plan_virtual_stages(lowering->plan));
     lowering->members = ARENA_ARRAY(arena, struct members *, plan_virtual_stages(lowering->plan) * GROUP_KIND_COUNT);
-    lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->replicas);
-    lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
-    lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->replicas);
+    lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->alike.replicas);
+    lowering->ties = ARENA_ARRAY(arena, int, lowering->out->alike.replicas);
+    lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->alike.replicas);
     lowering->times = ARENA_ARRAY(arena, const struct stage_times *, ranks);
     for (int i = 0; i < ranks; i++)
         lowering->times[i] = !lowering->whole ? ordinary_times(lowering->workload) :
@@ -311,22 +223,20 @@ static void lowering_release(struct lowering *lowering)
     arena_release(&lowering->arena);
 }
 
-/* `exact`: durations may stand for few messages where that is exact. Sets `apart` if it turned out that it is not:
- * another lowering without `exact` is needed. */
-static int lower_as(const struct workload *workload, enum lower_what what, struct measure *measure, bool exact,
-                    bool *apart, struct lowered *lowered, struct error *err)
+/* Sets `apart` if durations turned out not to be as exact as `alike` says: another lowering, of messages, is needed. */
+static int lower_as(const struct workload *workload, const struct alike *alike, enum lower_what what,
+                    struct measure *measure, bool *apart, struct lowered *lowered, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage *stages = workload->stages;
     struct lowering lowering = {
         .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
         .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
-        .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1, .exact = exact,
+        .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1,
         .rows = workload->rows, .update_last = !scenario_schedule(scenario)->asynchronous,
         .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
     };
     bool replicated = lowering.whole && scenario_replicas(scenario) > 1;
-    double messages;
 
     lowering.micro_batches = plan_micro_batches(&workload->plan) * lowering.steps;
     lowering.rule = scenario_schedule(scenario)->recompute;
@@ -334,12 +244,13 @@ static int lower_as(const struct workload *workload, enum lower_what what, struc
     lowering.zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER;
     if (lowering.whole)      /* figures and orders show the rows, not choices at run time */
         lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
-    *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario), .progress = scenario->progress}};
-    messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
-    choose_mode(scenario, stages, messages, what, &lowering.exact, lowered);
-    if (check_operations(scenario, stages, messages, lowered, err))
+    *lowered = (struct lowered){.program = {.flows = alike->flows, .progress = scenario->progress}, .alike = *alike};
+    lowered->alike.micro_batches = workload->plan.micro_batches;
+    if (!lowering.whole)
+        alike_look_at_one(&lowered->alike);
+    if (check_operations(scenario, &lowered->alike, lowering.whole, err))
         return -1;
-    lowered->program.ranks = lowered->replicas * scenario->plan.stages;
+    lowered->program.ranks = lowered->alike.replicas * scenario->plan.stages;
     lowering.lockstep = lockstep_replicas(&lowering);
     lowering.barrier_group = barrier_replicas(&lowering, false);
     lowering.gather_group = barrier_replicas(&lowering, lowering.zero);
@@ -365,13 +276,15 @@ static int lower_as(const struct workload *workload, enum lower_what what, struc
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
           struct error *err)
 {
+    struct alike alike = workload->alike;
     bool apart = false;
-    int rc = lower_as(workload, what, measure, true, &apart, lowered, err);
+    int rc = lower_as(workload, &alike, what, measure, &apart, lowered, err);
 
     if (apart) {
+        alike_part(&alike, workload->scenario);
         program_release(&lowered->program);
         measure->carried.count = 0;
-        rc = lower_as(workload, what, measure, false, &apart, lowered, err);
+        rc = lower_as(workload, &alike, what, measure, &apart, lowered, err);
     }
     if (!rc && lowered->program.endless)
         rc = error_add(err, EXIT_INPUT, workload->scenario->node->loc, "a work or a transfer would never end: times, "

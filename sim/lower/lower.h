@@ -4,7 +4,6 @@
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 
-#include "collective/measure.h"
 #include "lower/workload.h"
 
 enum lower_what {
@@ -14,9 +13,7 @@ enum lower_what {
 
 struct lowered {
     struct program program;  /* rank = replica * pipeline + pipeline rank */
-    int replicas;            /* replicas in the program; 1 if folded */
-    bool folded;
-    bool measured;           /* gradient all-reduces are measured durations, not messages */
+    struct alike alike;      /* who stands for whom in it */
     uint32_t protocols;      /* bit i: an all-reduce ran with protocol i of the communication profile */
     uint64_t all_reduces;    /* bit i: collective_of(COLLECTIVE_ALL_REDUCE, i) was used */
 };

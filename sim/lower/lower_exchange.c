@@ -55,6 +55,13 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
             lowering->out->all_reduces |= (uint64_t)1 << i;
 }
 
+void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured)
+{
+    if (measured->used->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured->used, measured->protocol);
+    alike_note(&lowering->out->alike, kind, measured);
+}
+
 /* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
 static uint32_t member_lane(struct lowering *lowering, const struct members *members, int i, int flow, int channel)
 {
@@ -126,7 +133,7 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
 
         if (members_measure(lowering, members, first, exchange, &measured))
             return -1;
-        if (lowering->exact && !measured.alike) {
+        if (lowering->out->alike.exact && !measured.alike) {
             lowering->apart = true;
             return -1;
         }
@@ -156,7 +163,7 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
         members->done[i] = event_of(NO_OP);
     if (members->size == 1 || exchange.bytes == 0)
         return 0;
-    if (lowering->out->measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
+    if (lowering->out->alike.measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
         return exchange_measured(lowering, members, &exchange, like);
     exchange_messages(lowering, members, &exchange, like);
     return 0;

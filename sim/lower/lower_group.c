@@ -78,8 +78,7 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
         if (measure_collective(lowering->measure, collective, member->gpus, groups, group_members(group), bytes, channels,
                                &measured, lowering->err))
             return -1;
-        if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, measured.used, measured.protocol);
+        lowering_measured(lowering, kind, &measured);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
         cost->index = measured.index;
@@ -320,7 +319,7 @@ int exchange_costs(struct lowering *lowering)
         for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
             rc = measure_chunk(&member, chunk);
     }
-    for (int first = 0; !rc && lowering->lockstep > 1 && first < lowering->out->replicas; first += lowering->lockstep)
+    for (int first = 0; !rc && lowering->lockstep > 1 && first < lowering->out->alike.replicas; first += lowering->lockstep)
         for (int rank = 0; rank < stages; rank++)
             for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
                 keep_step(lowering, first, rank, chunk);

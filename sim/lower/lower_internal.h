@@ -154,8 +154,8 @@ struct lowering {
     bool whole;                      /* LOWER_ITERATION */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
     size_t told;                     /* operations, when progress was told of them */
-    bool exact;                      /* durations stand for messages only where all members end a sum together, */
-    bool apart;                      /* which they did not: this lowering has failed, and messages have to be lowered */
+    bool apart;                      /* members did not end a sum together, although alike.exact: this lowering has
+                                      * failed, and messages have to be lowered */
     bool failed;
 };
 
@@ -272,6 +272,8 @@ int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int sta
                         struct emission exchange, struct measured *measured, struct contention *contention);
 /* Notes for the result that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
+/* The same of a measured collective of any operation, and how much of it was simulated. */
+void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel);
@@ -345,19 +347,8 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
 /* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */
 static inline int stood_for(const struct lowering *lowering, int own, int n)
 {
-    return lowering->out->folded ? n : own;
+    return lowering->out->alike.folded ? n : own;
 }
-
-/* lower_tensor.c */
-int tensor_flows(const struct scenario *scenario);       /* the number of flows that stand for a tensor group */
-/* Whether every GPU has links of its own to every other GPU: flows of different GPUs never meet. */
-bool private_links(const struct cluster *cluster);
-/* Whether sums over replicas meet only each other on shared links: measured, they take as long as their messages. */
-bool sums_alone(const struct scenario *scenario);
-/* Whether all members of all sums also begin each sum together, if they ended the one before together. Then measured
- * durations give the same times of all ranks as messages. */
-bool sums_begin_together(const struct scenario *scenario);
-bool replicas_alike(const struct scenario *scenario);    /* one replica may stand for all */
 
 /* The same micro-batch on the next stage (1) or the one before (-1). */
 static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here,

@@ -90,10 +90,10 @@ struct members *members_of(struct lowering *lowering, enum group_kind kind, int 
         int holders = plan_holders(lowering->plan, stage), all = scenario_replicas(scenario) * holders;
         struct position *ring = find_positions(lowering, kind, stage, all, holders > 1), *positions = ring;
 
-        if (lowering->out->folded)       /* the first replica's members stand for all; nothing is lowered to messages */
+        if (lowering->out->alike.folded)       /* the first replica's members stand for all; nothing is lowered to messages */
             positions = find_positions(lowering, kind, stage, all, false);
         *known = members_make(lowering, (struct members){
-            .kind = kind, .stage = stage, .all = all, .here = lowering->out->replicas * holders,
+            .kind = kind, .stage = stage, .all = all, .here = lowering->out->alike.replicas * holders,
             .size = all / group_count(scenario, &scenario->groups.of[kind]),
         }, positions, ring);
         if (positions != ring)
@@ -149,7 +149,7 @@ static const struct siblings *find_siblings(struct lowering *lowering, struct me
     for (int i = 0; i < members->all; i += size) {
         int other = i == 0 ? first : i == first ? 0 : i;     /* the group itself comes first */
 
-        if (i && (private_links(cluster) || !share_links(cluster, members->gpus + first, members->gpus + other, size)))
+        if (i && (lowering->out->alike.private_links || !share_links(cluster, members->gpus + first, members->gpus + other, size)))
             continue;
         for (int t = 0; t < flows; t++)
             memcpy(gpus + siblings->groups++ * size, members->gpus + t * members->all + other,
@@ -169,7 +169,6 @@ int members_measure(struct lowering *lowering, struct members *members, int firs
     if (measure_collective(lowering->measure, exchange->collective, siblings->gpus, siblings->groups, members->size,
                            exchange->bytes, members->channels, measured, lowering->err))
         return -1;
-    if (exchange->collective->op == COLLECTIVE_ALL_REDUCE)
-        lowering_use(lowering, measured->used, measured->protocol);
+    lowering_measured(lowering, members->kind, measured);
     return 0;
 }

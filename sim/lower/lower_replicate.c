@@ -105,11 +105,11 @@ static void hand_out(struct lowering *lowering, int mb)
     struct event first = event_of(lowering->latest[0]);
     const struct members *members;
 
-    for (int d = 1; stage->outside.input > 0 && d < lowering->out->replicas; d++)
+    for (int d = 1; stage->outside.input > 0 && d < lowering->out->alike.replicas; d++)
         wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb, first));
     first = event_of(pack(lowering, 0, buffers.packed, chunk_state_of(lowering, 0, 0)->synced));
     members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.weights.collective, WHAT_WEIGHTS);
-    for (int d = 0; d < lowering->out->replicas; d++) {
+    for (int d = 0; d < lowering->out->alike.replicas; d++) {
         wait_before_next(lowering, d, members->done[d]);
         wait_before_next(lowering, d, first);
     }
@@ -121,7 +121,7 @@ static void compute_loss(struct lowering *lowering, int mb)
 {
     const struct outside *outside = &lowering->stages[0].outside;
     const struct loss_times *times = &lowering->times[0][0].loss;
-    int n = lowering->out->replicas;
+    int n = lowering->out->alike.replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
     struct event last = {0}, forwarded = {0}, loss;
     struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
@@ -155,7 +155,7 @@ static void sum_gradients(struct lowering *lowering)
     struct waits computed = {0};
     const struct members *members;
 
-    for (int d = 0; d < lowering->out->replicas; d++)
+    for (int d = 0; d < lowering->out->alike.replicas; d++)
         wait_for(&computed, event_of(pack(lowering, d, buffers.packed, event_of(NO_OP))));
     lowering->summed[0] = event_taken(&lowering->arena, &computed);
     members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
@@ -171,7 +171,7 @@ bool replicate_before(struct lowering *lowering, int replica)
 
     if (lowering->prepared > cursor)
         return true;
-    for (int d = 0; d < lowering->out->replicas; d++)
+    for (int d = 0; d < lowering->out->alike.replicas; d++)
         if (lowering->cursor[d] != cursor)
             return false;
     if (cursor > 0 && (before.kind == BACKWARD || before.kind == BACKWARD_WEIGHT))

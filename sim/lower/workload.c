@@ -104,7 +104,7 @@ static int build_classes(struct workload *workload, struct error *err)
     workload->classes[workload->nclasses++].slower = 1;
     if (stages_cost(&workload->arena, scenario, &workload->stages, &workload->classes[0].times, err))
         return -1;
-    for (int r = 0; scenario_uneven(scenario) & UNEVEN_GPUS && r < scenario_replicas(scenario); r++)
+    for (int r = 0; scenario->uneven & UNEVEN_GPUS && r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++) {
             double slower = scenario_slower(scenario, r, p);
 
@@ -150,6 +150,7 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
         stage_plans_build(&workload->arena, scenario, workload->stages, ordinary_times(workload), workload->rows, err))
         return -1;
     time_plans(workload);
+    alike_make(scenario, workload->stages, &workload->alike);
     return 0;
 }
 

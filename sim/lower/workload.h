@@ -4,7 +4,7 @@
 #ifndef DTSIM_WORKLOAD_H
 #define DTSIM_WORKLOAD_H
 
-#include "stage/stage.h"
+#include "alike/alike.h"
 
 struct workload {
     const struct scenario *scenario;
@@ -16,6 +16,7 @@ struct workload {
     } *classes;                      /* first the ordinary GPUs, then the stragglers of each factor */
     size_t nclasses;
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
+    struct alike alike;              /* who stands for whom, as far as it is known before anything is lowered */
     struct arena arena;              /* holds the stages and classes */
 };
 

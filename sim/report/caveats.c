@@ -197,7 +197,7 @@ static const char *slow_links_note(struct arena *arena, const struct scenario *s
         any |= ((const struct slow_link *)list->items)[i].share < 1;
     if (!any)
         return NULL;
-    if (!(scenario_uneven(scenario) & UNEVEN_LINKS))
+    if (!(scenario->uneven & UNEVEN_LINKS))
         return "the slow links change nothing: nothing that the scenario sends goes through them";
     return arena_printf(arena, "NICs have less than their bandwidth (slow_links), so that every replica and every "
                         "link is simulated; the communication library chooses as if it did not know");

@@ -256,11 +256,11 @@ json_t *result_metrics_json(const struct run *run)
     json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
     json_object_set_new(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_object_set_new(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
-    json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
+    json_object_set_new(json, "collectives", json_string(run->lowered.alike.measured ? "measured" : "messages"));
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
     if (run->lowered.protocols)
         json_object_set_new(json, "protocols", protocols_json(&run->lowered));
-    json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
+    json_object_set_new(json, "folded", json_boolean(run->lowered.alike.folded));
     json_object_set_new(json, "jitter", json_real(scenario->simulation.jitter));
     json_object_set_new(json, "seed", json_integer(run->seed));
     json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :

@@ -86,7 +86,7 @@ static int by_start(const void *a, const void *b)
 /* How many replicas each row about a rank stands for. */
 static int stood_for(const struct run *run)
 {
-    return scenario_replicas(run->workload->scenario) / run->lowered.replicas;
+    return scenario_replicas(run->workload->scenario) / run->lowered.alike.replicas;
 }
 
 static void span_line(struct cells *cells, const struct run *run, const struct span *span)

@@ -144,13 +144,12 @@ const char *certainty_nearest(struct arena *arena, const struct scenario *scenar
 /* certainty_unlike's sentence without the nearest run. */
 static const char *reasons_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
-    unsigned uneven = scenario_uneven(scenario);
     const char *const reasons[] = {
         unlike_costs(arena, scenario, metrics),
         scenario->costs.speed == 1 ? NULL : arena_printf(arena, "costs.speed is %g", scenario->costs.speed),
         unlike_network(arena, scenario),
-        uneven & UNEVEN_GPUS ? "some of its GPUs are slower (stragglers)" : NULL,
-        uneven & UNEVEN_LINKS ? "some of its NICs are slower (slow_links)" : NULL,
+        scenario->uneven & UNEVEN_GPUS ? "some of its GPUs are slower (stragglers)" : NULL,
+        scenario->uneven & UNEVEN_LINKS ? "some of its NICs are slower (slow_links)" : NULL,
         scenario->simulation.jitter > 0 ? "its kernels vary at random (jitter)" : NULL,
     };
     const char *text = NULL;

@@ -90,7 +90,7 @@ static void carry_all(const struct counting *counting, struct pair pair, const s
     int replicas = scenario_replicas(counting->scenario), groups = 1;
     bool within = !group || group->axis != AXIS_REPLICA;
 
-    if (counting->lowered->folded)
+    if (counting->lowered->alike.folded)
         groups = within ? replicas : replicas / group->size;
     for (int g = 0; g < groups; g++)
         for (int t = 0; t < (tensors ? spec->tensor : 1); t++)
@@ -104,7 +104,7 @@ static void carry_host(const struct counting *counting, const struct lane *lane,
     int carrier = lane->kind == LANE_TO_HOST ? CARRIER_TO_HOST : CARRIER_FROM_HOST;
     int stages = counting->scenario->plan.stages;
 
-    for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario); r += counting->lowered->replicas)
+    for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario); r += counting->lowered->alike.replicas)
         for (int t = 0; t < counting->scenario->parallelism.tensor; t++)
             carry(counting->links, carrier, scenario_gpu(counting->scenario, t, r, lane->rank % stages), bytes, bytes);
 }
@@ -115,7 +115,7 @@ static void carry_sum(const struct counting *counting, const struct lane *lane, 
     if (sum->payload > 0 && (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST))
         carry_host(counting, lane, sum->payload);
     else if (sum->payload > 0)
-        carry_all(counting, *sum, NULL, counting->lowered->program.flows == 1);
+        carry_all(counting, *sum, NULL, counting->lowered->alike.flows == 1);
     sum->payload = sum->wire = 0;
 }
 

@@ -87,14 +87,10 @@ static int replay_again(const struct job *job, const struct program *plain, stru
     return rc;
 }
 
-/* Whether fewer micro-batches might tell as much: nothing is random, decided at run time or without end. */
+/* Whether fewer micro-batches might tell as much. */
 static bool may_be_shorter(const struct workload *workload)
 {
-    const struct scenario *scenario = workload->scenario;
-
-    return scenario->simulation.jitter == 0 && scenario->parallelism.local_steps == 1 &&
-           !scenario_schedule(scenario)->asynchronous && workload->plan.batches == 1 &&
-           !plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
+    return workload->plan.micro_batches > 1 && !workload->alike.reasons[ALIKE_MICRO_BATCHES];
 }
 
 /* Where the time goes in the job's program, balanced: of a shorter workload, if one tells the same. */
@@ -212,7 +208,6 @@ static int simulate_job(const struct job *job, struct run *run, struct error *er
     const struct program *plain = &run->lowered.program;
     int rc;
 
-    run->micro_batches = job->workload->plan.micro_batches;
     if (build(job->workload, job->options, run, err))
         return -1;
     if (changes && (draws || (whole && job->options.causes))) {
@@ -242,9 +237,11 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
     struct shorter shorter = {0};
     const struct workload *whole = run->workload;
     bool may = options.numbers && !options.links && !options.what_ifs && may_be_shorter(workload);
+    uint32_t why = WHY_ROWS;
     int rc = UNSTEADY;
 
     while (rc == UNSTEADY && may && shorter_next(&shorter, workload)) {
+        why = WHY_UNSTEADY;
         rc = simulate_job(&(struct job){&shorter.workload, &shorter, options}, run, err);
         if (rc > 0) {
             run_release(run);
@@ -252,7 +249,12 @@ static int simulate_shortest(const struct workload *workload, struct simulate_op
         }
     }
     shorter_release(&shorter);
-    return rc > 0 ? simulate_job(&(struct job){workload, NULL, options}, run, err) : rc;
+    if (rc <= 0)
+        return rc;
+    rc = simulate_job(&(struct job){workload, NULL, options}, run, err);
+    if (may)
+        run->lowered.alike.reasons[ALIKE_MICRO_BATCHES] = why;
+    return rc;
 }
 
 /* A number that is not finite, or a time that does not go forwards, is never a result. */
@@ -279,8 +281,11 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     struct workload there = *workload;
 
     *run = (struct run){.workload = workload};
-    scenario.cluster.ideal = scenario.cluster.ideal || options.free_network;
     there.scenario = &scenario;
+    if (options.free_network && !scenario.cluster.ideal) {
+        scenario.cluster.ideal = true;
+        alike_make(&scenario, there.stages, &there.alike);
+    }
     if (progress_check(scenario.progress, err) || simulate_shortest(&there, options, run, err))
         return -1;
     return check_metrics(run, err);

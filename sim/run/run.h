@@ -25,7 +25,6 @@ struct run {
     struct timeline timeline;
     struct metrics metrics;          /* metrics.ranks is NULL where nothing was simulated */
     struct links links;              /* empty without that option */
-    int micro_batches;               /* of a replica, that were simulated for all of them */
     long long seed;                  /* of the random numbers; of several replays that of the median one */
 };
 

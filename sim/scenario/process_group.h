@@ -62,6 +62,7 @@ enum uneven {
     UNEVEN_GPUS = 2,         /* a GPU of the scenario computes slower */
     UNEVEN_LINKS = 4,        /* a NIC of such a GPU has less bandwidth, and the scenario has several nodes */
 };
+/* Those of the scenario; made once, as scenario->uneven. */
 unsigned scenario_uneven(const struct scenario *scenario);
 /* How many times as long the computations of a pipeline rank of a replica take: those of its slowest GPU. */
 double scenario_slower(const struct scenario *scenario, int replica, int p);

@@ -275,6 +275,7 @@ static int resolve(struct scenario *scenario, struct error *err)
                                 "batch: %d micro-batches a replica do not divide into the two directions of %s",
                                 scenario->plan.micro_batches, schedule->name);
     process_groups_make(scenario);
+    scenario->uneven = scenario_uneven(scenario);
     recipe_make(scenario);
     if (schedule->check && schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err))
         return -1;

@@ -55,6 +55,7 @@ struct scenario {
     } simulation;
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
+    unsigned uneven;                     /* enum uneven: scenario_uneven */
     struct recipe recipe;                /* what replicas exchange */
     const struct evidence *evidence;     /* how far off predictions were; NULL: nothing says it */
     struct progress *progress;           /* how far its simulation is, or NULL (base/progress.h) */

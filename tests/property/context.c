@@ -179,7 +179,7 @@ static void sums_experts(void **state)
 
     (void)state;
     run(&simulated, &p, "ring", "ideal", "", 1);
-    assert_false(simulated.run.lowered.measured);
+    assert_false(simulated.run.lowered.alike.measured);
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct op_transfer *transfer = &op_traits(program, op)->transfer;
@@ -240,8 +240,8 @@ static void unlike_groups(void **state)
         struct simulated simulated;
 
         run(&simulated, &places[i], "ring", "ideal", ", collectives: measured", 1);
-        assert_true(simulated.run.lowered.measured);
-        assert_true(simulated.run.lowered.folded == (i == 2));
+        assert_true(simulated.run.lowered.alike.measured);
+        assert_true(simulated.run.lowered.alike.folded == (i == 2));
         simulated_release(&simulated);
     }
 }
@@ -264,7 +264,7 @@ static void turns(void **state)
                  "strategy: {schedule: dualpipe-v, pipeline: 3, context: 4, context_attention: all-gather,\n"
                  "           placement: [context, data, pipeline, tensor], duplex_p2p: false}\n"
                  "simulation: {engine: ideal, collectives: measured, fold: %s}\n", folds[k]);
-        assert_true(simulated.run.lowered.folded == (k == 0));
+        assert_true(simulated.run.lowered.alike.folded == (k == 0));
         times[k] = simulated.run.metrics.iteration_time;
         if (k)
             expect_near("iteration", times[0], times[1], simulated.text);

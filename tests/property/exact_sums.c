@@ -129,9 +129,9 @@ static void compare_cases(int pipeline, int least)
         expect_near("bubble", 1 + one.run.metrics.bubble_fraction, 1 + all.run.metrics.bubble_fraction, one.text);
         same_ranks(&one, &all);
         same_links(&one, &all);
-        measured += one.run.lowered.measured;
-        folded += one.run.lowered.folded;
-        messages += !one.run.lowered.measured;
+        measured += one.run.lowered.alike.measured;
+        folded += one.run.lowered.alike.folded;
+        messages += !one.run.lowered.alike.measured;
         simulated_release(&one);
         simulated_release(&all);
     }

@@ -327,7 +327,7 @@ static void folded(void **state)
         run(&one, &d);
         d.fold = "off";
         run(&all, &d);
-        folds += one.run.lowered.folded;
+        folds += one.run.lowered.alike.folded;
         expect_near("iteration", one.run.metrics.iteration_time, all.run.metrics.iteration_time, one.text);
         expect_near("exposed", one.run.metrics.exposed_communication, all.run.metrics.exposed_communication, one.text);
         simulated_release(&one);

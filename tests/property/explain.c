@@ -10,7 +10,7 @@
 static void assert_idle(const struct run *run, const char *text)
 {
     const struct metrics *metrics = &run->metrics;
-    int nranks = run->workload->plan.stages, replicas = run->lowered.replicas;
+    int nranks = run->workload->plan.stages, replicas = run->lowered.alike.replicas;
     struct idle idle;
 
     idle_init(&idle, run);

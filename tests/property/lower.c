@@ -95,7 +95,7 @@ static void assert_boundaries(const struct simulated *simulated, const struct ra
     const struct program *program = &simulated->run.lowered.program;
     double bytes = plan->transformer ? 2.0 * plan->micro * SEQUENCE * HIDDEN : plan->boundary;
     double share = plan->scatter_gather ? plan->tensor : 1;
-    int count[2] = {0}, replicas = simulated->run.lowered.replicas;
+    int count[2] = {0}, replicas = simulated->run.lowered.alike.replicas;
 
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];

@@ -129,7 +129,7 @@ static void test_fold(void **state)
                     one.text);
         expect_near("traffic", one.run.metrics.communication_bytes_per_gpu,
                     all.run.metrics.communication_bytes_per_gpu, one.text);
-        folded += one.run.lowered.folded;
+        folded += one.run.lowered.alike.folded;
         simulated_release(&one);
         simulated_release(&all);
     }
@@ -166,7 +166,7 @@ static void test_representatives(void **state)
         expect_near("traffic", few.run.metrics.communication_bytes_per_gpu,
                     all.run.metrics.communication_bytes_per_gpu, few.text);
         represented += few.run.lowered.program.flows == 1;
-        folded += few.run.lowered.folded;
+        folded += few.run.lowered.alike.folded;
         simulated_release(&few);
         simulated_release(&all);
     }
@@ -220,7 +220,7 @@ static void test_measured_stages(void **state)
         plan.collectives = "measured";
         simulate_plan(&measured, &plan);
         assert_true(messages.run.timeline.makespan <= measured.run.timeline.makespan * (1 + 1e-12));
-        if (measured.run.lowered.folded) {
+        if (measured.run.lowered.alike.folded) {
             expect_near("iteration", measured.run.timeline.makespan, messages.run.timeline.makespan, measured.text);
             exact++;
         }

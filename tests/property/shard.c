@@ -165,7 +165,7 @@ static void test_fold(void **state)
             if (12 % shard)
                 continue;
             run_setup(&one, &setup);
-            assert_int_equal(one.run.lowered.folded, shard != 3 && shard != 6);
+            assert_int_equal(one.run.lowered.alike.folded, shard != 3 && shard != 6);
             simulated_release(&one);
         }
 }

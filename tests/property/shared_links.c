@@ -100,9 +100,9 @@ static void test_sums(void **state)
                 fail_msg("one for all takes %.17g, all %.17g in\n%s", seconds[2], seconds[1], simulated.text);
             if (k == 2 && alone(&example) && fabs(seconds[2] - seconds[0]) > 1e-9 * seconds[0])
                 fail_msg("measured %.17g, as messages %.17g in\n%s", seconds[2], seconds[0], simulated.text);
-            assert_int_equal(simulated.run.lowered.folded,
+            assert_int_equal(simulated.run.lowered.alike.folded,
                              (k == 2 || (k == 0 && example.zero == 3)) && alike(&example));
-            folded += k == 2 && simulated.run.lowered.folded;
+            folded += k == 2 && simulated.run.lowered.alike.folded;
             simulated_release(&simulated);
         }
         exact += alone(&example) && example.zero < 3;
@@ -138,9 +138,9 @@ static void test_auto(void **state)
                  "strategy: {tensor: %d, data: %d, zero: %d, shard: %d, placement: [%s],\n"
                  "           all_reduce: halving-doubling, channels: 64, first_bucket: 1 kB, bucket: 1 kB}\n", example->tensor, example->data,
                  example->zero, example->shard ? example->shard : example->data, cases[i].placement);
-        if (simulated.run.lowered.measured != cases[i].measured || simulated.run.lowered.folded != cases[i].measured)
-            fail_msg("%s, and %s in\n%s", simulated.run.lowered.measured ? "measured" : "messages",
-                     simulated.run.lowered.folded ? "one for all" : "all", simulated.text);
+        if (simulated.run.lowered.alike.measured != cases[i].measured || simulated.run.lowered.alike.folded != cases[i].measured)
+            fail_msg("%s, and %s in\n%s", simulated.run.lowered.alike.measured ? "measured" : "messages",
+                     simulated.run.lowered.alike.folded ? "one for all" : "all", simulated.text);
         simulated_release(&simulated);
     }
 }

@@ -324,7 +324,7 @@ static void test_with_data_parallelism(void **state)
                  "          inside: {bandwidth: 1 GB/s, latency: 0 s}, network: {bandwidth: 1 MB/s, latency: 1 us}}\n"
                  "simulation: {collectives: %s}", modes[i]);
         simulate_shape(&simulated, &shape, 24, rest);
-        assert_true(simulated.run.lowered.folded == (i == 1));
+        assert_true(simulated.run.lowered.alike.folded == (i == 1));
         assert_int_equal(simulated.run.lowered.program.ranks, i == 1 ? 3 : 6);
         times[i] = simulated.run.metrics.iteration_time;
         /* 4 ranks hold stage 0 and update after a minibatch each, 2 hold stage 1 and update twice as often */

@@ -53,7 +53,7 @@ static void test_replicas_wait(void **state)
                      REPLICAS, way % 2 ? "simgrid" : "ideal", way / 2 ? "measured" : "messages", SLOW,
                      slow ? "1.5" : "1");
         expect_near("iteration", time_of(&runs[1]), time_of(&runs[0]) + 0.5 * MICRO_BATCHES * 3, runs[1].text);
-        assert_true(runs[0].run.lowered.folded == (way / 2 == 1) && !runs[1].run.lowered.folded);
+        assert_true(runs[0].run.lowered.alike.folded == (way / 2 == 1) && !runs[1].run.lowered.alike.folded);
         for (int r = 0; r < REPLICAS; r++) {
             const struct rank_metrics *rank = &runs[1].run.metrics.ranks[r];
             double kernels = MICRO_BATCHES * 3 * (r == SLOW ? 1.5 : 1);
@@ -162,7 +162,7 @@ static void test_all_links_slow(void **state)
                      "simulation: {engine: %s, collectives: %s, slow_links: [%s]}\n", shape->model, shape->nodes,
                      shape->gpus, 10.0, shape->nics, shape->strategy, engine_names[way % 3],
                      way / 3 ? "measured" : "messages", links);
-            assert_false(slow.run.lowered.folded);
+            assert_false(slow.run.lowered.alike.folded);
             expect_near("iteration", time_of(&slow), time_of(&half), slow.text);
             simulated_release(&slow);
             simulated_release(&half);
@@ -192,7 +192,7 @@ static void test_all_gpus_slow(void **state)
                  shape->nodes, shape->gpus, 10.0, shape->nics, shape->strategy);
         run_text(&slow, MODEL WIDE "batch: {micro_batches: 2}\nstrategy: {%s}\nsimulation: {stragglers: [%s]}\n",
                  shape->model, shape->nodes, shape->gpus, 10.0, shape->nics, shape->strategy, gpus);
-        assert_false(slow.run.lowered.folded);
+        assert_false(slow.run.lowered.alike.folded);
         expect_near("iteration", time_of(&slow), time_of(&half), slow.text);
         simulated_release(&slow);
         simulated_release(&half);
@@ -213,7 +213,7 @@ static void test_none(void **state)
                      "simulation: {collectives: measured%s}\n", shape->model, shape->nodes, shape->gpus, 10.0,
                      shape->nics, shape->strategy,
                      i ? ", stragglers: {gpu: 1, slower: 1}, slow_links: {node: 1, nic: 0, share: 1}" : "");
-        assert_int_equal(runs[0].run.lowered.folded, runs[1].run.lowered.folded);
+        assert_int_equal(runs[0].run.lowered.alike.folded, runs[1].run.lowered.alike.folded);
         assert_int_equal(runs[0].run.lowered.program.ops.count, runs[1].run.lowered.program.ops.count);
         for (size_t i = 0; metric_at(i); i++) {
             double one = metric_value(&runs[0].run.metrics, metric_at(i));

@@ -102,7 +102,7 @@ static void test_folding(void **state)
     (void)state;
     load(&quiet, "pipeline: 1, data: 4", 0, 1);
     load(&noisy, "pipeline: 1, data: 4", 0.1, 1);
-    assert_true(quiet.run.lowered.folded && !noisy.run.lowered.folded);
+    assert_true(quiet.run.lowered.alike.folded && !noisy.run.lowered.alike.folded);
     assert_int_equal(noisy.run.lowered.program.ranks, 4);
     assert_true(noisy.run.metrics.iteration_time > quiet.run.metrics.iteration_time);
     simulated_release(&quiet);

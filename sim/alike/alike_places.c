@@ -1,12 +1,18 @@
-/* The tensor-parallel group of a rank: its GPUs act in lockstep, and if each has links of its own, one flow stands for
- * all. One replica may stand for all replicas, if all do the same at the same time. */
-#include "lower/lower_internal.h"
+/* Places of GPUs: which links flows and exchanges share, and which groups are spread over nodes like each other. */
+#include "alike/alike_internal.h"
 
-
-bool private_links(const struct cluster *cluster)
+uint32_t links_shared(const struct cluster *cluster)
 {
-    return cluster->ideal || cluster->nodes == 1 ||
-           (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);
+    if (cluster->ideal || cluster->nodes == 1)
+        return 0;
+    return (cluster->network.topology.kind != TOPOLOGY_NONBLOCKING ? WHY_TOPOLOGY : 0) |
+           (cluster->network.nics != cluster->gpus_per_node ? WHY_NICS : 0);
+}
+
+uint32_t members_uneven(unsigned uneven)
+{
+    return (uneven & UNEVEN_WORKS ? WHY_JITTER : 0) | (uneven & UNEVEN_GPUS ? WHY_STRAGGLERS : 0) |
+           (uneven & UNEVEN_LINKS ? WHY_SLOW_LINKS : 0);
 }
 
 static int node_of(const struct scenario *scenario, int t, int d, int p)
@@ -67,16 +73,15 @@ static bool groups_alike(const struct scenario *scenario)
     return true;
 }
 
-int tensor_flows(const struct scenario *scenario)
+uint32_t flows_differ(const struct scenario *scenario, unsigned uneven)
 {
+    uint32_t reasons = links_shared(&scenario->cluster) | members_uneven(uneven & UNEVEN_LINKS);
+
     if (scenario->parallelism.tensor == 1)
-        return 1;
-    if (!groups_alike(scenario) || scenario_uneven(scenario) & UNEVEN_LINKS)
-        return scenario->parallelism.tensor;
-    for (int d = 0; d < scenario_replicas(scenario); d++)
-        if (!private_links(&scenario->cluster) || !boundaries_alike(scenario, d))
-            return scenario->parallelism.tensor;
-    return 1;
+        return 0;
+    for (int d = 0; d < scenario_replicas(scenario) && !reasons; d++)
+        reasons |= boundaries_alike(scenario, d) ? 0 : WHY_BOUNDARIES;
+    return reasons | (groups_alike(scenario) ? 0 : WHY_TENSOR_NODES);
 }
 
 /* The size of the groups of a kind if their members are neighbouring replicas, but not all replicas; else 1. */
@@ -109,79 +114,54 @@ static bool within_nodes(const struct scenario *scenario, int n)
     return true;
 }
 
-/* Whether replicas of one stage exchange on NICs only the sums and gathers of all replicas, so that every replica waits
- * equally long, wherever it is in its node. Their tensor groups and the groups of neighbouring replicas are within
- * nodes, where every GPU has a port of its own: all replicas are ready at once. All other groups reach over all nodes;
- * they begin together and are measured together. */
-static bool sums_alike(const struct scenario *scenario)
+/* Replicas of one stage exchange on NICs only the sums and gathers of all replicas, so that every replica waits equally
+ * long, wherever it is in its node, if tensor groups and the groups of neighbouring replicas are within nodes, where
+ * every GPU has a port of its own: all replicas are ready at once. All other groups reach over all nodes; they begin
+ * together and are measured together. */
+uint32_t sums_meet_others(const struct scenario *scenario)
 {
-    if (scenario->parallelism.pipeline > 1 || !within_nodes(scenario, 1))
-        return false;
+    uint32_t reasons = scenario->parallelism.pipeline > 1 ? WHY_PIPELINE : 0;
+
+    if (!within_nodes(scenario, 1))
+        return reasons | WHY_SPREAD;
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
         if (neighbours(scenario, kind) > 1 && !within_nodes(scenario, neighbours(scenario, kind)))
-            return false;
-    return true;
+            return reasons | WHY_SPREAD;
+    return reasons;
 }
 
-/* Whether a collective begins on all ranks at once, after the one before it. PARAMETERS_APART are summed in groups of
- * their own, after all others: a group that is done early begins early. Hybrid sharding has two streams: a bucket's
- * shares are summed across the copies of the states while the next bucket is scattered within each copy. These never
- * meet if a node has one copy, because the former then uses NICs only and the latter ports only; nor if there is no
- * next bucket. */
-static bool one_by_one(const struct scenario *scenario)
+/* A collective begins on all ranks at once, after the one before it, but for two cases. PARAMETERS_APART are summed in
+ * groups of their own, after all others: a group that is done early begins early. Hybrid sharding has two streams: a
+ * bucket's shares are summed across the copies of the states while the next bucket is scattered within each copy. These
+ * never meet if a node has one copy, because the former then uses NICs only and the latter ports only; nor if there is
+ * no next bucket. */
+uint32_t sums_overlap(const struct scenario *scenario)
 {
     const struct process_groups *groups = &scenario->groups;
+    uint32_t reasons = groups->of[groups->sums[PARAMETERS_APART]].exchanges ? WHY_EXPERTS : 0;
     int shard = groups->of[GROUP_SHARD].size;
 
-    if (groups->of[groups->sums[PARAMETERS_APART]].exchanges)
-        return false;
     if (!scenario->recipe.gradients.across || scenario->recipe.gradients.unit == SUM_STAGES)
-        return true;
+        return reasons;
     for (int r = shard; r < scenario_replicas(scenario); r += shard)
         if (node_of(scenario, 0, r, 0) <= node_of(scenario, 0, r - shard, 0))
-            return false;
-    return true;
+            return reasons | WHY_COPIES;
+    return reasons;
 }
 
-bool sums_alone(const struct scenario *scenario)
+uint32_t replicas_differ(const struct scenario *scenario)
 {
-    return scenario->recipe.weights.when != WEIGHTS_FORWARD && sums_alike(scenario) &&
-           one_by_one(scenario) && !(scenario_uneven(scenario) & UNEVEN_GPUS);
-}
+    uint32_t reasons = links_shared(&scenario->cluster);
 
-bool replicas_alike(const struct scenario *scenario)
-{
-    if (scenario->recipe.rooted || scenario_uneven(scenario))
-        return false;            /* one replica alone updates, or is slower */
-    if (!private_links(&scenario->cluster))
-        return sums_alike(scenario);
-    if (!groups_alike(scenario))
-        return false;
-    for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
-        if (!neighbours_alike(scenario, neighbours(scenario, kind)))
-            return false;
-    for (int d = 1; d < scenario_replicas(scenario); d++)
-        if (!boundaries_alike(scenario, d))
-            return false;
-    return true;
-}
+    if (reasons) {
+        uint32_t others = sums_meet_others(scenario);
 
-/* Whether a pipeline's sums and gathers have their links for themselves: every GPU has its own, and a rank begins with
- * them once, when it has computed everything, and so received everything, and when all that it sends to other stages
- * has arrived. One rank of a replica holds a stage, no copy of tied weights is summed besides, and there is one stream. */
-static bool pipeline_drained(const struct scenario *scenario)
-{
-    const struct recipe *recipe = &scenario->recipe;
-
-    return private_links(&scenario->cluster) && replicas_alike(scenario) && one_by_one(scenario) &&
-           recipe->gradients.flush && !recipe->gradients.across &&
-           recipe->weights.when != WEIGHTS_FORWARD && recipe->weights.when != WEIGHTS_NEXT &&
-           !scenario->parallelism.overlap_p2p && scenario->parallelism.local_steps == 1 &&
-           plan_most_holders(&scenario->plan) == 1 && !scenario->groups.of[GROUP_EMBEDDING].exchanges;
-}
-
-bool sums_begin_together(const struct scenario *scenario)
-{
-    return (sums_alone(scenario) || pipeline_drained(scenario)) && !scenario_uneven(scenario) &&
-           scenario->recipe.gradients.unit != SUM_LAYERS && !scenario_schedule(scenario)->asynchronous;
+        return others ? reasons | others : 0;
+    }
+    reasons = groups_alike(scenario) ? 0 : WHY_TENSOR_NODES;
+    for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT && !(reasons & WHY_NEIGHBOURS); kind++)
+        reasons |= neighbours_alike(scenario, neighbours(scenario, kind)) ? 0 : WHY_NEIGHBOURS;
+    for (int d = 1; d < scenario_replicas(scenario) && !(reasons & WHY_BOUNDARIES); d++)
+        reasons |= boundaries_alike(scenario, d) ? 0 : WHY_BOUNDARIES;
+    return reasons;
 }

@@ -1,0 +1,61 @@
+/* How many operations a simulation would have. */
+#include "alike/alike_internal.h"
+
+#include "recompute/stage_plan.h"
+#include "stage/compression.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double tensors_of(const struct stage *stage)
+{
+    double tensors = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++)
+        tensors += (double)stage->slices[i].ntensors;
+    return tensors;
+}
+
+double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct recipe *recipe = &scenario->recipe;
+    int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
+    double messages = 0, each = scenario_parameter_bytes(scenario).sent, updates = 1;
+
+    if (scenario_schedule(scenario)->asynchronous)
+        updates = scenario_schedule(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
+    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, 0, gpus);
+    if (!channels)
+        channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
+    for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
+        double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
+        double first = recipe->gradients.across ? scenario->groups.of[GROUP_SHARD].size : n, steps;
+
+        steps = first - 1 + n / first - 1;       /* within a group that divides the states, and across these groups */
+        buckets = isinf(recipe->gradients.bucket) ? 1 :
+                   fmin(tensors, 1 + floor(stages[s].parameters * each / recipe->gradients.bucket));
+        messages += 2 * n * steps * buckets / plan_sharers(&scenario->plan, s);
+    }
+    free(gpus);
+    if (recipe->gradients.unit == SUM_BUFFERS)       /* weights and gradients, in pieces of 512 KiB */
+        return 2.0 * scenario->plan.micro_batches * (data - 1) *
+               (tensors_of(stages) + stages[0].parameters * each / 524288);
+    if (spec->compression.method != COMPRESSION_NONE)
+        messages *= LEGS_MAX + 1;
+    if (recipe->gradients.every)
+        updates = scenario->plan.micro_batches;
+    return messages * channels * flows * updates;
+}
+
+double count_works(const struct scenario *scenario, const struct stage *stages)
+{
+    const struct plan *plan = &scenario->plan;
+    double each = 4, works = (double)plan_virtual_stages(plan) * plan->micro_batches * plan->batches *
+                             scenario->parallelism.local_steps;
+
+    for (int s = 0; s < plan_virtual_stages(plan); s++)
+        if (stages[s].plan)
+            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->nsteps));
+    return each * works;
+}

@@ -1,0 +1,13 @@
+/* alike_view: who stands for whom in a simulation, for `dtsim show --alike`. */
+#ifndef DTSIM_ALIKE_VIEW_H
+#define DTSIM_ALIKE_VIEW_H
+
+#include "lower/workload.h"
+
+#include <jansson.h>
+
+/* A line for each way in which one is simulated for many; under it each reason why all are simulated. */
+void alike_print(const struct alike *alike, const struct scenario *scenario, FILE *out);
+json_t *alike_json(const struct alike *alike, const struct scenario *scenario);
+
+#endif
