@@ -194,12 +194,14 @@ static void print_expected_error(const struct run *run, FILE *out)
     if (unlike)
         fprintf(out, "  %-24s %s\n", "expected error", unlike);
     else if (!isnan(m->expected_error))
-        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of %s are nearer, 9 of 10 within %.0f %%; %.0f of 10 are "
-                "longer\n", "expected error", 100 * m->expected_error,
-                expectation.alike > 0 ? "similar work" : "other work, when first predicted,", 200 * m->expected_error,
-                10 * m->expected_longer);
+        fprintf(out, "  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (published times of %s); %.0f of 10 are longer\n",
+                "expected error", 100 * m->expected_error, 200 * m->expected_error,
+                expectation.alike > 0 ? "similar work" : "other work, when first predicted", 10 * m->expected_longer);
     if (!unlike && expectation.alike == 0)
         fprintf(out, "  %-24s no published run is alike; %s\n", "", certainty_nearest(&arena, scenario, m));
+    if (!isnan(m->expected_ratio))
+        fprintf(out, "  %-24s 60 %%: within %.2g %%, 90 %%: within %.2g %%, of another run of this software, model and GPU "
+                "over this one\n", "error of a ratio", 100 * m->expected_ratio, 100 * m->expected_ratio_most);
     arena_release(&arena);
 }
 

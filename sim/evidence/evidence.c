@@ -1,4 +1,4 @@
-#include "evidence/evidence.h"
+#include "evidence/evidence_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include "files/tsv.h"
 
 const char *const evidence_columns[] = {
-    "table", "row", "group", "software", "family", "costs", "format", "schedule", "model", "experts", "gpus", "sequence",
-    "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille", "first_error_permille", NULL,
+    "table", "row", "group", "plain", "software", "family", "costs", "format", "schedule", "model", "experts", "gpus",
+    "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille", "first_error_permille", NULL,
 };
 enum {
-    TABLE, ROW, GROUP, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, GPUS, SEQUENCE,
+    TABLE, ROW, GROUP, PLAIN, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, GPUS, SEQUENCE,
     TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR,
 };
 
@@ -59,7 +59,7 @@ static bool same_format(const char *a, const char *b)
                                (text_same(b, "fp16") || text_same(b, "bf16")));
 }
 
-static double kind_weight(const struct likeness *a, const struct likeness *b)
+double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
 {
     double software = text_same(a->software, b->software) ? 1 :
                       text_same(a->family, b->family) ? OTHER_RELEASE : OTHER_SOFTWARE;
@@ -92,8 +92,8 @@ static bool alike_sizes(const double a[EVIDENCE_SIZES], const double b[EVIDENCE_
 void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness, double error,
                     double first_error)
 {
-    fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t", name->table,
-            name->row, name->group, likeness->software, likeness->family, likeness->costs, likeness->format,
+    fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t", name->table,
+            name->row, name->group, name->plain, likeness->software, likeness->family, likeness->costs, likeness->format,
             likeness->schedule, likeness->model, likeness->experts, likeness->gpus, likeness->sequence, likeness->tokens,
             100 * likeness->exposed, 100 * likeness->measured, likeness->nic / MBIT, (int)round(1000 * error));
     if (!isnan(first_error))
@@ -139,11 +139,11 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
 {
     const struct evidence_row *last = evidence->rows.count ? &evidence->rows.items[evidence->rows.count - 1] : NULL;
     struct likeness likeness = read_names(tsv);
-    struct evidence_row row = {.name = {tsv_text(tsv, TABLE), tsv_text(tsv, ROW), tsv_text(tsv, GROUP)}};
+    struct evidence_row row = {.name = {tsv_text(tsv, TABLE), tsv_text(tsv, ROW), tsv_text(tsv, GROUP), 0}};
     bool has_first = *tsv_text(tsv, FIRST_ERROR) != '\0';
-    int experts, gpus, sequence, tokens, exposed, measured, mbits, error, first = 0;
+    int plain, experts, gpus, sequence, tokens, exposed, measured, mbits, error, first = 0;
 
-    if (tsv_integer(tsv, EXPERTS, 0, MOST, &experts, err) || tsv_integer(tsv, GPUS, 1, MOST, &gpus, err) ||
+    if (tsv_integer(tsv, PLAIN, 1, MOST, &plain, err) || tsv_integer(tsv, EXPERTS, 0, MOST, &experts, err) || tsv_integer(tsv, GPUS, 1, MOST, &gpus, err) ||
         tsv_integer(tsv, SEQUENCE, 0, MOST, &sequence, err) || tsv_integer(tsv, TOKENS, 0, MOST, &tokens, err) ||
         tsv_integer(tsv, EXPOSED, 0, 100, &exposed, err) || tsv_integer(tsv, MEASURED, 0, 100, &measured, err) ||
         tsv_integer(tsv, NIC, 0, MOST_MBITS, &mbits, err) || tsv_integer(tsv, ERROR, -1000, MOST, &error, err) ||
@@ -160,6 +160,8 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
                      arena_strdup(arena, row.name.table);
     row.name.row = arena_strdup(arena, row.name.row);
     row.name.group = arena_strdup(arena, row.name.group);
+    row.name.plain = plain;
+    row.model = arena_strdup(arena, tsv_text(tsv, MODEL));
     row.exposed = exposed / 100.0;
     row.measured = measured / 100.0;
     add_row(evidence, row, false, error);
@@ -212,11 +214,14 @@ int evidence_read(struct arena *arena, const char *path, struct evidence *eviden
         rc = read_row(&tsv, arena, evidence, err);
     tsv_release(&tsv);
     weigh_tables(evidence);
+    evidence_find_ratios(evidence);
     if (evidence->rows.count)
         qsort(evidence->rows.items, evidence->rows.count, sizeof *evidence->rows.items, by_size);
     evidence->rows.items = settle(arena, evidence->rows.items, evidence->rows.count * sizeof *evidence->rows.items);
     evidence->kinds.items = settle(arena, evidence->kinds.items,
                                    evidence->kinds.count * sizeof *evidence->kinds.items);
+    evidence->ratios.items = settle(arena, evidence->ratios.items,
+                                    evidence->ratios.count * sizeof *evidence->ratios.items);
     return rc || err->count > before ? -1 : 0;
 }
 
@@ -259,14 +264,20 @@ double evidence_first_error(const struct evidence *known, const struct evidence_
     return has_table ? NAN : error;
 }
 
+bool evidence_kind_left_out(const struct evidence *evidence, const char *table, size_t kind,
+                            const struct evidence_without *without)
+{
+    const struct likeness *names = &evidence->kinds.items[kind];
+
+    return without && ((without->table && text_same(table, without->table)) ||
+                       (without->software && text_same(names->software, without->software)) ||
+                       (without->costs && text_same(names->costs, without->costs)));
+}
+
 bool evidence_left_out(const struct evidence *evidence, const struct evidence_row *row,
                        const struct evidence_without *without)
 {
-    const struct likeness *kind = &evidence->kinds.items[row->kind];
-
-    return without && ((without->table && text_same(row->name.table, without->table)) ||
-                       (without->software && text_same(kind->software, without->software)) ||
-                       (without->costs && text_same(kind->costs, without->costs)));
+    return evidence_kind_left_out(evidence, row->name.table, row->kind, without);
 }
 
 /* The weights of all rows. Of a row alike today's error counts, of another its first one. */
@@ -278,7 +289,7 @@ static void weigh(const struct evidence *evidence, const struct likeness *likene
 
     find_sizes(likeness, sizes);
     for (size_t i = 0; i < kinds; i++)
-        of_kind[i] = kind_weight(likeness, &evidence->kinds.items[i]);
+        of_kind[i] = evidence_kind_weight(likeness, &evidence->kinds.items[i]);
     for (size_t i = 0; i < evidence->rows.count; i++) {
         const struct evidence_row *row = &evidence->rows.items[i];
         bool is_alike = of_kind[row->kind] == 1 && alike_sizes(row->sizes, sizes);
@@ -323,7 +334,7 @@ static const struct evidence_row *find_nearest(const struct evidence *evidence, 
     find_sizes(likeness, sizes);
     for (size_t i = 0; evidence && i < evidence->rows.count; i++) {
         const struct evidence_row *row = &evidence->rows.items[i];
-        double weight = kind_weight(likeness, &evidence->kinds.items[row->kind]) * size_weight(row, likeness, sizes);
+        double weight = evidence_kind_weight(likeness, &evidence->kinds.items[row->kind]) * size_weight(row, likeness, sizes);
 
         if (weight <= most)
             continue;

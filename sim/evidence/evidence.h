@@ -23,8 +23,9 @@ struct likeness {
     double nic;                      /* B/s of a NIC; 0: nothing goes through NICs */
 };
 
-/* A published time: its table, its name there, and the group of rows whose order was asked for, or "". */
-struct evidence_name { const char *table, *row, *group; };
+/* A published time: its table, its name there, the group of rows whose order was asked for, or "", and the number of its
+ * plain scenario in the table, from 1 on: rows of one number are asked the same. */
+struct evidence_name { const char *table, *row, *group; int plain; };
 
 enum { EVIDENCE_GPUS, EVIDENCE_SEQUENCE, EVIDENCE_TOKENS, EVIDENCE_NIC, EVIDENCE_SIZES };
 
@@ -34,13 +35,24 @@ struct evidence_row {
     bool first;                      /* its error before anybody worked on its table; else today's */
     double error;                    /* predicted / measured - 1 */
     size_t kind;                     /* an index */
+    const char *model;
     double sizes[EVIDENCE_SIZES];    /* log2; of 0: 0 */
     double exposed, measured;
     double weight;                   /* 1 over the rows of its table: each table counts as much as any other */
 };
+/* The error of the ratio of two published times p and m (predicted, measured) of one table, group, software, profile and
+ * model, whose plain scenarios differ: (p1 / p2) / (m1 / m2) or its inverse, whichever is more, less 1. */
+struct evidence_ratio {
+    const char *table;
+    bool first;                      /* of their first errors; else of today's */
+    double error;
+    size_t kind;                     /* of the first of the two */
+    double weight;                   /* 1 over the ratios of its table */
+};
 struct evidence {
     struct { struct evidence_row *items; size_t count, capacity; } rows;     /* by the size of the error, least first */
     struct { struct likeness *items; size_t count, capacity; } kinds;        /* names, and experts */
+    struct { struct evidence_ratio *items; size_t count, capacity; } ratios; /* by the error, least first */
     double slowest_nic, fastest_nic;     /* B/s, of rows with NICs; 0: there are none */
 };
 
@@ -78,6 +90,13 @@ bool evidence_left_out(const struct evidence *evidence, const struct evidence_ro
 /* `without`: NULL leaves nothing out. */
 struct expectation evidence_expect(const struct evidence *evidence, const struct likeness *likeness,
                                    const struct evidence_without *without);
+/* How far off the ratio of two predictions is expected to be, of configurations of one software, profile and model: shares
+ * of it that 6 and 9 of 10 ratios are within. Ratios of rows of the likeness's kind (software, profile, format, schedule,
+ * with experts or without) count with today's errors; others with their first ones, and the less the more they differ.
+ * NaN: there is no evidence. */
+struct ratio_expectation { double within, most; };
+struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, const struct likeness *likeness,
+                                               const struct evidence_without *without);
 /* "the nearest is ROW of TABLE (software nemo, not mine, 8 GPUs, not 64)": the published time whose work is nearest, and
  * what makes it unlike, in the arena; NULL: there is none. */
 const char *evidence_nearest(struct arena *arena, const struct evidence *evidence, const struct likeness *likeness);

@@ -111,6 +111,8 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, struct error 
 
     json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(row, "software", software_json(scenario));
+    json_object_set_new(row, "model", model_json(scenario));
+    json_object_set_new(row, "gpu", gpu_json(scenario));
     if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
         (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
         rc = error_pass_system(&found, err);

@@ -73,6 +73,8 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     json_object_set(row, "engine", json_object_get(result, "engine"));
     json_object_set(row, "setup", json_object_get(result, "setup"));
     json_object_set(row, "software", json_object_get(result, "software"));
+    json_object_set(row, "model", json_object_get(result, "model"));
+    json_object_set(row, "gpu", json_object_get(result, "gpu"));
     json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
     json_object_set(row, "notes", json_object_get(result, "notes"));
     json_object_set_new(row, "metrics", result);

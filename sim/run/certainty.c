@@ -26,8 +26,8 @@ static double nic_rate(const struct network *network)
     return network->rate > 0 ? fmin(network->rate, network->bandwidth) : network->bandwidth;
 }
 
-/* The model's title, or what a person would call it by; a title is a user's text, and errors.tsv a file of one line a row. */
-static void name_model(const struct model *model, char *text, size_t size)
+/* A title is a user's text, and errors.tsv a file of one line a row. */
+void certainty_name_model(const struct model *model, char *text, size_t size)
 {
     const struct transformer *shape = model->transformer;
 
@@ -56,7 +56,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
         likeness.sequence = shape->sequence;
         likeness.tokens = fmax(1, round(1.0 * scenario->batch.micro * shape->sequence / scenario->parallelism.context));
     }
-    name_model(&scenario->model, likeness.model, sizeof likeness.model);
+    certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
     if (!scenario->cluster.ideal && scenario_gpus(scenario) > scenario->cluster.gpus_per_node)
         likeness.nic = nic_rate(&scenario->cluster.network);
@@ -173,21 +173,39 @@ const char *certainty_unlike(struct arena *arena, const struct scenario *scenari
     return nearest ? arena_printf(arena, "%s; %s", text, nearest) : text;
 }
 
-struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
+static bool is_unlike(const struct scenario *scenario, const struct metrics *metrics)
 {
-    struct likeness likeness = likeness_of(scenario, metrics);
     struct arena arena = {0};
     bool unlike = reasons_unlike(&arena, scenario, metrics) != NULL;
 
     arena_release(&arena);
-    return unlike ? (struct expectation){NAN, NAN, NAN} : evidence_expect(scenario->evidence, &likeness, NULL);
+    return unlike;
+}
+
+struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
+{
+    struct likeness likeness = likeness_of(scenario, metrics);
+
+    return is_unlike(scenario, metrics) ? (struct expectation){NAN, NAN, NAN} :
+                                          evidence_expect(scenario->evidence, &likeness, NULL);
+}
+
+struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics)
+{
+    struct likeness likeness = likeness_of(scenario, metrics);
+
+    return is_unlike(scenario, metrics) ? (struct ratio_expectation){NAN, NAN} :
+                                          evidence_expect_ratio(scenario->evidence, &likeness, NULL);
 }
 
 void certainty_state(struct metrics *metrics, const struct scenario *scenario)
 {
     struct expectation expectation = certainty_expect(scenario, metrics);
+    struct ratio_expectation ratio = certainty_ratio(scenario, metrics);
 
     metrics->stated_error = stated_error(metrics, &scenario->costs);
     metrics->expected_error = expectation.error;
     metrics->expected_longer = expectation.longer;
+    metrics->expected_ratio = ratio.within;
+    metrics->expected_ratio_most = ratio.most;
 }

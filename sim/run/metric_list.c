@@ -19,6 +19,11 @@ static const struct metric named[] = {
            "like it at all, and 'notes' say why"),
     METRIC("expected_longer_share", expected_longer, 1, METRIC_SHARE,
            "of these published times, those that were longer than predicted; null: there are none"),
+    METRIC("expected_ratio_error_share", expected_ratio, 1, METRIC_SHARE,
+           "of the ratio of iteration_time_s to that of another configuration of the same software, model and GPU: 6 of 10 "
+           "published ratios are nearer; null: none is like it"),
+    METRIC("expected_ratio_error_share_p90", expected_ratio_most, 1, METRIC_SHARE,
+           "the same: 9 of 10 are nearer"),
     METRIC("makespan_s", makespan, 1, METRIC_TIME,
            "from the first operation simulated to the end of the last"),
     METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,

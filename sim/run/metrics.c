@@ -296,6 +296,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
         .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
         .rank_span = NAN, .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
         .stated_error = NAN, .expected_error = NAN, .expected_longer = NAN,
+        .expected_ratio = NAN, .expected_ratio_most = NAN,
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -328,6 +329,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
         .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
         .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN,
         .expected_error = NAN, .expected_longer = NAN,
+        .expected_ratio = NAN, .expected_ratio_most = NAN,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);

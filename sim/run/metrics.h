@@ -57,6 +57,8 @@ struct metrics {
                                       * fit, on the kernels that it times; NaN: it states none, or there is none */
     double expected_error;           /* share of iteration_time (evidence_expect); NaN: certainty_unlike, or no evidence */
     double expected_longer;          /* share of the evidence that was longer than predicted; NaN: there is none */
+    double expected_ratio;           /* share of the ratio to another configuration (evidence_expect_ratio); NaN: the same */
+    double expected_ratio_most;
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */

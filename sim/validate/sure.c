@@ -22,6 +22,16 @@ double validation_evidence(const struct validation *validation, size_t row)
     return NAN;
 }
 
+/* The number of the row's plain scenario: that of the first row that is asked the same, from 1 on. */
+static int number_plain(const struct validation *plain, size_t row)
+{
+    size_t first = 0;
+
+    while (strcmp(plain->outcomes[first].asked, plain->outcomes[row].asked))
+        first++;
+    return (int)first + 1;
+}
+
 void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out)
 {
     for (size_t i = 0; !validation && evidence_columns[i]; i++)
@@ -30,11 +40,12 @@ void validation_print_errors(const struct validation *validation, const struct e
         fputc('\n', out);
     for (size_t i = 0; validation && i < validation->paper->nrows; i++) {
         const struct paper_row *row = &validation->paper->rows[i];
-        const struct evidence_name name = {validation->paper->name, row->id, row->group};
+        struct evidence_name name = {validation->paper->name, row->id, row->group, 0};
         double error = validation_evidence(validation, i);
 
         if (isnan(error))
             continue;
+        name.plain = number_plain(validation->plain, i);
         evidence_print(out, &name, &validation->plain->outcomes[i].likeness, error,
                        evidence_first_error(known, &name, error));
         fputc('\n', out);

@@ -32,6 +32,27 @@ static void hand_over(const struct error *err, struct outcome *outcome)
     outcome->unread = err->system;
 }
 
+/* A digest of the scenario as it is resolved, without the name of its row. */
+static void digest_asked(const struct scenario *scenario, char hex[DIGEST_HEX])
+{
+    struct arena arena = {0};
+    struct node *dump = scenario_dump(&arena, scenario);
+    struct digest digest;
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    BUG_IF(!out);
+    node_put(&arena, dump, "name", node_scalar(&arena, "", true));
+    node_print(dump, out);
+    fclose(out);
+    digest_init(&digest);
+    digest_add(&digest, text, length);
+    digest_end(&digest, hex);
+    free(text);
+    arena_release(&arena);
+}
+
 /* Simulates a row, in a process of its own. */
 static void run_row(void *context, size_t index)
 {
@@ -58,6 +79,8 @@ static void run_row(void *context, size_t index)
     outcome->measurable = outcome->simulated && likeness_exists(&scenario);
     if (outcome->measurable)
         outcome->likeness = likeness_of(&scenario, &run.metrics);
+    if (outcome->simulated)
+        digest_asked(&scenario, outcome->asked);
     outcome->metrics = run.metrics;
     outcome->metrics.ranks = NULL;
     if (!outcome->simulated)

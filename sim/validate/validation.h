@@ -3,6 +3,7 @@
 #define DTSIM_VALIDATION_H
 
 #include "validate/paper.h"
+#include "files/digest.h"
 #include "report/result.h"
 #include "run/certainty.h"
 
@@ -15,6 +16,7 @@ struct outcome {
     struct metrics metrics;          /* without `ranks` */
     struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
     bool measurable;
+    char asked[DIGEST_HEX];          /* a digest of the resolved scenario without its name */
     bool unread;                     /* the row is not simulated, for the system did not let a file be read */
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];

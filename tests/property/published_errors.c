@@ -192,6 +192,84 @@ static void kinds(void **state)
     assert_true(means.stated >= 0.85 * means.rows);
 }
 
+/* The shares of the ratios of what is left out that are within the two errors which the others expect. */
+struct ratio_kin { double count, within, most, sums[2]; size_t tables; };
+
+static struct ratio_kin leave_out_ratios(const struct evidence_without *without, bool first)
+{
+    struct ratio_kin kin = {0};
+    struct ratio_expectation *expected = xcalloc(evidence.kinds.count, sizeof *expected);
+    const char *table = NULL;
+
+    for (size_t i = 0; i < evidence.kinds.count; i++)
+        expected[i] = evidence_expect_ratio(&evidence, &evidence.kinds.items[i], without);
+    for (size_t i = 0; i < evidence.ratios.count; i++) {
+        const struct evidence_ratio *ratio = &evidence.ratios.items[i];
+        const struct evidence_row of = {.name.table = ratio->table, .kind = ratio->kind};
+
+        if (ratio->first != first || !evidence_left_out(&evidence, &of, without))
+            continue;
+        kin.count += ratio->weight;
+        kin.within += ratio->error <= expected[ratio->kind].within ? ratio->weight : 0;
+        kin.most += ratio->error <= expected[ratio->kind].most ? ratio->weight : 0;
+        kin.sums[0] += ratio->weight * expected[ratio->kind].within;
+        kin.sums[1] += ratio->weight * expected[ratio->kind].most;
+        kin.tables += table != ratio->table;
+        table = ratio->table;
+    }
+    free(expected);
+    return kin;
+}
+
+/* What is stated of ratios holds for tables left out one by one, each weighing as much as another, and for each software
+ * left out as if nobody had published any of it. */
+static void ratios(void **state)
+{
+    struct ratio_kin all = {0}, kinds_left = {0};
+
+    (void)state;
+    for (size_t i = 0; i < evidence.rows.count; i++) {
+        const char *table = evidence.rows.items[i].name.table, *software;
+        const struct evidence_without without = {.table = table};
+        struct ratio_kin kin = {0};
+        bool seen = false;
+
+        software = evidence.kinds.items[evidence.rows.items[i].kind].software;
+        for (size_t j = 0; j < i && !seen; j++)
+            seen = evidence.rows.items[j].name.table == table;
+        if (!seen)
+            kin = leave_out_ratios(&without, false);
+        if (kin.count > 0) {
+            all.count++;
+            all.within += kin.within / kin.count;
+            all.most += kin.most / kin.count;
+            all.sums[0] += kin.sums[0] / kin.count;
+            all.sums[1] += kin.sums[1] / kin.count;
+        }
+        seen = false;
+        for (size_t j = 0; j < i && !seen; j++)
+            seen = !strcmp(evidence.kinds.items[evidence.rows.items[j].kind].software, software);
+        kin = seen ? (struct ratio_kin){0} : leave_out_ratios(&(struct evidence_without){.software = software}, true);
+        if (kin.count < 2)               /* tables */
+            continue;
+        print_message("ratios of %-24s %.0f tables: %3.0f %% within %4.1f %%, %3.0f %% within %4.1f %%\n", software, kin.count,
+                      100 * kin.within / kin.count, 100 * kin.sums[0] / kin.count, 100 * kin.most / kin.count,
+                      100 * kin.sums[1] / kin.count);
+        kinds_left.count++;
+        kinds_left.within += kin.within / kin.count;
+        kinds_left.most += kin.most / kin.count;
+    }
+    print_message("ratios, mean of %.0f tables left out: %.1f %% within %.1f %%, %.1f %% within %.1f %%\n", all.count,
+                  100 * all.within / all.count, 100 * all.sums[0] / all.count, 100 * all.most / all.count,
+                  100 * all.sums[1] / all.count);
+    print_message("ratios, mean of %.0f software left out: %.1f %% within, %.1f %% within the upper one\n", kinds_left.count,
+                  100 * kinds_left.within / kinds_left.count, 100 * kinds_left.most / kinds_left.count);
+    assert_true(all.count >= 50 && kinds_left.count >= 5);
+    assert_true(all.within >= 0.58 * all.count && all.within <= 0.70 * all.count);
+    assert_true(all.most >= 0.87 * all.count && all.most <= 0.96 * all.count);
+    assert_true(kinds_left.within >= 0.5 * kinds_left.count && kinds_left.most >= 0.8 * kinds_left.count);
+}
+
 static int read_all(void **state)
 {
     struct error err = {0};
@@ -209,7 +287,7 @@ static int release(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tables), cmocka_unit_test(kinds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tables), cmocka_unit_test(kinds), cmocka_unit_test(ratios)};
 
     return cmocka_run_group_tests_name("published_errors", tests, read_all, release);
 }
