@@ -182,6 +182,27 @@ static void print_alike(const struct run *run, FILE *out)
     fputs(folded || shorter ? " simulated for all\n" : "\n", out);
 }
 
+/* "3 alike: all times x 1.124 (10.9 s before); compute x 1.1, ...", and the error that is left. */
+static void print_anchored(const struct metrics *m, FILE *out)
+{
+    static const char *const classes[] = {
+        [ANCHOR_COMPUTE] = "compute", [ANCHOR_COMMUNICATION] = "exposed communication", [ANCHOR_HOST] = "host",
+    };
+    char text[48];
+
+    fprintf(out, "  %-24s %.0f like this: all times x %.3f (simulated: %s)", "anchors", m->anchored.used, m->anchored.factor,
+            unit_format_short(UNIT_TIME, m->anchored.time, text, sizeof text));
+    for (int class = 0; class < ANCHOR_CLASSES && !isnan(m->anchored.classes[class]); class++)
+        fprintf(out, "%s%s alone x %.3f", class ? ", " : "; ", classes[class], m->anchored.classes[class]);
+    if (isnan(m->expected_error))
+        fprintf(out, "\n  %-24s of the corrected time none is known: there are fewer than three anchors\n", "expected error");
+    else
+        fprintf(out, "\n  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (%s)\n", "expected error",
+                100 * m->expected_error, 200 * m->expected_error,
+                m->anchored.used < 2 ? "published times, corrected by another of their table" :
+                "anchors corrected by the others, and published times");
+}
+
 /* Or why none is known. */
 static void print_expected_error(const struct run *run, FILE *out)
 {
@@ -254,7 +275,10 @@ void run_print(const struct run *run, FILE *out)
         fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
                 100 * scenario->simulation.jitter, run->seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time);
-    print_expected_error(run, out);
+    if (!isnan(m->anchored.factor))
+        print_anchored(m, out);
+    else
+        print_expected_error(run, out);
     if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
         fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
                 unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),

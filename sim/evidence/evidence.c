@@ -53,7 +53,7 @@ static void find_sizes(const struct likeness *likeness, double sizes[EVIDENCE_SI
 }
 
 /* Products in the two formats of 16 bits run equally fast, and move the same bytes. */
-static bool same_format(const char *a, const char *b)
+bool evidence_same_format(const char *a, const char *b)
 {
     return text_same(a, b) || ((text_same(a, "fp16") || text_same(a, "bf16")) &&
                                (text_same(b, "fp16") || text_same(b, "bf16")));
@@ -65,7 +65,7 @@ double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
                       text_same(a->family, b->family) ? OTHER_RELEASE : OTHER_SOFTWARE;
 
     return software * (text_same(a->costs, b->costs) ? 1 : OTHER_COSTS) *
-           (same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
+           (evidence_same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
            (text_same(a->schedule, b->schedule) ? 1 : OTHER_SCHEDULE) *
            ((a->experts > 0) == (b->experts > 0) ? 1 : OTHER_EXPERTS);
 }
@@ -371,7 +371,7 @@ const char *evidence_nearest(struct arena *arena, const struct evidence *evidenc
     find_sizes(likeness, sizes);
     text = add_name(arena, text, "software", likeness->software, kind->software);
     text = add_name(arena, text, "kernel times", likeness->costs, kind->costs);
-    if (!same_format(likeness->format, kind->format))
+    if (!evidence_same_format(likeness->format, kind->format))
         text = add_name(arena, text, "format", likeness->format, kind->format);
     text = add_name(arena, text, "schedule", likeness->schedule, kind->schedule);
     text = add_name(arena, text, "a model", likeness->experts > 0 ? "with experts" : "without experts",

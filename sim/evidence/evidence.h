@@ -21,6 +21,7 @@ struct likeness {
     double exposed;                  /* share of the iteration in which GPUs wait for communication */
     double measured;                 /* share of the kernels' time that stands on kernels measured in such sizes */
     double nic;                      /* B/s of a NIC; 0: nothing goes through NICs */
+    char gpu[48];                    /* its name, for anchors; or "". errors.tsv does not have it */
 };
 
 /* A published time: its table, its name there, the group of rows whose order was asked for, or "", and the number of its

@@ -6,6 +6,8 @@
 
 /* What differences of names, and of having experts, leave of a weight; 1: of one kind. */
 double evidence_kind_weight(const struct likeness *a, const struct likeness *b);
+/* Whether matrix products in both formats run equally fast, and move the same bytes. */
+bool evidence_same_format(const char *a, const char *b);
 /* evidence_left_out of a row of that table and kind. */
 bool evidence_kind_left_out(const struct evidence *evidence, const char *table, size_t kind,
                             const struct evidence_without *without);

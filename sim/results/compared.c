@@ -198,7 +198,7 @@ static void add_scenario(void *context, const char *name, struct scenario *scena
     scenario->progress = compared->progress;
     if (compared->progress && compared->progress->over)
         outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
-    else if (outcome_simulate(row, scenario, found))
+    else if (outcome_simulate(row, scenario, NULL, found))
         return;
     json_object_set_new(row, "notes", caveats_json(scenario, NULL));
 }

@@ -6,6 +6,7 @@
 #ifndef DTSIM_METRICS_H
 #define DTSIM_METRICS_H
 
+#include "evidence/anchor.h"
 #include "lower/lower.h"
 #include "run/account.h"
 #include "stage/memory.h"
@@ -59,6 +60,12 @@ struct metrics {
     double expected_longer;          /* share of the evidence that was longer than predicted; NaN: there is none */
     double expected_ratio;           /* share of the ratio to another configuration (evidence_expect_ratio); NaN: the same */
     double expected_ratio_most;
+    struct {                         /* by anchors (certainty_anchor); all NaN: there are none */
+        double used;                 /* how many were alike */
+        double factor;               /* all times are those simulated times this */
+        double classes[ANCHOR_CLASSES];
+        double time;                 /* s, the iteration as it was simulated */
+    } anchored;
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */

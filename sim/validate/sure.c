@@ -11,15 +11,19 @@ static bool is_time(const struct column *column)
            (column->metric->kind == METRIC_RATE || column->metric == metric_find("iteration_time_s"));
 }
 
+double validation_time_error(const struct validation *validation, size_t row)
+{
+    const struct paper *paper = validation->paper;
+
+    for (size_t i = validation->first; validation->outcomes[row].measurable && i < paper->ncolumns; i++)
+        if (is_time(&paper->columns[i]) && !isnan(validation_error(validation, row, i)))
+            return validation_error(validation, row, i);
+    return NAN;
+}
+
 double validation_evidence(const struct validation *validation, size_t row)
 {
-    const struct validation *plain = validation->plain;
-    const struct paper *paper = plain->paper;
-
-    for (size_t i = plain->first; plain->outcomes[row].measurable && i < paper->ncolumns; i++)
-        if (is_time(&paper->columns[i]) && !isnan(validation_error(plain, row, i)))
-            return validation_error(plain, row, i);
-    return NAN;
+    return validation_time_error(validation->plain, row);
 }
 
 /* The number of the row's plain scenario: that of the first row that is asked the same, from 1 on. */

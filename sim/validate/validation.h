@@ -36,7 +36,8 @@ struct summary {
 
 struct validation {
     struct paper *paper;
-    struct validation *plain;        /* the same rows asked plainly (plain.h); NULL of a validation that is that */
+    struct validation *plain;        /* the same rows asked plainly (plain.h); NULL of a validation that is that, or of configured rows alone */
+    bool is_plain;
     struct outcome *outcomes;        /* one per row, shared with the processes that simulate them */
     struct summary *summaries;       /* by column; only of measured columns */
     size_t first;                    /* the first measured column, to which bars and ratios refer */
@@ -52,6 +53,7 @@ struct validation_options {
     const char *const *sets;         /* changes to every row */
     size_t nsets;
     size_t jobs;                     /* number of rows that are simulated at the same time */
+    bool configured;                 /* rows are not asked plainly too: `plain` is NULL */
 };
 
 /* Simulates the rows as they are configured and asked plainly, each in a process of its own. Rows that fail are
@@ -89,8 +91,10 @@ void validation_print_markdown(const struct validation *validation, FILE *out);
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
 
-/* How sure predictions are (sure.c). The error of the time behind the first number that a row has of it, asked plainly;
- * NaN: there is none that says something about other predictions. */
+/* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none that
+ * says something about other predictions. */
+double validation_time_error(const struct validation *validation, size_t row);
+/* How sure predictions are (sure.c). The same of the row asked plainly. */
 double validation_evidence(const struct validation *validation, size_t row);
 /* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. Their first errors are
  * those that `known` has. */
