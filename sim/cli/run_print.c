@@ -170,6 +170,29 @@ static void print_span_bubble(const struct scenario *scenario, const struct metr
                 "in ranks' own spans", 100 * (1 - m->span_utilization) + 0.0);
 }
 
+/* How far off the peak may be, as PyTorch or the driver measures it, and so whether it fits. */
+static void print_peak(const struct scenario *scenario, const struct metrics *m, FILE *out)
+{
+    const char *before = "";
+    char room[48];
+
+    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory);
+    if (isnan(m->peaks[0].within))
+        return;
+    fprintf(out, "  %-24s ", "error of the peak");
+    for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++) {
+        if (!isnan(m->peaks[kind].within))
+            fprintf(out, "%s%s 60 %%: within %.0f %%, 90 %%: within %.0f %%", before, peak_kind_names[kind],
+                    100 * m->peaks[kind].within, 100 * m->peaks[kind].most);
+        before = "; ";
+    }
+    fputc('\n', out);
+    if (!isnan(m->fits))
+        fprintf(out, "  %-24s with %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
+                m->fits > 0.995 ? 99 : 100 * m->fits,
+                unit_format_short(UNIT_BYTES, scenario_room(scenario), room, sizeof room));
+}
+
 /* What was simulated for all that is like it. */
 static void print_alike(const struct run *run, FILE *out)
 {
@@ -303,7 +326,7 @@ void run_print(const struct run *run, FILE *out)
     print_span_bubble(scenario, m, out);
     percent(out, "utilization", m->utilization);
     line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu);
-    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory);
+    print_peak(scenario, m, out);
     print_breakdown(m, out);
     print_costs(run, out);
     caveats_print(scenario, out);

@@ -11,6 +11,8 @@ bool evidence_same_format(const char *a, const char *b);
 /* evidence_left_out of a row of that table and kind. */
 bool evidence_kind_left_out(const struct evidence *evidence, const char *table, size_t kind,
                             const struct evidence_without *without);
+/* Moves a list from the heap into the arena. */
+void *evidence_settle(struct arena *arena, void *items, size_t bytes);
 /* Fills `ratios`, on the heap. The rows of a table stand together. */
 void evidence_find_ratios(struct evidence *evidence);
 

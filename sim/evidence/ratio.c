@@ -7,6 +7,9 @@
 /* Quantiles of the errors; higher than the shares that are to be within, as those of evidence.c are. */
 static const double QUANTILE_WITHIN = 0.62, QUANTILE_MOST = 0.92;
 
+/* Of a row those that stand near it: of hundreds of rows all pairs would say no more. */
+enum { NEAR = 64 };
+
 /* Whether the ratio of the two is the kind of question that evidence_expect_ratio answers. */
 static bool comparable(const struct evidence *evidence, const struct evidence_row *a, const struct evidence_row *b)
 {
@@ -24,7 +27,7 @@ static void find_in_table(struct evidence *evidence, size_t begin, size_t end)
     size_t before = evidence->ratios.count, of[2] = {0};
 
     for (size_t i = begin; i < end; i++)
-        for (size_t j = i + 1; j < end; j++)
+        for (size_t j = i + 1; j < end && j <= i + NEAR; j++)
             if (comparable(evidence, &rows[i], &rows[j])) {
                 *GROW(&evidence->ratios) = (struct evidence_ratio){
                     .table = rows[i].name.table, .first = rows[i].first, .kind = rows[i].kind,

@@ -43,6 +43,7 @@ void certainty_name_model(const struct model *model, char *text, size_t size)
 
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
+    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHES);
     bool timed = model_is_timed(&scenario->model), calibrated = scenario->costs.gpu == COST_CALIBRATED;
     const char *software = scenario->software.like, *family = scenario->software.names.family;
     const struct transformer *shape = scenario->model.transformer;
@@ -56,6 +57,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
         likeness.sequence = shape->sequence;
         likeness.tokens = fmax(1, round(1.0 * scenario->batch.micro * shape->sequence / scenario->parallelism.context));
     }
+    if (likeness.experts > 0)
+        snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatch]);
     certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.gpu, sizeof likeness.gpu, "%s", scenario->cluster.gpu_name ? scenario->cluster.gpu_name : "");
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
@@ -209,6 +212,15 @@ void certainty_state(struct metrics *metrics, const struct scenario *scenario)
     metrics->expected_longer = expectation.longer;
     metrics->expected_ratio = ratio.within;
     metrics->expected_ratio_most = ratio.most;
+}
+
+void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
+{
+    if (model_is_timed(&scenario->model))
+        return;
+    for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
+        metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, NULL);
+    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, scenario_room(scenario));
 }
 
 void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES])

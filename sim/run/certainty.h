@@ -21,6 +21,8 @@ struct expectation certainty_expect(const struct scenario *scenario, const struc
 struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics);
 /* Sets all that metrics say about errors (metrics.h: from stated_error on), when all other numbers are there. */
 void certainty_state(struct metrics *metrics, const struct scenario *scenario);
+/* Sets peaks and fits, when the peaks are there. */
+void certainty_memory(struct metrics *metrics, const struct scenario *scenario);
 /* The classes of an iteration's time, as simulated; they add up to 1. */
 void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES]);
 /* Corrects all times and rates of a simulated run by what anchors show (anchor.h), and states the error that is left. What

@@ -80,6 +80,21 @@ static const struct metric named[] = {
            "of these, without the context: PyTorch's max_memory_reserved"),
     METRIC("peak_allocated_bytes", peak_allocated, 1, METRIC_BYTES,
            "and without fragmentation: max_memory_allocated"),
+    METRIC("fits_probability", fits, 1, METRIC_SHARE,
+           "that peak_memory_bytes fits into a GPU, by how far off published peaks are; null: times are given, or the limit is "
+           "not known"),
+    METRIC("expected_peak_memory_error_share", peaks[PEAK_DRIVER].within, 1, METRIC_SHARE,
+           "of peak_memory_bytes: 6 of 10 published peaks that a driver counted are nearer; null: times are given"),
+    METRIC("expected_peak_memory_error_share_p90", peaks[PEAK_DRIVER].most, 1, METRIC_SHARE,
+           "the same: 9 of 10 are nearer"),
+    METRIC("expected_peak_reserved_error_share", peaks[PEAK_RESERVED].within, 1, METRIC_SHARE,
+           "the same of peak_reserved_bytes, 6 of 10"),
+    METRIC("expected_peak_reserved_error_share_p90", peaks[PEAK_RESERVED].most, 1, METRIC_SHARE,
+           "9 of 10"),
+    METRIC("expected_peak_allocated_error_share", peaks[PEAK_ALLOCATED].within, 1, METRIC_SHARE,
+           "the same of peak_allocated_bytes, 6 of 10"),
+    METRIC("expected_peak_allocated_error_share_p90", peaks[PEAK_ALLOCATED].most, 1, METRIC_SHARE,
+           "9 of 10"),
 };
 
 const struct metric *metric_at(size_t index)

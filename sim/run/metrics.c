@@ -292,7 +292,7 @@ double metrics_iteration_time(const struct workload *workload, const struct time
 #define NOTHING_STATED \
     .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, \
     .expected_error = NAN, .expected_longer = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
-    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}
+    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}}, .fits = NAN
 
 /* The window and the account of its seconds, by rank. */
 static void read_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
@@ -318,6 +318,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
     count_flop(metrics, workload);
     rates(metrics, scenario);
     certainty_state(metrics, scenario);
+    certainty_memory(metrics, scenario);
 }
 
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
@@ -335,6 +336,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
+    certainty_memory(metrics, workload->scenario);
 }
 
 void metrics_release(struct metrics *metrics)

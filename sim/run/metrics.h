@@ -60,6 +60,8 @@ struct metrics {
     double expected_longer;          /* share of the evidence that was longer than predicted; NaN: there is none */
     double expected_ratio;           /* share of the ratio to another configuration (evidence_expect_ratio); NaN: the same */
     double expected_ratio_most;
+    struct peak_expectation peaks[PEAK_KIND_COUNT];      /* shares of the peaks; NaN: times are given, or no evidence */
+    double fits;                     /* the probability that it fits; NaN: the same, or the limit is not known */
     struct {                         /* by anchors (certainty_anchor); all NaN: there are none */
         double used;                 /* how many were alike */
         double factor;               /* all times are those simulated times this */

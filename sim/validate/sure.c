@@ -56,6 +56,40 @@ void validation_print_errors(const struct validation *validation, const struct e
     }
 }
 
+static enum peak_kind kind_of_peak(const struct column *column)
+{
+    static const char *const names[] = {
+        [PEAK_ALLOCATED] = "peak_allocated_bytes", [PEAK_RESERVED] = "peak_reserved_bytes",
+        [PEAK_DRIVER] = "peak_memory_bytes",
+    };
+    enum peak_kind kind = 0;
+
+    while (kind < PEAK_KIND_COUNT && (column->kind != COLUMN_MEASURED || column->ratio ||
+                                      strcmp(column->metric->name, names[kind]) != 0))
+        kind++;
+    return kind;
+}
+
+void validation_print_memory_errors(const struct validation *validation, FILE *out)
+{
+    const struct paper *paper = validation ? validation->paper : NULL;
+
+    for (size_t i = 0; !validation && evidence_peak_columns[i]; i++)
+        fprintf(out, "%s%s", i ? "\t" : "", evidence_peak_columns[i]);
+    if (!validation)
+        fputc('\n', out);
+    for (size_t row = 0; paper && row < paper->nrows; row++)
+        for (size_t i = 0; i < paper->ncolumns; i++) {
+            enum peak_kind kind = kind_of_peak(&paper->columns[i]);
+            double error = kind < PEAK_KIND_COUNT ? validation_error(validation->plain, row, i) : NAN;
+
+            if (isnan(error))
+                continue;
+            evidence_print_peak(out, paper->name, paper->rows[row].id, kind, error);
+            fputc('\n', out);
+        }
+}
+
 /* The errors of rows that have a name in common. */
 struct kin { char name[40]; size_t rows, tables; const struct validation *last; double sum, bias; };
 struct groups { struct kin *items; size_t count, capacity; };

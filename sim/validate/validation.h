@@ -99,6 +99,8 @@ double validation_evidence(const struct validation *validation, size_t row);
 /* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. Their first errors are
  * those that `known` has. */
 void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out);
+/* The same of scenarios/paper/memory.tsv. */
+void validation_print_memory_errors(const struct validation *validation, FILE *out);
 /* Prints what is below all tables: the errors by software and by costs, and of each table how many rows are within the
  * error that the evidence of all other tables expects of them. */
 void validation_print_sure(const struct validation *validations, size_t count, const struct evidence *evidence,

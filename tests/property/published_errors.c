@@ -270,12 +270,50 @@ static void ratios(void **state)
     assert_true(kinds_left.within >= 0.5 * kinds_left.count && kinds_left.most >= 0.8 * kinds_left.count);
 }
 
+/* What is stated of peaks of memory holds for each table left out, in the mean of the tables. */
+static void peaks(void **state)
+{
+    double within = 0, most = 0, count = 0;
+
+    (void)state;
+    for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
+        for (size_t i = 0; i < evidence.peaks.count; i++) {
+            const struct evidence_peak *first = &evidence.peaks.items[i];
+            const struct evidence_without without = {.table = first->table};
+            struct peak_expectation expected = evidence_expect_peak(&evidence, kind, &without);
+            double sums[2] = {0};
+            bool seen = first->kind != kind;
+
+            for (size_t j = 0; j < i && !seen; j++)
+                seen = evidence.peaks.items[j].table == first->table && evidence.peaks.items[j].kind == kind;
+            for (size_t j = i; !seen && j < evidence.peaks.count; j++) {
+                const struct evidence_peak *peak = &evidence.peaks.items[j];
+                bool is = peak->table == first->table && peak->kind == kind;
+
+                sums[0] += is && fabs(peak->error) <= expected.within ? peak->weight : 0;
+                sums[1] += is && fabs(peak->error) <= expected.most ? peak->weight : 0;
+            }
+            if (seen)
+                continue;
+            print_message("%s, %s: %.0f %% within %.0f %%, %.0f %% within %.0f %%\n", first->table, peak_kind_names[kind],
+                          100 * sums[0], 100 * expected.within, 100 * sums[1], 100 * expected.most);
+            count++;
+            within += sums[0];
+            most += sums[1];
+        }
+    print_message("peaks, mean of %.0f tables left out: %.1f %% within, %.1f %% within the upper one\n", count,
+                  100 * within / count, 100 * most / count);
+    assert_true(count >= 10);
+    assert_true(within >= 0.55 * count && most >= 0.87 * count);
+}
+
 static int read_all(void **state)
 {
     struct error err = {0};
 
     (void)state;
-    return evidence_read(&arena, DTSIM_SOURCE_DIR "/scenarios/paper/errors.tsv", &evidence, &err);
+    return evidence_read(&arena, DTSIM_SOURCE_DIR "/scenarios/paper/errors.tsv", &evidence, &err) ||
+           evidence_read_peaks(&arena, DTSIM_SOURCE_DIR "/scenarios/paper/memory.tsv", &evidence, &err) ? -1 : 0;
 }
 
 static int release(void **state)
@@ -287,7 +325,8 @@ static int release(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tables), cmocka_unit_test(kinds), cmocka_unit_test(ratios)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tables), cmocka_unit_test(kinds), cmocka_unit_test(ratios),
+                                       cmocka_unit_test(peaks)};
 
     return cmocka_run_group_tests_name("published_errors", tests, read_all, release);
 }
