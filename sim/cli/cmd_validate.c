@@ -177,9 +177,10 @@ const struct command cmd_validate = {
                "Each row is asked twice: as the file configures it, and plainly, by the model, the cluster, the batch,\n"
                "the degrees, the formats and the name of the software, which are what a person knows.\n"
                "The error that 'dtsim run' expects: a published run with the scenario's software, profile, format (fp16 is as\n"
-               "bf16) and schedule, dense or with experts as it is, whose GPUs, sample, micro-batch and NIC differ by a factor\n"
-               "of four at most, is alike and counts with today's error. Others count with their first error, and the less\n"
-               "the more they differ. Each table weighs as much as another.\n"
+               "bf16), schedule and dispatcher, dense or with experts as it is, whose GPUs, sample, micro-batch and NIC\n"
+               "differ by a factor of four at most, is alike and counts with today's error. Others count with their first\n"
+               "error, and the less the more they differ. Each table weighs as much as another. The error of a ratio of two\n"
+               "runs is that of two rows of one table, group, software, profile and model which are asked differently.\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
     .accepts = validate_options,
     .naccepts = COUNT(validate_options),

@@ -188,7 +188,7 @@ static void print_peak(const struct scenario *scenario, const struct metrics *m,
     }
     fputc('\n', out);
     if (!isnan(m->fits))
-        fprintf(out, "  %-24s with %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
+        fprintf(out, "  %-24s with a probability of %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
                 m->fits > 0.995 ? 99 : 100 * m->fits,
                 unit_format_short(UNIT_BYTES, scenario_room(scenario), room, sizeof room));
 }

@@ -321,8 +321,8 @@ int memory_check(const struct run *run, bool advised, struct error *err)
 
     if (metrics->peak_memory <= limit)
         return 0;
-    if (!isnan(metrics->fits))
-        snprintf(fits, sizeof fits, "; with %.0f %% it fits all the same", 100 * metrics->fits);
+    if (metrics->fits >= 0.005)
+        snprintf(fits, sizeof fits, "; it fits all the same with a probability of %.0f %%", 100 * metrics->fits);
     error_infeasible(
         err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
         "%s, %s too little (%s)%s; %s%s'enforce: false' simulates it anyway",
