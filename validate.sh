@@ -4,9 +4,9 @@
 #   ./validate.sh [OPTION...]     options of 'dtsim validate', for example --summary --strict
 #   ./validate.sh --check         says nothing where the tables of all pages (README.md of this folder, of scenarios/paper,
 #                                 of its collectives and of scenarios/methods) are what the program prints, else prints
-#                                 the differences and exits with 1; so with scenarios/paper/errors.tsv, from which
-#                                 expected errors are, and with the texts in README.md's pictures
-#   ./validate.sh --update        writes these tables and that file anew, and draws these pictures
+#                                 the differences and exits with 1; so with scenarios/paper/errors.tsv and
+#                                 memory.tsv, from which expected errors are, and with the texts in README.md's pictures
+#   ./validate.sh --update        writes these tables and those files anew, and draws these pictures
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
@@ -16,15 +16,18 @@ cmake --preset release >/dev/null
 cmake --build build --target dtsim -j "$(nproc)" >build/build.log || { cat build/build.log; exit 1; }
 pages="README.md scenarios/methods/README.md scenarios/paper/README.md scenarios/paper/collectives/README.md"
 errors=scenarios/paper/errors.tsv
+memory=scenarios/paper/memory.tsv
 status=0
 case ${1-} in
 --check)
     build/dtsim validate --errors scenarios/paper/*.yaml | diff -u $errors - || status=1
+    build/dtsim validate --memory-errors scenarios/paper/*.yaml | diff -u $memory - || status=1
     tests/page.sh build/dtsim $pages || status=1
     tests/pictures.sh build/dtsim || status=1
     exit $status ;;
 --update)
     build/dtsim validate --errors scenarios/paper/*.yaml >build/errors.tsv && mv build/errors.tsv $errors
+    build/dtsim validate --memory-errors scenarios/paper/*.yaml >build/memory.tsv && mv build/memory.tsv $memory
     tests/page.sh --update build/dtsim $pages
     PATH=$PWD/build:$PATH exec plots/example/draw.sh ;;
 esac

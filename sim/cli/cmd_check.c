@@ -5,6 +5,9 @@
 #include "report/caveats.h"
 #include "run/memory_advice.h"
 
+/* A lower probability that a scenario fits is said. */
+static const double SURE = 0.99;
+
 enum { OPT_MEMORY };
 static const char *const options[] = {[OPT_MEMORY] = "--memory"};
 
@@ -20,6 +23,9 @@ static void check_memory(const struct workload *workload, bool strict, struct er
     else if (!simulate(workload, how, &run, err) && run.metrics.peak_memory > memory_limit(workload->scenario))
         fprintf(stderr, "warning: %s; 'dtsim run' refuses it, 'dtsim check --memory' says what would help\n",
                 memory_shortage(&run, shortage, sizeof shortage));
+    if (run.metrics.ranks && run.metrics.fits >= 0.005 && run.metrics.fits < SURE && !err->count)
+        fprintf(stderr, "note: memory: it fits with a probability of %.0f %%, by how far off published peaks are\n",
+                100 * run.metrics.fits);
     run_release(&run);
 }
 

@@ -2,11 +2,13 @@
 #include "cache/cache.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
+#include "run/certainty.h"
+#include "validate/anchors.h"
 
-enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET };
+enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET, OPT_ANCHOR };
 static const char *const run_options[] = {
     [OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_VERIFY] = "--verify",
-    [OPT_NO_ADVICE] = "--no-advice", [OPT_BUDGET] = BUDGET_OPTION,
+    [OPT_NO_ADVICE] = "--no-advice", [OPT_BUDGET] = BUDGET_OPTION, [OPT_ANCHOR] = "--anchor=",
 };
 
 /* What was simulated, for people or programs, and into the folder, if any. Whether it was printed. */
@@ -43,10 +45,22 @@ static void verify(const struct run *run, struct error *err)
         fprintf(stderr, "every start and end is the same\n");
 }
 
+/* Corrects the metrics by one's own measured runs; of none that is alike it says why. */
+static int correct(struct run *run, const struct anchors *anchors, struct error *err)
+{
+    struct arena arena = {0};
+    const char *why = certainty_anchor(&arena, &run->metrics, run->workload->scenario, anchors);
+    int rc = why ? error_add(err, EXIT_INPUT, (struct loc){.file = anchors->file}, "--anchor: no anchor is like the "
+                             "scenario: %s; expected runs of its software, GPU and model", why) : 0;
+
+    arena_release(&arena);
+    return rc;
+}
+
 /* Simulates the scenario and prints the run, also if the budget was spent before all causes were found. Whether it was
  * printed. */
-static bool run_scenario(const struct scenario *scenario, const struct arguments *arguments, struct workload *workload,
-                         struct run *run, struct folder *folder, struct error *err)
+static bool run_scenario(const struct scenario *scenario, const struct arguments *arguments, const struct anchors *anchors,
+                         struct workload *workload, struct run *run, struct folder *folder, struct error *err)
 {
     struct simulate_options options = simulate_options_of(scenario);
     bool told = false;
@@ -57,11 +71,23 @@ static bool run_scenario(const struct scenario *scenario, const struct arguments
     options.no_advice = arguments->values[OPT_NO_ADVICE];
     rc = simulate_scenario(scenario, options, workload, run, err);
     progress_end(scenario->progress);
+    if (!rc && anchors && correct(run, anchors, err))
+        return false;
     if (!rc)
         told = tell(run, arguments->values[OPT_JSON], folder, err);
     if (!err->count && arguments->values[OPT_VERIFY])
         verify(run, err);
     return told;
+}
+
+/* With as many processes as there are processors. */
+static int load_anchors(const struct command *command, struct arena *arena, const char *text, struct anchors *anchors,
+                        struct error *err)
+{
+    size_t jobs;
+
+    jobs_parse(command, NULL, &jobs);
+    return anchors_load(arena, text, jobs, anchors, err);
 }
 
 static int run_main(const struct command *command, int argc, char **argv)
@@ -73,6 +99,8 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct workload workload = {0};
     struct run run = {0};
     struct folder folder = {0};
+    struct anchors anchors;
+    struct arena arena = {0};
     struct progress progress;
     enum engine engine;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
@@ -89,25 +117,30 @@ static int run_main(const struct command *command, int argc, char **argv)
     scenario.progress = &progress;
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
+    if (!rc && arguments.values[OPT_ANCHOR])
+        rc = load_anchors(command, &arena, arguments.values[OPT_ANCHOR], &anchors, &err);
     /* A folder that cannot be had is better known before a long simulation than after it. */
     if (!rc && (!arguments.values[OPT_OUT] || !folder_open(&folder, arguments.values[OPT_OUT], &err)))
-        told = run_scenario(&scenario, &arguments, &workload, &run, &folder, &err);
+        told = run_scenario(&scenario, &arguments, arguments.values[OPT_ANCHOR] ? &anchors : NULL, &workload, &run,
+                            &folder, &err);
     folder_release(&folder);
     run_release(&run);
     workload_release(&workload);
     code = report_as(&err, arguments.values[OPT_JSON] && !told);
     scenario_release(&scenario);
     cache_release(&cache);
+    arena_release(&arena);
     return code;
 }
 
 const struct command cmd_run = {
     .name = "run",
     .usage = "SCENARIO [-o DIR] [--engine simgrid|fast|ideal] [--verify] [--set PATH=VALUE]... [--json]\n"
-             "       [--budget LIMIT]... [--no-advice]",
+             "       [--budget LIMIT]... [--no-advice] [--anchor MINE|SCENARIO=TIME]",
     .brief = "Simulates one training iteration.",
     .examples = "  dtsim run scenarios/tour/03-gpipe.yaml\n"
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
+                "  dtsim run tensor-8.yaml --anchor tensor-4.yaml='12.5 s'\n"
                 "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
     .options = "  SCENARIO            a file, or - for standard input\n"
                "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv, all of\n"
@@ -119,6 +152,10 @@ const struct command cmd_run = {
                "  --json              print all metrics and the resolved scenario; errors are JSON too\n"
                "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
                "                      ('4 GiB') with exit code 7 and a message of how far it came; may be given twice\n"
+               "  --anchor MINE.yaml  correct all times by your own measured runs of this software, GPU and model: a table as\n"
+               "                      'dtsim help paper' has it\n"
+               "  --anchor SCENARIO.yaml=TIME\n"
+               "                      the same of one run: its scenario, and how long an iteration took ('12.5 s')\n"
                "  --no-advice         where memory is short, do not look for what would make the scenario fit\n"
                "Without -o, --json and --verify, fewer micro-batches of a long pipeline may be simulated. Between its\n"
                "fill and its drain a pipeline repeats itself, so the numbers stay the same but for rounding. The first\n"

@@ -8,16 +8,17 @@
 #include "cli/sweep_plan.h"
 #include "results/results_table.h"
 #include "sweep/sweep.h"
+#include "validate/anchors.h"
 
 enum {
     OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,
-    OPT_VERIFY, OPT_BUDGET,
+    OPT_VERIFY, OPT_BUDGET, OPT_ANCHOR,
 };
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_SHARD] = "--shard=", [OPT_DRY_RUN] = "--dry-run",
     [OPT_RETRY] = "--retry-failed", [OPT_FORCE] = "--force", [OPT_FAIL_FAST] = "--fail-fast",
     [OPT_TIMEOUT] = "--timeout=", [OPT_MAX] = "--max=", [OPT_ENGINE] = "--engine=",
-    [OPT_VERIFY] = "--verify=", [OPT_BUDGET] = BUDGET_OPTION,
+    [OPT_VERIFY] = "--verify=", [OPT_BUDGET] = BUDGET_OPTION, [OPT_ANCHOR] = "--anchor=",
 };
 
 static double now(void)
@@ -195,28 +196,37 @@ static int sweep_main(const struct command *command, int argc, char **argv)
     struct selection selection = {0};
     struct sweep sweep = {0};
     struct error err = {0};
+    struct anchors anchors;
+    struct arena arena = {0};
     size_t most;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
-    int ended = EXIT_OK;
+    int ended = EXIT_OK, rc;
 
     if (code == ARGS_DONE)
         code = options_parse(command, &arguments, &options, &most);
     if (code != ARGS_DONE)
         return code;
-    if (!sweep_load(arguments.positional[0], arguments.sets, arguments.nsets, &sweep, &err) &&
-        !points_select(&sweep.points, most, &selection, &err))
+    rc = sweep_load(arguments.positional[0], arguments.sets, arguments.nsets, &sweep, &err) ||
+         points_select(&sweep.points, most, &selection, &err) ? -1 : 0;
+    if (!rc && arguments.values[OPT_ANCHOR]) {
+        rc = anchors_load(&arena, arguments.values[OPT_ANCHOR], options.jobs, &anchors, &err);
+        options.anchors = &anchors;
+    }
+    if (!rc)
         ended = arguments.values[OPT_DRY_RUN] ? dry_run(&sweep, &selection, &options, &err)
                                               : run(&sweep, &selection, &options, &err);
     selection_release(&selection);
     code = report(&err);
     sweep_release(&sweep);
+    arena_release(&arena);
     return code ? code : ended;
 }
 
 const struct command cmd_sweep = {
     .name = "sweep",
     .usage = "SWEEP|SCENARIO [--set PATH=V1,V2,...]... [-o DIR] [-j N] [--dry-run] [--shard I/N] [--engine ENGINE]\n"
-             "       [--timeout T] [--budget MEMORY] [--max N] [--verify K] [--retry-failed] [--force] [--fail-fast]",
+             "       [--timeout T] [--budget MEMORY] [--max N] [--verify K] [--retry-failed] [--force] [--fail-fast]\n"
+             "       [--anchor MINE|SCENARIO=TIME]",
     .brief = "Simulates many scenarios in worker processes and keeps a row of each.",
     .examples = "  dtsim sweep sweep.yaml --dry-run\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
@@ -240,6 +250,9 @@ const struct command cmd_sweep = {
                "  --max N             refuse more points than this; left out: 100000\n"
                "  --verify K          simulate the best K points by the first objective, and those that cannot be\n"
                "                      told apart from them, on simgrid too, for verified_iteration_time_s\n"
+               "  --anchor MINE.yaml  correct the times of all points by your own measured runs of their software, GPU and\n"
+               "                      model, as 'dtsim run' does; the row of a point that none is like says why.\n"
+               "                      Rows with other anchors are other rows: give each its own DIR\n"
                "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"
                "  --force             run all points again\n"
                "  --fail-fast         stop at the first such failure\n"

@@ -5,11 +5,12 @@
 #include "cli/cmd.h"
 #include "validate/validation.h"
 
-enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN, OPT_ERRORS };
+enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN, OPT_ERRORS,
+       OPT_MEMORY_ERRORS };
 static const char *const validate_options[] = {
     [OPT_JSON] = "--json",       [OPT_ROWS] = "--rows=",     [OPT_JOBS] = "-j=",
     [OPT_SUMMARY] = "--summary", [OPT_STRICT] = "--strict", [OPT_MARKDOWN] = "--markdown",
-    [OPT_ERRORS] = "--errors",
+    [OPT_ERRORS] = "--errors", [OPT_MEMORY_ERRORS] = "--memory-errors",
 };
 
 struct papers {
@@ -66,7 +67,11 @@ static void print_paper(const struct papers *papers, size_t index, const char *c
         validation_print_errors(NULL, known, stdout);
     if (options[OPT_ERRORS])
         validation_print_errors(validation, known, stdout);
-    if (!options[OPT_MARKDOWN] && !options[OPT_ERRORS]) {
+    if (options[OPT_MEMORY_ERRORS] && !index)
+        validation_print_memory_errors(NULL, stdout);
+    if (options[OPT_MEMORY_ERRORS])
+        validation_print_memory_errors(validation, stdout);
+    if (!options[OPT_MARKDOWN] && !options[OPT_ERRORS] && !options[OPT_MEMORY_ERRORS]) {
         if (index)
             putchar('\n');
         validation_print(validation, options[OPT_SUMMARY], stdout);
@@ -105,7 +110,8 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
     }
     if (!rc && values[OPT_JSON])
         print_json(papers);
-    else if (!rc && !values[OPT_MARKDOWN] && !values[OPT_ERRORS] && papers->count > 1)
+    else if (!rc && !values[OPT_MARKDOWN] && !values[OPT_ERRORS] && !values[OPT_MEMORY_ERRORS] &&
+             papers->count > 1)
         print_lines(papers, evidence);
     arena_release(&arena);
     return rc;
@@ -127,8 +133,9 @@ static int validate_main(const struct command *command, int argc, char **argv)
     options.rows = arguments.values[OPT_ROWS];
     if (options.rows && arguments.values[OPT_STRICT])
         return usage_error(command, "--strict is about whole tables; expected no --rows beside it");
-    if (arguments.values[OPT_JSON] && (arguments.values[OPT_MARKDOWN] || arguments.values[OPT_ERRORS]))
-        return usage_error(command, "expected one of --json, --markdown and --errors");
+    if (arguments.values[OPT_JSON] &&
+        (arguments.values[OPT_MARKDOWN] || arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
+        return usage_error(command, "expected one of --json, --markdown, --errors and --memory-errors");
     options.sets = arguments.sets;
     options.nsets = arguments.nsets;
     papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
@@ -149,7 +156,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
 const struct command cmd_validate = {
     .name = "validate",
     .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] "
-             "[--json | --markdown | --errors]",
+             "[--json | --markdown | --errors | --memory-errors]",
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
@@ -166,12 +173,14 @@ const struct command cmd_validate = {
                "  --errors            each row's error, and what makes other work like it: scenarios/paper/errors.tsv, from\n"
                "                      which 'dtsim run' tells the error that it expects. A row's first error, before anybody\n"
                "                      worked on its table, is kept; a table that the file does not have gets its own now\n"
+               "  --memory-errors     the same of measured peaks of memory: scenarios/paper/memory.tsv\n"
                "Each row is asked twice: as the file configures it, and plainly, by the model, the cluster, the batch,\n"
                "the degrees, the formats and the name of the software, which are what a person knows.\n"
                "The error that 'dtsim run' expects: a published run with the scenario's software, profile, format (fp16 is as\n"
-               "bf16) and schedule, dense or with experts as it is, whose GPUs, sample, micro-batch and NIC differ by a factor\n"
-               "of four at most, is alike and counts with today's error. Others count with their first error, and the less\n"
-               "the more they differ. Each table weighs as much as another.\n"
+               "bf16), schedule and dispatcher, dense or with experts as it is, whose GPUs, sample, micro-batch and NIC\n"
+               "differ by a factor of four at most, is alike and counts with today's error. Others count with their first\n"
+               "error, and the less the more they differ. Each table weighs as much as another. The error of a ratio of two\n"
+               "runs is that of two rows of one table, group, software, profile and model which are asked differently.\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
     .accepts = validate_options,
     .naccepts = COUNT(validate_options),

@@ -170,6 +170,29 @@ static void print_span_bubble(const struct scenario *scenario, const struct metr
                 "in ranks' own spans", 100 * (1 - m->span_utilization) + 0.0);
 }
 
+/* How far off the peak may be, as PyTorch or the driver measures it, and so whether it fits. */
+static void print_peak(const struct scenario *scenario, const struct metrics *m, FILE *out)
+{
+    const char *before = "";
+    char room[48];
+
+    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory);
+    if (isnan(m->peaks[0].within))
+        return;
+    fprintf(out, "  %-24s ", "error of the peak");
+    for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++) {
+        if (!isnan(m->peaks[kind].within))
+            fprintf(out, "%s%s 60 %%: within %.0f %%, 90 %%: within %.0f %%", before, peak_kind_names[kind],
+                    100 * m->peaks[kind].within, 100 * m->peaks[kind].most);
+        before = "; ";
+    }
+    fputc('\n', out);
+    if (!isnan(m->fits))
+        fprintf(out, "  %-24s with a probability of %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
+                m->fits > 0.995 ? 99 : 100 * m->fits,
+                unit_format_short(UNIT_BYTES, scenario_room(scenario), room, sizeof room));
+}
+
 /* What was simulated for all that is like it. */
 static void print_alike(const struct run *run, FILE *out)
 {
@@ -181,6 +204,27 @@ static void print_alike(const struct run *run, FILE *out)
     if (shorter)
         fprintf(out, "%d micro-batches", alike->micro_batches);
     fputs(folded || shorter ? " simulated for all\n" : "\n", out);
+}
+
+/* "3 alike: all times x 1.124 (10.9 s before); compute x 1.1, ...", and the error that is left. */
+static void print_anchored(const struct metrics *m, FILE *out)
+{
+    static const char *const classes[] = {
+        [ANCHOR_COMPUTE] = "compute", [ANCHOR_COMMUNICATION] = "exposed communication", [ANCHOR_HOST] = "host",
+    };
+    char text[48];
+
+    fprintf(out, "  %-24s %.0f like this: all times x %.3f (simulated: %s)", "anchors", m->anchored.used, m->anchored.factor,
+            unit_format_short(UNIT_TIME, m->anchored.time, text, sizeof text));
+    for (int class = 0; class < ANCHOR_CLASSES && !isnan(m->anchored.classes[class]); class++)
+        fprintf(out, "%s%s alone x %.3f", class ? ", " : "; ", classes[class], m->anchored.classes[class]);
+    if (isnan(m->expected_error))
+        fprintf(out, "\n  %-24s of the corrected time none is known: there are fewer than three anchors\n", "expected error");
+    else
+        fprintf(out, "\n  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (%s)\n", "expected error",
+                100 * m->expected_error, 200 * m->expected_error,
+                m->anchored.used < 2 ? "published times, corrected by another of their table" :
+                "anchors corrected by the others, and published times");
 }
 
 /* Or why none is known. */
@@ -195,12 +239,14 @@ static void print_expected_error(const struct run *run, FILE *out)
     if (unlike)
         fprintf(out, "  %-24s %s\n", "expected error", unlike);
     else if (!isnan(m->expected_error))
-        fprintf(out, "  %-24s %.0f %%: 6 of 10 published times of %s are nearer, 9 of 10 within %.0f %%; %.0f of 10 are "
-                "longer\n", "expected error", 100 * m->expected_error,
-                expectation.alike > 0 ? "similar work" : "other work, when first predicted,", 200 * m->expected_error,
-                10 * m->expected_longer);
+        fprintf(out, "  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (published times of %s); %.0f of 10 are longer\n",
+                "expected error", 100 * m->expected_error, 200 * m->expected_error,
+                expectation.alike > 0 ? "similar work" : "other work, when first predicted", 10 * m->expected_longer);
     if (!unlike && expectation.alike == 0)
         fprintf(out, "  %-24s no published run is alike; %s\n", "", certainty_nearest(&arena, scenario, m));
+    if (!isnan(m->expected_ratio))
+        fprintf(out, "  %-24s 60 %%: within %.2g %%, 90 %%: within %.2g %%, of another run of this software, model and GPU "
+                "over this one\n", "error of a ratio", 100 * m->expected_ratio, 100 * m->expected_ratio_most);
     arena_release(&arena);
 }
 
@@ -253,7 +299,10 @@ void run_print(const struct run *run, FILE *out)
         fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
                 100 * scenario->simulation.jitter, run->seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time);
-    print_expected_error(run, out);
+    if (!isnan(m->anchored.factor))
+        print_anchored(m, out);
+    else
+        print_expected_error(run, out);
     if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
         fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
                 unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),
@@ -278,7 +327,7 @@ void run_print(const struct run *run, FILE *out)
     print_span_bubble(scenario, m, out);
     percent(out, "utilization", m->utilization);
     line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu);
-    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory);
+    print_peak(scenario, m, out);
     print_breakdown(m, out);
     print_costs(run, out);
     caveats_print(scenario, out);

@@ -1,4 +1,4 @@
-#include "evidence/evidence.h"
+#include "evidence/evidence_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include "files/tsv.h"
 
 const char *const evidence_columns[] = {
-    "table", "row", "group", "software", "family", "costs", "format", "schedule", "model", "experts", "gpus", "sequence",
-    "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille", "first_error_permille", NULL,
+    "table", "row", "group", "plain", "software", "family", "costs", "format", "schedule", "model", "experts", "dispatch",
+    "gpus", "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille", "first_error_permille", NULL,
 };
 enum {
-    TABLE, ROW, GROUP, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, GPUS, SEQUENCE,
+    TABLE, ROW, GROUP, PLAIN, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, DISPATCH, GPUS, SEQUENCE,
     TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR,
 };
 
@@ -26,9 +26,10 @@ enum { MOST_MBITS = 40000000, MOST = 1 << 30 };
 #define OTHER_RELEASE (1 / 3.0)      /* of one family */
 #define OTHER_COSTS (1 / 10.0)
 #define OTHER_EXPERTS (1 / 10.0)     /* one is dense, the other has experts */
+#define OTHER_DISPATCH (1 / 3.0)
 #define OTHER_FORMAT (1 / 3.0)
 #define OTHER_SCHEDULE (1 / 3.0)
-#define HALF_DOUBLINGS 2.0  /* so many doublings of GPUs, of a sample or of a micro-batch halve it, */
+#define HALF_DOUBLINGS 2.0  /* so many doublings of GPUs, of a sample, of a micro-batch or of a NIC's rate halve it, */
 #define HALF_EXPOSED 0.2    /* such a difference of the shares of exposed communication, */
 #define HALF_MEASURED 1.0   /* or of the shares of measured kernels */
 /* Doublings of any of these sizes, or of the rate of a NIC, up to which work is alike. */
@@ -53,21 +54,27 @@ static void find_sizes(const struct likeness *likeness, double sizes[EVIDENCE_SI
 }
 
 /* Products in the two formats of 16 bits run equally fast, and move the same bytes. */
-static bool same_format(const char *a, const char *b)
+bool evidence_same_format(const char *a, const char *b)
 {
     return text_same(a, b) || ((text_same(a, "fp16") || text_same(a, "bf16")) &&
                                (text_same(b, "fp16") || text_same(b, "bf16")));
 }
 
-static double kind_weight(const struct likeness *a, const struct likeness *b)
+double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
 {
     double software = text_same(a->software, b->software) ? 1 :
                       text_same(a->family, b->family) ? OTHER_RELEASE : OTHER_SOFTWARE;
 
     return software * (text_same(a->costs, b->costs) ? 1 : OTHER_COSTS) *
-           (same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
+           (evidence_same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
            (text_same(a->schedule, b->schedule) ? 1 : OTHER_SCHEDULE) *
-           ((a->experts > 0) == (b->experts > 0) ? 1 : OTHER_EXPERTS);
+           ((a->experts > 0) != (b->experts > 0) ? OTHER_EXPERTS : text_same(a->dispatch, b->dispatch) ? 1 : OTHER_DISPATCH);
+}
+
+/* In doublings. A node alone is alike with any NIC. */
+static double size_difference(int size, double a, double b)
+{
+    return size == EVIDENCE_NIC && (a == 0) != (b == 0) ? ALIKE_DOUBLINGS : fabs(a - b);
 }
 
 static double size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES])
@@ -75,16 +82,15 @@ static double size_weight(const struct evidence_row *row, const struct likeness 
     double weight = 1 / ((1 + fabs(row->exposed - of->exposed) / HALF_EXPOSED) *
                          (1 + fabs(row->measured - of->measured) / HALF_MEASURED));
 
-    for (int i = 0; i < EVIDENCE_NIC; i++)
-        weight /= 1 + fabs(row->sizes[i] - sizes[i]) / HALF_DOUBLINGS;
+    for (int i = 0; i < EVIDENCE_SIZES; i++)
+        weight /= 1 + size_difference(i, row->sizes[i], sizes[i]) / HALF_DOUBLINGS;
     return weight;
 }
 
-/* A node alone is alike with any NIC. */
 static bool alike_sizes(const double a[EVIDENCE_SIZES], const double b[EVIDENCE_SIZES])
 {
     for (int i = 0; i < EVIDENCE_SIZES; i++)
-        if (fabs(a[i] - b[i]) > ALIKE_DOUBLINGS && !(i == EVIDENCE_NIC && (a[i] == 0 || b[i] == 0)))
+        if (size_difference(i, a[i], b[i]) > ALIKE_DOUBLINGS)
             return false;
     return true;
 }
@@ -92,9 +98,9 @@ static bool alike_sizes(const double a[EVIDENCE_SIZES], const double b[EVIDENCE_
 void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness, double error,
                     double first_error)
 {
-    fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t", name->table,
-            name->row, name->group, likeness->software, likeness->family, likeness->costs, likeness->format,
-            likeness->schedule, likeness->model, likeness->experts, likeness->gpus, likeness->sequence, likeness->tokens,
+    fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t", name->table,
+            name->row, name->group, name->plain, likeness->software, likeness->family, likeness->costs, likeness->format,
+            likeness->schedule, likeness->model, likeness->experts, likeness->dispatch, likeness->gpus, likeness->sequence, likeness->tokens,
             100 * likeness->exposed, 100 * likeness->measured, likeness->nic / MBIT, (int)round(1000 * error));
     if (!isnan(first_error))
         fprintf(out, "%d", (int)round(1000 * first_error));
@@ -103,7 +109,8 @@ void evidence_print(FILE *out, const struct evidence_name *name, const struct li
 static bool same_kind(const struct likeness *a, const struct likeness *b)
 {
     return text_same(a->software, b->software) && text_same(a->costs, b->costs) && text_same(a->format, b->format) &&
-           text_same(a->schedule, b->schedule) && (a->experts > 0) == (b->experts > 0);
+           text_same(a->schedule, b->schedule) && text_same(a->dispatch, b->dispatch) &&
+           (a->experts > 0) == (b->experts > 0);
 }
 
 /* The index of the kind of these. The search begins with the last one: rows of a table stand together. */
@@ -132,6 +139,7 @@ static struct likeness read_names(const struct tsv *tsv)
     snprintf(likeness.costs, sizeof likeness.costs, "%s", tsv_text(tsv, COSTS));
     snprintf(likeness.format, sizeof likeness.format, "%s", tsv_text(tsv, FORMAT));
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", tsv_text(tsv, SCHEDULE));
+    snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", tsv_text(tsv, DISPATCH));
     return likeness;
 }
 
@@ -139,11 +147,11 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
 {
     const struct evidence_row *last = evidence->rows.count ? &evidence->rows.items[evidence->rows.count - 1] : NULL;
     struct likeness likeness = read_names(tsv);
-    struct evidence_row row = {.name = {tsv_text(tsv, TABLE), tsv_text(tsv, ROW), tsv_text(tsv, GROUP)}};
+    struct evidence_row row = {.name = {tsv_text(tsv, TABLE), tsv_text(tsv, ROW), tsv_text(tsv, GROUP), 0}};
     bool has_first = *tsv_text(tsv, FIRST_ERROR) != '\0';
-    int experts, gpus, sequence, tokens, exposed, measured, mbits, error, first = 0;
+    int plain, experts, gpus, sequence, tokens, exposed, measured, mbits, error, first = 0;
 
-    if (tsv_integer(tsv, EXPERTS, 0, MOST, &experts, err) || tsv_integer(tsv, GPUS, 1, MOST, &gpus, err) ||
+    if (tsv_integer(tsv, PLAIN, 1, MOST, &plain, err) || tsv_integer(tsv, EXPERTS, 0, MOST, &experts, err) || tsv_integer(tsv, GPUS, 1, MOST, &gpus, err) ||
         tsv_integer(tsv, SEQUENCE, 0, MOST, &sequence, err) || tsv_integer(tsv, TOKENS, 0, MOST, &tokens, err) ||
         tsv_integer(tsv, EXPOSED, 0, 100, &exposed, err) || tsv_integer(tsv, MEASURED, 0, 100, &measured, err) ||
         tsv_integer(tsv, NIC, 0, MOST_MBITS, &mbits, err) || tsv_integer(tsv, ERROR, -1000, MOST, &error, err) ||
@@ -160,6 +168,8 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
                      arena_strdup(arena, row.name.table);
     row.name.row = arena_strdup(arena, row.name.row);
     row.name.group = arena_strdup(arena, row.name.group);
+    row.name.plain = plain;
+    row.model = arena_strdup(arena, tsv_text(tsv, MODEL));
     row.exposed = exposed / 100.0;
     row.measured = measured / 100.0;
     add_row(evidence, row, false, error);
@@ -192,8 +202,7 @@ static int by_size(const void *a, const void *b)
     return (fabs(x->error) > fabs(y->error)) - (fabs(x->error) < fabs(y->error));
 }
 
-/* Moves a list from the heap into the arena. */
-static void *settle(struct arena *arena, void *items, size_t bytes)
+void *evidence_settle(struct arena *arena, void *items, size_t bytes)
 {
     void *settled = bytes ? memcpy(arena_alloc(arena, bytes), items, bytes) : NULL;
 
@@ -212,11 +221,15 @@ int evidence_read(struct arena *arena, const char *path, struct evidence *eviden
         rc = read_row(&tsv, arena, evidence, err);
     tsv_release(&tsv);
     weigh_tables(evidence);
+    evidence_find_ratios(evidence);
     if (evidence->rows.count)
         qsort(evidence->rows.items, evidence->rows.count, sizeof *evidence->rows.items, by_size);
-    evidence->rows.items = settle(arena, evidence->rows.items, evidence->rows.count * sizeof *evidence->rows.items);
-    evidence->kinds.items = settle(arena, evidence->kinds.items,
-                                   evidence->kinds.count * sizeof *evidence->kinds.items);
+    evidence->rows.items = evidence_settle(arena, evidence->rows.items,
+                                           evidence->rows.count * sizeof *evidence->rows.items);
+    evidence->kinds.items = evidence_settle(arena, evidence->kinds.items,
+                                            evidence->kinds.count * sizeof *evidence->kinds.items);
+    evidence->ratios.items = evidence_settle(arena, evidence->ratios.items,
+                                             evidence->ratios.count * sizeof *evidence->ratios.items);
     return rc || err->count > before ? -1 : 0;
 }
 
@@ -225,16 +238,17 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     static const char key[] = "errors.tsv";
     const struct evidence *known = arena->cache ? cache_find(arena->cache, CACHE_EVIDENCE, key, sizeof key) : NULL;
     struct arena own = {0};
-    const char *path = NULL;
+    const char *path = NULL, *peaks = NULL;
     struct evidence *read;
 
     *evidence = known;
-    if (!known && data_path(arena, "scenarios/paper", key, &path, err))
+    if (!known && (data_path(arena, "scenarios/paper", key, &path, err) ||
+                   data_path(arena, "scenarios/paper", "memory.tsv", &peaks, err)))
         return -1;
     if (!path)
         return 0;
     *evidence = read = ARENA_ARRAY(&own, struct evidence, 1);
-    if (evidence_read(&own, path, read, err)) {
+    if (evidence_read(&own, path, read, err) || (peaks && evidence_read_peaks(&own, peaks, read, err))) {
         arena_join(arena, &own);
         return -1;
     }
@@ -259,14 +273,20 @@ double evidence_first_error(const struct evidence *known, const struct evidence_
     return has_table ? NAN : error;
 }
 
+bool evidence_kind_left_out(const struct evidence *evidence, const char *table, size_t kind,
+                            const struct evidence_without *without)
+{
+    const struct likeness *names = &evidence->kinds.items[kind];
+
+    return without && ((without->table && text_same(table, without->table)) ||
+                       (without->software && text_same(names->software, without->software)) ||
+                       (without->costs && text_same(names->costs, without->costs)));
+}
+
 bool evidence_left_out(const struct evidence *evidence, const struct evidence_row *row,
                        const struct evidence_without *without)
 {
-    const struct likeness *kind = &evidence->kinds.items[row->kind];
-
-    return without && ((without->table && text_same(row->name.table, without->table)) ||
-                       (without->software && text_same(kind->software, without->software)) ||
-                       (without->costs && text_same(kind->costs, without->costs)));
+    return evidence_kind_left_out(evidence, row->name.table, row->kind, without);
 }
 
 /* The weights of all rows. Of a row alike today's error counts, of another its first one. */
@@ -278,7 +298,7 @@ static void weigh(const struct evidence *evidence, const struct likeness *likene
 
     find_sizes(likeness, sizes);
     for (size_t i = 0; i < kinds; i++)
-        of_kind[i] = kind_weight(likeness, &evidence->kinds.items[i]);
+        of_kind[i] = evidence_kind_weight(likeness, &evidence->kinds.items[i]);
     for (size_t i = 0; i < evidence->rows.count; i++) {
         const struct evidence_row *row = &evidence->rows.items[i];
         bool is_alike = of_kind[row->kind] == 1 && alike_sizes(row->sizes, sizes);
@@ -323,7 +343,7 @@ static const struct evidence_row *find_nearest(const struct evidence *evidence, 
     find_sizes(likeness, sizes);
     for (size_t i = 0; evidence && i < evidence->rows.count; i++) {
         const struct evidence_row *row = &evidence->rows.items[i];
-        double weight = kind_weight(likeness, &evidence->kinds.items[row->kind]) * size_weight(row, likeness, sizes);
+        double weight = evidence_kind_weight(likeness, &evidence->kinds.items[row->kind]) * size_weight(row, likeness, sizes);
 
         if (weight <= most)
             continue;
@@ -360,11 +380,13 @@ const char *evidence_nearest(struct arena *arena, const struct evidence *evidenc
     find_sizes(likeness, sizes);
     text = add_name(arena, text, "software", likeness->software, kind->software);
     text = add_name(arena, text, "kernel times", likeness->costs, kind->costs);
-    if (!same_format(likeness->format, kind->format))
+    if (!evidence_same_format(likeness->format, kind->format))
         text = add_name(arena, text, "format", likeness->format, kind->format);
     text = add_name(arena, text, "schedule", likeness->schedule, kind->schedule);
     text = add_name(arena, text, "a model", likeness->experts > 0 ? "with experts" : "without experts",
                     kind->experts > 0 ? "with experts" : "without experts");
+    if (*likeness->dispatch && *kind->dispatch)
+        text = add_name(arena, text, "tokens are dispatched by", likeness->dispatch, kind->dispatch);
     text = add_size(arena, text, "GPUs", sizes[EVIDENCE_GPUS], row->sizes[EVIDENCE_GPUS]);
     text = add_size(arena, text, "tokens a sample", sizes[EVIDENCE_SEQUENCE], row->sizes[EVIDENCE_SEQUENCE]);
     text = add_size(arena, text, "tokens a micro-batch", sizes[EVIDENCE_TOKENS], row->sizes[EVIDENCE_TOKENS]);

@@ -14,6 +14,7 @@ struct likeness {
     char format[16];                 /* of the matrix products; of given times "given" */
     char schedule[32];
     char model[64];                  /* its title, or its layers and its width; of given times "given" */
+    char dispatch[16];               /* how tokens come to their experts; "": there are none */
     double experts;                  /* of a block; 0: none */
     double gpus;
     double sequence;                 /* tokens of a sample; 0: the model has no tokens */
@@ -21,10 +22,12 @@ struct likeness {
     double exposed;                  /* share of the iteration in which GPUs wait for communication */
     double measured;                 /* share of the kernels' time that stands on kernels measured in such sizes */
     double nic;                      /* B/s of a NIC; 0: nothing goes through NICs */
+    char gpu[48];                    /* its name, for anchors; or "". errors.tsv does not have it */
 };
 
-/* A published time: its table, its name there, and the group of rows whose order was asked for, or "". */
-struct evidence_name { const char *table, *row, *group; };
+/* A published time: its table, its name there, the group of rows whose order was asked for, or "", and the number of its
+ * plain scenario in the table, from 1 on: rows of one number are asked the same. */
+struct evidence_name { const char *table, *row, *group; int plain; };
 
 enum { EVIDENCE_GPUS, EVIDENCE_SEQUENCE, EVIDENCE_TOKENS, EVIDENCE_NIC, EVIDENCE_SIZES };
 
@@ -34,13 +37,39 @@ struct evidence_row {
     bool first;                      /* its error before anybody worked on its table; else today's */
     double error;                    /* predicted / measured - 1 */
     size_t kind;                     /* an index */
+    const char *model;
     double sizes[EVIDENCE_SIZES];    /* log2; of 0: 0 */
     double exposed, measured;
     double weight;                   /* 1 over the rows of its table: each table counts as much as any other */
 };
+/* The error of the ratio of two published times p and m (predicted, measured) of one table, group, software, profile and
+ * model, whose plain scenarios differ: (p1 / p2) / (m1 / m2) or its inverse, whichever is more, less 1. */
+struct evidence_ratio {
+    const char *table;
+    bool first;                      /* of their first errors; else of today's */
+    double error;
+    size_t kind;                     /* of the first of the two */
+    double weight;                   /* 1 over the ratios of its table */
+};
+/* The error of a published peak of memory, by how it was measured. scenarios/paper/memory.tsv has a row for each, of the
+ * scenario asked plainly; `dtsim validate --memory-errors` makes it. */
+#define PEAK_KINDS(X) \
+    X(PEAK_ALLOCATED, "allocated")   /* PyTorch's max_memory_allocated */ \
+    X(PEAK_RESERVED, "reserved")     /* max_memory_reserved */ \
+    X(PEAK_DRIVER, "driver")         /* all that the GPU's driver counts (nvidia-smi) */
+enum peak_kind { PEAK_KINDS(ENUM_VALUE) PEAK_KIND_COUNT };
+extern const char *const peak_kind_names[];
+struct evidence_peak {
+    const char *table;
+    enum peak_kind kind;
+    double error;                    /* predicted / measured - 1 */
+    double weight;                   /* 1 over the rows of its table and kind */
+};
 struct evidence {
     struct { struct evidence_row *items; size_t count, capacity; } rows;     /* by the size of the error, least first */
     struct { struct likeness *items; size_t count, capacity; } kinds;        /* names, and experts */
+    struct { struct evidence_ratio *items; size_t count, capacity; } ratios; /* by the error, least first */
+    struct { struct evidence_peak *items; size_t count, capacity; } peaks;   /* by the size of the error, least first */
     double slowest_nic, fastest_nic;     /* B/s, of rows with NICs; 0: there are none */
 };
 
@@ -60,8 +89,8 @@ double evidence_first_error(const struct evidence *known, const struct evidence_
 
 /* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence.
  *
- * A published run is alike if it has the same software, profile, format and schedule, if both have experts or neither
- * has, and if GPUs, the tokens of a sample, those of a micro-batch and the rate of a NIC differ by a factor of four at
+ * A published run is alike if it has the same software, profile, format and schedule, if both have experts, dispatched in
+ * the same way, or neither has, and if GPUs, the tokens of a sample, those of a micro-batch and the rate of a NIC differ by a factor of four at
  * most. Such a row counts with today's error. Any other counts with its first error, as nobody worked on runs like the
  * one in question; where that is unknown it does not count. */
 struct expectation {
@@ -78,6 +107,27 @@ bool evidence_left_out(const struct evidence *evidence, const struct evidence_ro
 /* `without`: NULL leaves nothing out. */
 struct expectation evidence_expect(const struct evidence *evidence, const struct likeness *likeness,
                                    const struct evidence_without *without);
+/* How far off the ratio of two predictions is expected to be, of configurations of one software, profile and model: shares
+ * of it that 6 and 9 of 10 ratios are within. Ratios of rows of the likeness's kind (software, profile, format, schedule,
+ * with experts or without) count with today's errors; others with their first ones, and the less the more they differ.
+ * NaN: there is no evidence. */
+struct ratio_expectation { double within, most; };
+struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, const struct likeness *likeness,
+                                               const struct evidence_without *without);
+/* The columns of memory.tsv, by name, and NULL; and a row of it. */
+extern const char *const evidence_peak_columns[];
+void evidence_print_peak(FILE *out, const char *table, const char *row, enum peak_kind kind, double error);
+/* Adds the rows of such a file. */
+int evidence_read_peaks(struct arena *arena, const char *path, struct evidence *evidence, struct error *err);
+/* How far off a peak is expected to be: shares of the measured one that 6 and 9 of 10 are within, from published peaks of that
+ * kind, and from others by a third; each table weighs as much as another. `without`: only its table counts. NaN: there are none. */
+struct peak_expectation { double within, most; };
+struct peak_expectation evidence_expect_peak(const struct evidence *evidence, enum peak_kind kind,
+                                             const struct evidence_without *without);
+/* The probability that what is predicted to need `need` B fits into `room` B: of a logistic distribution of the logarithm of
+ * true over predicted need, whose median is 0, and which 6 of 10 published peaks are within of what processes hold themselves
+ * (allocated and reserved; the driver also counts what a cache need not keep). NaN: there are none. */
+double evidence_fits(const struct evidence *evidence, double need, double room);
 /* "the nearest is ROW of TABLE (software nemo, not mine, 8 GPUs, not 64)": the published time whose work is nearest, and
  * what makes it unlike, in the arena; NULL: there is none. */
 const char *evidence_nearest(struct arena *arena, const struct evidence *evidence, const struct likeness *likeness);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/result.h"
+#include "run/certainty.h"
 #include "run/memory_advice.h"
 
 enum { REASON_MOST = 400 };      /* bytes of a reason */
@@ -102,7 +103,18 @@ static int find_shortage(const struct workload *workload, struct run *run, struc
     return 0;
 }
 
-int outcome_simulate(json_t *row, const struct scenario *scenario, struct error *err)
+/* The metrics, corrected by anchors; or why they are not, under "anchors_refused". */
+static void anchor_row(json_t *row, struct run *run, const struct anchors *anchors)
+{
+    struct arena arena = {0};
+    const char *why = certainty_anchor(&arena, &run->metrics, run->workload->scenario, anchors);
+
+    if (why)
+        json_object_set_new(row, "anchors_refused", json_string(why));
+    arena_release(&arena);
+}
+
+int outcome_simulate(json_t *row, const struct scenario *scenario, const struct anchors *anchors, struct error *err)
 {
     struct workload workload = {0};
     struct run run = {0};
@@ -111,6 +123,8 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, struct error 
 
     json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(row, "software", software_json(scenario));
+    json_object_set_new(row, "model", model_json(scenario));
+    json_object_set_new(row, "gpu", gpu_json(scenario));
     if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
         (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
         rc = error_pass_system(&found, err);
@@ -119,6 +133,8 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, struct error 
         too_large(row, &run);
     } else {
         json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
+        if (anchors)
+            anchor_row(row, &run, anchors);
         json_object_set_new(row, "metrics", metrics_of(&run));
     }
     run_release(&run);

@@ -227,6 +227,19 @@ json_t *software_json(const struct scenario *scenario)
     return scenario->software.names.title ? json_string(scenario->software.like) : json_null();
 }
 
+json_t *model_json(const struct scenario *scenario)
+{
+    char text[64];
+
+    certainty_name_model(&scenario->model, text, sizeof text);
+    return json_string(text);
+}
+
+json_t *gpu_json(const struct scenario *scenario)
+{
+    return scenario->cluster.gpu_name ? json_string(scenario->cluster.gpu_name) : json_null();
+}
+
 json_t *result_metrics_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
@@ -268,6 +281,8 @@ json_t *result_metrics_json(const struct run *run)
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
     json_object_set_new(json, "setup", setup_json(scenario));
     json_object_set_new(json, "software", software_json(scenario));
+    json_object_set_new(json, "model", model_json(scenario));
+    json_object_set_new(json, "gpu", gpu_json(scenario));
     json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.names.title));
     json_object_set_new(json, "notes", caveats_json(scenario, &run->metrics));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));

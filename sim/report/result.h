@@ -12,6 +12,9 @@ json_t *result_json(const struct run *run);
 /* The same without the scenario. */
 json_t *result_metrics_json(const struct run *run);
 /* The name of the software whose values hold; null: none. */
+/* The model's name, and that of the GPU; null: none has a name. */
+json_t *model_json(const struct scenario *scenario);
+json_t *gpu_json(const struct scenario *scenario);
 json_t *software_json(const struct scenario *scenario);
 /* What a reader asks next after schedule and degrees: "expert 8, 2 chunks a rank, ZeRO 1, micro-batches of 1 sample,
  * mixed-bf16, selective recomputation"; in the arena. */

@@ -73,6 +73,8 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     json_object_set(row, "engine", json_object_get(result, "engine"));
     json_object_set(row, "setup", json_object_get(result, "setup"));
     json_object_set(row, "software", json_object_get(result, "software"));
+    json_object_set(row, "model", json_object_get(result, "model"));
+    json_object_set(row, "gpu", json_object_get(result, "gpu"));
     json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
     json_object_set(row, "notes", json_object_get(result, "notes"));
     json_object_set_new(row, "metrics", result);
@@ -196,7 +198,7 @@ static void add_scenario(void *context, const char *name, struct scenario *scena
     scenario->progress = compared->progress;
     if (compared->progress && compared->progress->over)
         outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
-    else if (outcome_simulate(row, scenario, found))
+    else if (outcome_simulate(row, scenario, NULL, found))
         return;
     json_object_set_new(row, "notes", caveats_json(scenario, NULL));
 }

@@ -22,6 +22,9 @@ static const struct column {
     {"iteration_time_s_p10", NULL, false},
     {"iteration_time_s_p90", NULL, false},
     {"stated_error_share", NULL, false},
+    {"expected_error_share", NULL, false},
+    {"expected_ratio_error_share", NULL, false},
+    {"expected_ratio_error_share_p90", NULL, false},
     {"bubble_fraction", "bubble", false},
     {"utilization", "utilization", false},
     {"exposed_communication_s", "exposed comm.", false},
@@ -245,7 +248,7 @@ void compared_print(const struct compared *compared, bool markdown, FILE *out)
     free(numbers);
 }
 
-static const char *const texts[] = {"status", "engine", "setup", "software", "rule", "reason"};
+static const char *const texts[] = {"status", "engine", "setup", "software", "model", "gpu", "rule", "reason"};
 
 void compared_print_csv(const struct compared *compared, FILE *out)
 {

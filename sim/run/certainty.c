@@ -26,8 +26,8 @@ static double nic_rate(const struct network *network)
     return network->rate > 0 ? fmin(network->rate, network->bandwidth) : network->bandwidth;
 }
 
-/* The model's title, or what a person would call it by; a title is a user's text, and errors.tsv a file of one line a row. */
-static void name_model(const struct model *model, char *text, size_t size)
+/* A title is a user's text, and errors.tsv a file of one line a row. */
+void certainty_name_model(const struct model *model, char *text, size_t size)
 {
     const struct transformer *shape = model->transformer;
 
@@ -43,6 +43,7 @@ static void name_model(const struct model *model, char *text, size_t size)
 
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
+    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHES);
     bool timed = model_is_timed(&scenario->model), calibrated = scenario->costs.gpu == COST_CALIBRATED;
     const char *software = scenario->software.like, *family = scenario->software.names.family;
     const struct transformer *shape = scenario->model.transformer;
@@ -56,7 +57,10 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
         likeness.sequence = shape->sequence;
         likeness.tokens = fmax(1, round(1.0 * scenario->batch.micro * shape->sequence / scenario->parallelism.context));
     }
-    name_model(&scenario->model, likeness.model, sizeof likeness.model);
+    if (likeness.experts > 0)
+        snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatch]);
+    certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
+    snprintf(likeness.gpu, sizeof likeness.gpu, "%s", scenario->cluster.gpu_name ? scenario->cluster.gpu_name : "");
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
     if (!scenario->cluster.ideal && scenario_gpus(scenario) > scenario->cluster.gpus_per_node)
         likeness.nic = nic_rate(&scenario->cluster.network);
@@ -172,21 +176,107 @@ const char *certainty_unlike(struct arena *arena, const struct scenario *scenari
     return nearest ? arena_printf(arena, "%s; %s", text, nearest) : text;
 }
 
-struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
+static bool is_unlike(const struct scenario *scenario, const struct metrics *metrics)
 {
-    struct likeness likeness = likeness_of(scenario, metrics);
     struct arena arena = {0};
     bool unlike = reasons_unlike(&arena, scenario, metrics) != NULL;
 
     arena_release(&arena);
-    return unlike ? (struct expectation){NAN, NAN, NAN} : evidence_expect(scenario->evidence, &likeness, NULL);
+    return unlike;
+}
+
+struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics)
+{
+    struct likeness likeness = likeness_of(scenario, metrics);
+
+    return is_unlike(scenario, metrics) ? (struct expectation){NAN, NAN, NAN} :
+                                          evidence_expect(scenario->evidence, &likeness, NULL);
+}
+
+struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics)
+{
+    struct likeness likeness = likeness_of(scenario, metrics);
+
+    return is_unlike(scenario, metrics) ? (struct ratio_expectation){NAN, NAN} :
+                                          evidence_expect_ratio(scenario->evidence, &likeness, NULL);
 }
 
 void certainty_state(struct metrics *metrics, const struct scenario *scenario)
 {
     struct expectation expectation = certainty_expect(scenario, metrics);
+    struct ratio_expectation ratio = certainty_ratio(scenario, metrics);
 
     metrics->stated_error = stated_error(metrics, &scenario->costs);
     metrics->expected_error = expectation.error;
     metrics->expected_longer = expectation.longer;
+    metrics->expected_ratio = ratio.within;
+    metrics->expected_ratio_most = ratio.most;
+}
+
+void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
+{
+    if (model_is_timed(&scenario->model))
+        return;
+    for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
+        metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, NULL);
+    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, scenario_room(scenario));
+}
+
+void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES])
+{
+    double kernels = 0, compute = metrics->utilization * metrics->iteration_time;
+
+    for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++)
+            kernels += metrics->bases.seconds[kind][basis];
+    shares[ANCHOR_COMMUNICATION] = metrics->exposed_communication / metrics->iteration_time;
+    shares[ANCHOR_HOST] = kernels > 0 ? fmax(compute - kernels, 0) / metrics->iteration_time : 0;
+    shares[ANCHOR_COMPUTE] = 1 - shares[ANCHOR_COMMUNICATION] - shares[ANCHOR_HOST];
+}
+
+/* Multiplies all times by the factor, and divides all rates. */
+static void scale_times(struct metrics *metrics, double factor)
+{
+    const struct metric *metric;
+
+    for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+        metrics->seconds[kind] *= factor;
+    for (size_t i = 0; (metric = metric_at(i)); i++) {
+        double *value = (double *)((char *)metrics + metric->offset);
+        bool is_kind = value >= metrics->seconds && value < metrics->seconds + ACCOUNT_KIND_COUNT;
+
+        if (metric->kind == METRIC_TIME && !is_kind)
+            *value *= factor;
+        if (metric->kind == METRIC_RATE)
+            *value /= factor;
+    }
+    metrics->imbalance *= factor;
+    metrics->jitter *= factor;
+    metrics->extrapolated *= factor;
+    for (enum kernel_kind kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++)
+            metrics->bases.seconds[kind][basis] *= factor;
+}
+
+const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const struct scenario *scenario,
+                             const struct anchors *anchors)
+{
+    struct anchor of = {.likeness = likeness_of(scenario, metrics)};
+    const char *why = anchors_refused(arena, anchors, &of);
+    struct correction correction;
+    double time = metrics->iteration_time;
+
+    if (why)
+        return why;
+    certainty_shares(metrics, of.shares);
+    correction = anchors_correct(anchors, &of, certainty_ratio(scenario, metrics));
+    scale_times(metrics, correction.factor);
+    metrics->anchored.used = (double)correction.used;
+    metrics->anchored.factor = correction.factor;
+    for (int class = 0; class < ANCHOR_CLASSES; class++)
+        metrics->anchored.classes[class] = correction.classes[class];
+    metrics->anchored.time = time;
+    metrics->expected_error = fmax(correction.within, correction.most / 2);
+    metrics->expected_longer = NAN;
+    return NULL;
 }

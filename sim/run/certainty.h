@@ -6,6 +6,8 @@
 
 /* What makes the errors of other predictions say something about this one. */
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics);
+/* The model's title, or what a person would call it by; "given": it is given times. */
+void certainty_name_model(const struct model *model, char *text, size_t size);
 /* Whether somebody could measure the scenario: not on the network that takes no time. */
 bool likeness_exists(const struct scenario *scenario);
 /* Which published run is nearest, and what differs (evidence_nearest), in the arena; NULL: there is none. */
@@ -15,7 +17,17 @@ const char *certainty_nearest(struct arena *arena, const struct scenario *scenar
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
 /* What published runs let expect; NaN where certainty_unlike says why. */
 struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics);
-/* Sets stated_error, expected_error and expected_longer, when all other numbers are there. */
+/* The same of a ratio to another configuration of its software, model and GPU. */
+struct ratio_expectation certainty_ratio(const struct scenario *scenario, const struct metrics *metrics);
+/* Sets all that metrics say about errors (metrics.h: from stated_error on), when all other numbers are there. */
 void certainty_state(struct metrics *metrics, const struct scenario *scenario);
+/* Sets peaks and fits, when the peaks are there. */
+void certainty_memory(struct metrics *metrics, const struct scenario *scenario);
+/* The classes of an iteration's time, as simulated; they add up to 1. */
+void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES]);
+/* Corrects all times and rates of a simulated run by what anchors show (anchor.h), and states the error that is left. What
+ * is measured in bytes, and the timeline, stay as they are. Returns why not, in the arena (anchors_refused); NULL: it did. */
+const char *certainty_anchor(struct arena *arena, struct metrics *metrics, const struct scenario *scenario,
+                             const struct anchors *anchors);
 
 #endif

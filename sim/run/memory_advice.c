@@ -319,16 +319,18 @@ int memory_check(const struct run *run, bool advised, struct error *err)
     const struct metrics *metrics = &run->metrics;
     double limit = memory_limit(scenario);
     struct arena arena = {0};
-    char shortage[160], over[48];
+    char shortage[160], over[48], fits[64] = "";
 
     if (metrics->peak_memory <= limit)
         return 0;
+    if (metrics->fits >= 0.005)
+        snprintf(fits, sizeof fits, "; it fits all the same with a probability of %.0f %%", 100 * metrics->fits);
     error_infeasible(
         err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-        "%s, %s too little (%s); %s%s'enforce: false' simulates it anyway",
+        "%s, %s too little (%s)%s; %s%s'enforce: false' simulates it anyway",
         memory_shortage(run, shortage, sizeof shortage),
         unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
-        largest_parts(&arena, &metrics->memory), advised ? advice(&arena, scenario, limit, err) : "",
+        largest_parts(&arena, &metrics->memory), fits, advised ? advice(&arena, scenario, limit, err) : "",
         advised ? "; or " : "");
     arena_release(&arena);
     return -1;

@@ -288,14 +288,19 @@ double metrics_iteration_time(const struct workload *workload, const struct time
     return window_update(&window);
 }
 
+/* Of what is found later, or not at all. */
+#define NOTHING_STATED \
+    .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, \
+    .expected_error = NAN, .expected_longer = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
+    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}}, .fits = NAN
+
 /* The window and the account of its seconds, by rank. */
 static void read_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
 {
     *metrics = (struct metrics){
         .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
         .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
-        .rank_span = NAN, .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
-        .stated_error = NAN, .expected_error = NAN, .expected_longer = NAN,
+        .rank_span = NAN, NOTHING_STATED,
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -313,6 +318,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
     count_flop(metrics, workload);
     rates(metrics, scenario);
     certainty_state(metrics, scenario);
+    certainty_memory(metrics, scenario);
 }
 
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
@@ -326,11 +332,11 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
 {
     *metrics = (struct metrics){
         .makespan = timeline_length(timeline), .nranks = timeline->program->ranks,
-        .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN,
-        .expected_error = NAN, .expected_longer = NAN,
+        NOTHING_STATED,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
+    certainty_memory(metrics, workload->scenario);
 }
 
 void metrics_release(struct metrics *metrics)

@@ -6,6 +6,7 @@
 #ifndef DTSIM_METRICS_H
 #define DTSIM_METRICS_H
 
+#include "evidence/anchor.h"
 #include "lower/lower.h"
 #include "run/account.h"
 #include "stage/memory.h"
@@ -57,6 +58,16 @@ struct metrics {
                                       * fit, on the kernels that it times; NaN: it states none, or there is none */
     double expected_error;           /* share of iteration_time (evidence_expect); NaN: certainty_unlike, or no evidence */
     double expected_longer;          /* share of the evidence that was longer than predicted; NaN: there is none */
+    double expected_ratio;           /* share of the ratio to another configuration (evidence_expect_ratio); NaN: the same */
+    double expected_ratio_most;
+    struct peak_expectation peaks[PEAK_KIND_COUNT];      /* shares of the peaks; NaN: times are given, or no evidence */
+    double fits;                     /* the probability that it fits; NaN: the same, or the limit is not known */
+    struct {                         /* by anchors (certainty_anchor); all NaN: there are none */
+        double used;                 /* how many were alike */
+        double factor;               /* all times are those simulated times this */
+        double classes[ANCHOR_CLASSES];
+        double time;                 /* s, the iteration as it was simulated */
+    } anchored;
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */

@@ -20,25 +20,58 @@ static bool follows_time(const char *name)
     return metric && (metric->kind == METRIC_RATE || metric == metric_find("iteration_time_s"));
 }
 
+/* FNV-1a (Fowler, Noll, Vo), 64 bits: of the names of what a row ran, and of zero bytes behind them. */
+static uint64_t work_of(const json_t *row)
+{
+    static const char *const keys[] = {"software", "model", "gpu"};
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        const char *name = json_string_value(json_object_get(row, keys[i])), *at = name ? name : "";
+
+        do
+            hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
+        while (*at++);
+    }
+    return hash;
+}
+
+/* 0 of one that is not known. */
+static double error_of(const json_t *metrics, const char *name)
+{
+    double error = number_of(metrics, name);
+
+    return error > 0 ? error : 0;
+}
+
 struct tie_number tie_number_of(const json_t *row, const char *key, double number)
 {
     const json_t *metrics = json_object_get(row, "metrics");
-    double time = number_of(metrics, "iteration_time_s"), error = number_of(metrics, "stated_error_share");
+    double time = number_of(metrics, "iteration_time_s");
     double noise = (number_of(metrics, "iteration_time_s_p90") - number_of(metrics, "iteration_time_s_p10")) / time;
 
     if (!follows_time(key))
         return (struct tie_number){.number = number};
-    return (struct tie_number){number, noise > 0 ? noise : 0, error > 0 ? error : 0};    /* NaN: none is known */
+    return (struct tie_number){
+        .number = number, .noise = noise > 0 ? noise : 0, .error = error_of(metrics, "expected_error_share"),
+        .ratio = error_of(metrics, "expected_ratio_error_share"),
+        .ratio_most = error_of(metrics, "expected_ratio_error_share_p90"), .work = work_of(row),
+    };
 }
 
-static double margin(struct tie_number number)
+/* The share of the smaller number that the two may differ by. */
+static double band(const struct tie_number *a, const struct tie_number *b)
 {
-    return fmax(number.noise, number.error) * fabs(number.number);
+    if (a->work != b->work)
+        return hypot(a->error, b->error);
+    return a->ratio > 0 || b->ratio > 0 ? fmax(a->ratio, b->ratio) : fmax(a->error, b->error);
 }
 
 bool tie_holds(struct tie_number a, struct tie_number b)
 {
-    return fabs(a.number - b.number) <= fmax(margin(a), margin(b));
+    double noise = fmax(a.noise * fabs(a.number), b.noise * fabs(b.number));
+
+    return fabs(a.number - b.number) <= fmax(noise, band(&a, &b) * fmin(fabs(a.number), fabs(b.number)));
 }
 
 /* A number while all are ordered: best first, those without one last. */
@@ -78,23 +111,44 @@ char *tie_text(struct tie_rank rank, char *text, size_t size)
     return text;
 }
 
+/* The largest of all that is known. */
+static struct tie_number largest_of(const struct tie_number *numbers, size_t count, bool *differ)
+{
+    struct tie_number most = {0};
+
+    *differ = false;
+    for (size_t i = 0; i < count; i++) {
+        most.noise = fmax(most.noise, numbers[i].noise);
+        most.error = fmax(most.error, numbers[i].error);
+        most.ratio = fmax(most.ratio, numbers[i].ratio);
+        most.ratio_most = fmax(most.ratio_most, numbers[i].ratio_most);
+        *differ |= numbers[i].work != numbers[0].work;
+    }
+    return most;
+}
+
 void tie_explain(const struct tie_number *numbers, size_t count, FILE *out)
 {
-    double noise = 0, error = 0;
+    bool differ;
+    struct tie_number most = largest_of(numbers, count, &differ);
 
-    for (size_t i = 0; i < count; i++) {
-        noise = fmax(noise, numbers[i].noise);
-        error = fmax(error, numbers[i].error);
-    }
-    if (noise == 0 && error == 0) {
+    if (most.noise == 0 && most.error == 0 && most.ratio == 0) {
         fputs("rank: by the numbers alone; no row states an error or a distribution of them\n", out);
         return;
     }
     fputs("rank: those with one rank cannot be told apart; they differ by no more than ", out);
-    if (noise > 0)
-        fprintf(out, "the noise of the runs (from 10 to 90 %% of them, up to %.2g %%)%s", 100 * noise,
-                error > 0 ? " or " : "");
-    if (error > 0)
-        fprintf(out, "the error that the profile states (up to %.2g %%)", 100 * error);
+    if (most.noise > 0)
+        fprintf(out, "the noise of the runs (from 10 to 90 %% of them, up to %.2g %%)%s", 100 * most.noise,
+                most.error > 0 || most.ratio > 0 ? " or " : "");
+    if (most.ratio > 0)
+        fprintf(out, "the error of a ratio of two runs%s (60 %%: within %.2g %%, 90 %%: within %.2g %%)",
+                differ ? " of one software, model and GPU" : "", 100 * most.ratio, 100 * most.ratio_most);
+    if (most.ratio > 0 && differ && most.error > 0)
+        fputs(", or, of others, both errors of ", out);
+    else if (most.error > 0)
+        fputs(most.ratio > 0 ? "; each " : "the error of a ", out);
+    if (most.error > 0)
+        fprintf(out, "time%s (60 %%: within %.2g %%, 90 %%: within %.2g %%)", most.ratio > 0 && differ ? "s" : "",
+                100 * most.error, 200 * most.error);
     fputc('\n', out);
 }

@@ -3,9 +3,12 @@
  *
  * Two rows tie if their numbers differ by no more than
  * - the noise: the greater of their distances from iteration_time_s_p10 to _p90, as a share of their iteration time,
- * - or the stated error: the greater of their stated_error_share,
- * whichever is more, each as a share of the row's own number. That holds for iteration times and for all that is work
- * over iteration time; of other numbers nothing is stated, and only equal ones tie. */
+ * - or the expected error of their ratio, as a share of the smaller number. Of one software, model and GPU that is the
+ *   greater of their expected_ratio_error_share, which 6 of 10 published ratios are within: so in 8 of 10 cases the order
+ *   of two that do not tie is right. Of rows that differ in these the errors of both times count
+ *   (expected_error_share): the root of the sum of their squares.
+ * That holds for iteration times and for all that is work over iteration time; of other numbers nothing is stated, and
+ * only equal ones tie. */
 #ifndef DTSIM_TIE_H
 #define DTSIM_TIE_H
 
@@ -13,7 +16,12 @@
 #include "files/json.h"
 
 /* A row's number with what is known of its error. */
-struct tie_number { double number, noise, error; };      /* noise, error: shares of it; 0: none is known */
+struct tie_number {
+    double number, noise;
+    double error;                    /* of the number, which 6 of 10 are within, and 9 of 10 within twice it */
+    double ratio, ratio_most;        /* of a ratio to another of the same work, which 6 and 9 of 10 are within */
+    uint64_t work;                   /* the same of rows of one software, model and GPU */
+};                                   /* errors are shares; 0: none is known */
 /* `key`: the name of the metric that `number` is. */
 struct tie_number tie_number_of(const json_t *row, const char *key, double number);
 bool tie_holds(struct tie_number a, struct tie_number b);

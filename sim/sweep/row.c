@@ -71,6 +71,8 @@ int row_maker_init(struct row_maker *maker, struct error *err)
 
     digest_init(&digest);
     digest_text(&digest, sources_digest);
+    if (maker->anchors)
+        digest_text(&digest, maker->anchors->digest);
     rc = digest_data(&digest, err);
     digest_end(&digest, maker->common);
     return rc;
@@ -206,7 +208,7 @@ static json_t *simulated_row(const struct row_maker *maker, const struct scenari
     if (resolved_id(maker, scenario, note, err) || row_is_done(maker, note))
         return NULL;
     row = row_begin(note, point);
-    if (!outcome_simulate(row, scenario, err))
+    if (!outcome_simulate(row, scenario, maker->anchors, err))
         return row;
     json_decref(row);
     return NULL;

@@ -20,7 +20,8 @@ struct row_maker {
     const struct store *store;   /* rows that are there need not be made again */
     const char *engine;          /* "simulation.engine=NAME", or NULL: the scenario's */
     bool retry_failed, force;    /* make again those that failed; all */
-    char common[DIGEST_HEX];     /* of sources and data files */
+    const struct anchors *anchors;   /* correct the times; NULL: none */
+    char common[DIGEST_HEX];     /* of sources, data files and anchors */
     struct cache *cache;         /* what points read is remembered here; or NULL */
     double timeout, bytes;       /* s and B of memory that a point may take; 0: any */
 };

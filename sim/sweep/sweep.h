@@ -39,6 +39,7 @@ struct sweep_options {
     double timeout;              /* s that a point may take; 0: any time */
     double bytes;                /* of memory that the process of a point may need; 0: any */
     const char *engine;          /* NULL: the scenario's */
+    const struct anchors *anchors;       /* that correct the times of points alike; NULL: none */
     bool retry_failed;           /* points that ended with error, timeout or crash run again */
     bool force;                  /* all run again */
     bool fail_fast;              /* the first failure ends the sweep */

@@ -224,6 +224,7 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
     snprintf(engine, sizeof engine, "simulation.engine=%s", options->engine ? options->engine : "");
     running.maker = (struct row_maker){.points = &sweep->points, .store = &running.store,
                                        .engine = options->engine ? engine : NULL,
+                                       .anchors = options->anchors,
                                        .retry_failed = options->retry_failed, .force = options->force,
                                        .cache = &running.cache, .timeout = options->timeout,
                                        .bytes = options->bytes};

@@ -45,7 +45,7 @@ static void make_candidates(struct verifying *verifying)
     for (size_t i = 0; i < points->count; i++)
         if (i == 0 || strcmp(points->items[i - 1].id, points->items[i].id))
             verifying->candidates[verifying->count++] = (struct candidate){
-                .point = points->items[i], .number = {NAN, 0, 0}, .done = true,
+                .point = points->items[i], .number = {.number = NAN}, .done = true,
             };
 }
 

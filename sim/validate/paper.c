@@ -281,16 +281,14 @@ static int read_rows(struct paper *paper, struct error *err)
     return rc ? -1 : 0;
 }
 
-int paper_load(const char *path, struct paper *paper, struct error *err)
+/* Reads and checks what the mapping says. */
+static int read_paper(struct arena *arena, const char *path, struct node *root, struct paper *paper, struct error *err)
 {
-    struct arena arena = {0};
-    struct node *root;
-    int rc = conf_load(&arena, path, &root, err);
+    int rc;
 
     memset(paper, 0, sizeof *paper);
-    if (!rc)
-        rc = field_parse(&arena, &paper_table, root, paper, err);
-    paper->arena = arena;
+    rc = root ? field_parse(arena, &paper_table, root, paper, err) : -1;
+    paper->arena = *arena;
     paper->file = path;
     paper->name = data_stem(&paper->arena, path);
     if (!paper->title)
@@ -299,6 +297,47 @@ int paper_load(const char *path, struct paper *paper, struct error *err)
         rc = error_add(err, EXIT_INPUT, field_loc(&bars_table, &paper->bars, "largest"), "paper: bars: largest: the "
                        "table does not say that its micro-batches are the largest; expected 'largest: true'");
     return rc || read_columns(paper, err) || read_rows(paper, err) ? -1 : 0;
+}
+
+int paper_load(const char *path, struct paper *paper, struct error *err)
+{
+    struct arena arena = {0};
+    struct node *root = NULL;
+
+    if (conf_load(&arena, path, &root, err))
+        root = NULL;
+    return read_paper(&arena, path, root, paper, err);
+}
+
+/* A list of these texts. */
+static struct node *list_of(struct arena *arena, const char *const *texts, size_t count)
+{
+    struct node *list = node_sequence(arena);
+
+    for (size_t i = 0; i < count; i++)
+        node_append(arena, list, node_scalar(arena, texts[i], false));
+    return list;
+}
+
+int paper_of_scenario(const char *path, double seconds, struct paper *paper, struct error *err)
+{
+    static const char *const columns[] = {"id", "measured.iteration_time_s"};
+    struct arena arena = {0};
+    struct node *base = NULL, *root = NULL, *rows;
+
+    if (!conf_load(&arena, path, &base, err)) {
+        const char *const cells[] = {data_stem(&arena, path), arena_printf(&arena, "%.17g", seconds)};
+
+        root = node_mapping(&arena);
+        root->loc = base->loc;
+        rows = node_sequence(&arena);
+        node_append(&arena, rows, list_of(&arena, cells, COUNT(cells)));
+        node_put(&arena, root, "source", node_scalar(&arena, "one's own", true));
+        node_put(&arena, root, "columns", list_of(&arena, columns, COUNT(columns)));
+        node_put(&arena, root, "rows", rows);
+        node_put(&arena, root, "base", base);
+    }
+    return read_paper(&arena, path, root, paper, err);
 }
 
 void paper_release(struct paper *paper)

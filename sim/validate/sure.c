@@ -11,15 +11,29 @@ static bool is_time(const struct column *column)
            (column->metric->kind == METRIC_RATE || column->metric == metric_find("iteration_time_s"));
 }
 
+double validation_time_error(const struct validation *validation, size_t row)
+{
+    const struct paper *paper = validation->paper;
+
+    for (size_t i = validation->first; validation->outcomes[row].measurable && i < paper->ncolumns; i++)
+        if (is_time(&paper->columns[i]) && !isnan(validation_error(validation, row, i)))
+            return validation_error(validation, row, i);
+    return NAN;
+}
+
 double validation_evidence(const struct validation *validation, size_t row)
 {
-    const struct validation *plain = validation->plain;
-    const struct paper *paper = plain->paper;
+    return validation_time_error(validation->plain, row);
+}
 
-    for (size_t i = plain->first; plain->outcomes[row].measurable && i < paper->ncolumns; i++)
-        if (is_time(&paper->columns[i]) && !isnan(validation_error(plain, row, i)))
-            return validation_error(plain, row, i);
-    return NAN;
+/* The number of the row's plain scenario: that of the first row that is asked the same, from 1 on. */
+static int number_plain(const struct validation *plain, size_t row)
+{
+    size_t first = 0;
+
+    while (strcmp(plain->outcomes[first].asked, plain->outcomes[row].asked))
+        first++;
+    return (int)first + 1;
 }
 
 void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out)
@@ -30,15 +44,50 @@ void validation_print_errors(const struct validation *validation, const struct e
         fputc('\n', out);
     for (size_t i = 0; validation && i < validation->paper->nrows; i++) {
         const struct paper_row *row = &validation->paper->rows[i];
-        const struct evidence_name name = {validation->paper->name, row->id, row->group};
+        struct evidence_name name = {validation->paper->name, row->id, row->group, 0};
         double error = validation_evidence(validation, i);
 
         if (isnan(error))
             continue;
+        name.plain = number_plain(validation->plain, i);
         evidence_print(out, &name, &validation->plain->outcomes[i].likeness, error,
                        evidence_first_error(known, &name, error));
         fputc('\n', out);
     }
+}
+
+static enum peak_kind kind_of_peak(const struct column *column)
+{
+    static const char *const names[] = {
+        [PEAK_ALLOCATED] = "peak_allocated_bytes", [PEAK_RESERVED] = "peak_reserved_bytes",
+        [PEAK_DRIVER] = "peak_memory_bytes",
+    };
+    enum peak_kind kind = 0;
+
+    while (kind < PEAK_KIND_COUNT && (column->kind != COLUMN_MEASURED || column->ratio ||
+                                      strcmp(column->metric->name, names[kind]) != 0))
+        kind++;
+    return kind;
+}
+
+void validation_print_memory_errors(const struct validation *validation, FILE *out)
+{
+    const struct paper *paper = validation ? validation->paper : NULL;
+
+    for (size_t i = 0; !validation && evidence_peak_columns[i]; i++)
+        fprintf(out, "%s%s", i ? "\t" : "", evidence_peak_columns[i]);
+    if (!validation)
+        fputc('\n', out);
+    for (size_t row = 0; paper && row < paper->nrows; row++)
+        for (size_t i = 0; i < paper->ncolumns; i++) {
+            enum peak_kind kind = kind_of_peak(&paper->columns[i]);
+            double error = kind < PEAK_KIND_COUNT ? validation_error(validation->plain, row, i) : NAN;
+
+            if (isnan(error))
+                continue;
+            evidence_print_peak(out, paper->name, paper->rows[row].id, kind, error);
+            fputc('\n', out);
+        }
 }
 
 /* The errors of rows that have a name in common. */

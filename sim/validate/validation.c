@@ -32,6 +32,27 @@ static void hand_over(const struct error *err, struct outcome *outcome)
     outcome->unread = err->system;
 }
 
+/* A digest of the scenario as it is resolved, without the name of its row. */
+static void digest_asked(const struct scenario *scenario, char hex[DIGEST_HEX])
+{
+    struct arena arena = {0};
+    struct node *dump = scenario_dump(&arena, scenario);
+    struct digest digest;
+    char *text;
+    size_t length;
+    FILE *out = open_memstream(&text, &length);
+
+    BUG_IF(!out);
+    node_put(&arena, dump, "name", node_scalar(&arena, "", true));
+    node_print(dump, out);
+    fclose(out);
+    digest_init(&digest);
+    digest_add(&digest, text, length);
+    digest_end(&digest, hex);
+    free(text);
+    arena_release(&arena);
+}
+
 /* Simulates a row, in a process of its own. */
 static void run_row(void *context, size_t index)
 {
@@ -44,7 +65,7 @@ static void run_row(void *context, size_t index)
     struct run run = {0};
     struct simulate_options options;
 
-    if (!paper_scenario(running->validation->paper, row, !running->validation->plain, running->options->sets,
+    if (!paper_scenario(running->validation->paper, row, running->validation->is_plain, running->options->sets,
                         running->options->nsets, &scenario, &err) &&
         !workload_init_advised(&workload, &scenario, &err)) {
         options = simulate_numbers_of(&scenario);
@@ -52,12 +73,14 @@ static void run_row(void *context, size_t index)
         outcome->fits = !simulate_advised(&workload, options, &run, &err);
     }
     outcome->simulated = run.metrics.ranks != NULL;
-    if (outcome->simulated && running->validation->plain && running->validation->paper->largest &&
+    if (outcome->simulated && !running->validation->is_plain && running->validation->paper->largest &&
         !running->validation->paper->rows[row].oom)
         outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
     outcome->measurable = outcome->simulated && likeness_exists(&scenario);
     if (outcome->measurable)
         outcome->likeness = likeness_of(&scenario, &run.metrics);
+    if (outcome->simulated)
+        digest_asked(&scenario, outcome->asked);
     outcome->metrics = run.metrics;
     outcome->metrics.ranks = NULL;
     if (!outcome->simulated)
@@ -231,7 +254,7 @@ static void count_largest(struct validation *validation, size_t row)
 {
     const struct outcome *outcome = &validation->outcomes[row];
 
-    if (!validation->plain || !validation->paper->largest || validation->paper->rows[row].oom || !outcome->simulated)
+    if (validation->is_plain || !validation->paper->largest || validation->paper->rows[row].oom || !outcome->simulated)
         return;
     validation->largest[0]++;
     validation->largest[1] += outcome->fits && !outcome->fits_twice;
@@ -321,10 +344,13 @@ int validation_init(struct validation *validation, struct paper *paper, const st
     struct error found = {0};
     int rc;
 
-    *validation = (struct validation){.paper = paper, .plain = ARENA_ARRAY(&paper->arena, struct validation, 1)};
-    *validation->plain = (struct validation){.paper = paper};
-    rc = simulate_rows(validation, options, err) || simulate_rows(validation->plain, options, &found) ||
-         error_pass_system(&found, err) ? -1 : 0;
+    *validation = (struct validation){.paper = paper};
+    rc = simulate_rows(validation, options, err);
+    if (!rc && !options->configured) {
+        validation->plain = ARENA_ARRAY(&paper->arena, struct validation, 1);
+        *validation->plain = (struct validation){.paper = paper, .is_plain = true};
+        rc = simulate_rows(validation->plain, options, &found) || error_pass_system(&found, err) ? -1 : 0;
+    }
     error_release(&found);
     return rc;
 }

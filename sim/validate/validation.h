@@ -3,6 +3,7 @@
 #define DTSIM_VALIDATION_H
 
 #include "validate/paper.h"
+#include "files/digest.h"
 #include "report/result.h"
 #include "run/certainty.h"
 
@@ -15,6 +16,7 @@ struct outcome {
     struct metrics metrics;          /* without `ranks` */
     struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
     bool measurable;
+    char asked[DIGEST_HEX];          /* a digest of the resolved scenario without its name */
     bool unread;                     /* the row is not simulated, for the system did not let a file be read */
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
@@ -34,7 +36,8 @@ struct summary {
 
 struct validation {
     struct paper *paper;
-    struct validation *plain;        /* the same rows asked plainly (plain.h); NULL of a validation that is that */
+    struct validation *plain;        /* the same rows asked plainly (plain.h); NULL of a validation that is that, or of configured rows alone */
+    bool is_plain;
     struct outcome *outcomes;        /* one per row, shared with the processes that simulate them */
     struct summary *summaries;       /* by column; only of measured columns */
     size_t first;                    /* the first measured column, to which bars and ratios refer */
@@ -50,6 +53,7 @@ struct validation_options {
     const char *const *sets;         /* changes to every row */
     size_t nsets;
     size_t jobs;                     /* number of rows that are simulated at the same time */
+    bool configured;                 /* rows are not asked plainly too: `plain` is NULL */
 };
 
 /* Simulates the rows as they are configured and asked plainly, each in a process of its own. Rows that fail are
@@ -87,12 +91,16 @@ void validation_print_markdown(const struct validation *validation, FILE *out);
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
 
-/* How sure predictions are (sure.c). The error of the time behind the first number that a row has of it, asked plainly;
- * NaN: there is none that says something about other predictions. */
+/* The error of the time behind the first number that a row has of it, as the validation asks it; NaN: there is none that
+ * says something about other predictions. */
+double validation_time_error(const struct validation *validation, size_t row);
+/* How sure predictions are (sure.c). The same of the row asked plainly. */
 double validation_evidence(const struct validation *validation, size_t row);
 /* Prints the rows of scenarios/paper/errors.tsv that the table makes, or with NULL the heading. Their first errors are
  * those that `known` has. */
 void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out);
+/* The same of scenarios/paper/memory.tsv. */
+void validation_print_memory_errors(const struct validation *validation, FILE *out);
 /* Prints what is below all tables: the errors by software and by costs, and of each table how many rows are within the
  * error that the evidence of all other tables expects of them. */
 void validation_print_sure(const struct validation *validations, size_t count, const struct evidence *evidence,

@@ -99,7 +99,7 @@ static void simulate_point(struct bench *bench, uint64_t number)
 
     if (!point_make(&bench->sweep.points, number, &arena, &point, &err) &&
         !scenario_read(&own, point.root, NULL, 0, bench->sweep.name, &scenario, &err)) {
-        outcome_simulate(row, &scenario, &err);
+        outcome_simulate(row, &scenario, NULL, &err);
         bench->fit += outcome_of(row) == OUTCOME_OK;
     }
     json_decref(row);

@@ -34,7 +34,7 @@ static char *row_of(const char *text, size_t size, struct cache *cache)
     if (!read)
         outcome_refused(row, &err);
     else if (is_small(&scenario))
-        outcome_simulate(row, &scenario, &err);
+        outcome_simulate(row, &scenario, NULL, &err);
     if (!read || is_small(&scenario))
         line = json_dumps(row, JSON_COMPACT);
     json_decref(row);

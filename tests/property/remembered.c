@@ -68,7 +68,7 @@ static char *row_of(const struct case_of *one, struct cache *cache)
     if (read_case(one, cache, &scenario, &err))
         outcome_refused(row, &err);
     else
-        assert_int_equal(outcome_simulate(row, &scenario, &err), 0);
+        assert_int_equal(outcome_simulate(row, &scenario, NULL, &err), 0);
     text = json_dumps(row, JSON_COMPACT);
     json_decref(row);
     error_release(&err);

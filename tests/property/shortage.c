@@ -36,7 +36,7 @@ static bool check_row(const struct scenario *scenario, const char *what)
     const char *rule;
     bool tight = false;
 
-    assert_int_equal(outcome_simulate(row, scenario, &err), 0);
+    assert_int_equal(outcome_simulate(row, scenario, NULL, &err), 0);
     rule = json_string_value(json_object_get(row, "rule"));
     if (!workload_init(&workload, scenario, &err) &&
         !simulate(&workload, simulate_options_of(scenario), &run, &err)) {

@@ -40,7 +40,7 @@ static const struct rule rules[] = {
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
-    {"sim/run/metric", NULL, " base/ stage/memory.h lower/lower.h run/account.h run/metrics.h run/certainty.h ",
+    {"sim/run/metric", NULL, " base/ evidence/anchor.h stage/memory.h lower/lower.h run/account.h run/metrics.h run/certainty.h ",
      " kernels/ "},
     {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
 };

@@ -130,7 +130,7 @@ static char *row_of(const char *path, struct cache *cache)
     if (scenario_read(&arena, root, (const char *[]){"simulation.engine=ideal"}, 1, "x", &scenario, &err))
         outcome_refused(row, &err);
     else
-        assert_int_equal(outcome_simulate(row, &scenario, &err), 0);
+        assert_int_equal(outcome_simulate(row, &scenario, NULL, &err), 0);
     text = json_dumps(row, JSON_COMPACT);
     json_decref(row);
     error_release(&err);

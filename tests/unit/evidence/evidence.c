@@ -11,11 +11,11 @@
 #include "evidence/evidence.h"
 
 #define HEADING \
-    "table\trow\tgroup\tsoftware\tfamily\tcosts\tformat\tschedule\tmodel\texperts\tgpus\tsequence\ttokens\t" \
+    "table\trow\tgroup\tplain\tsoftware\tfamily\tcosts\tformat\tschedule\tmodel\texperts\tdispatch\tgpus\tsequence\ttokens\t" \
     "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\n"
 /* The kind of a row, and its sizes. */
-#define KIND "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0"
-#define SIZES "\t64\t4096\t4096\t10\t50\t400000"
+#define KIND "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0"
+#define SIZES "\t\t64\t4096\t4096\t10\t50\t400000"
 
 static struct arena arena;
 
@@ -99,14 +99,14 @@ static void longer(void **state)
 
 /* What differs from the work in one respect, each by a little more than is alike. */
 static const char *const others[] = {
-    "\tr\tg\tnemo\tnemo\th100-80gb\tbf16\t1f1b\tm\t0" SIZES,
-    "\tr\tg\tnemo\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES,
-    "\tr\tg\tmegatron-core\tmegatron-core\ta100-80gb\tbf16\t1f1b\tm\t0" SIZES,
-    "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tfp8\t1f1b\tm\t0" SIZES,
-    "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tbf16\tinterleaved\tm\t0" SIZES,
-    "\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t8" SIZES,
-    KIND "\t257\t4096\t4096\t10\t50\t400000", KIND "\t64\t1023\t4096\t10\t50\t400000",
-    KIND "\t64\t4096\t16385\t10\t50\t400000", KIND "\t64\t4096\t4096\t10\t50\t99999",
+    "\tr\tg\t1\tnemo\tnemo\th100-80gb\tbf16\t1f1b\tm\t0" SIZES,
+    "\tr\tg\t1\tnemo\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES,
+    "\tr\tg\t1\tmegatron-core\tmegatron-core\ta100-80gb\tbf16\t1f1b\tm\t0" SIZES,
+    "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tfp8\t1f1b\tm\t0" SIZES,
+    "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\tinterleaved\tm\t0" SIZES,
+    "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t8" SIZES,
+    KIND "\t\t257\t4096\t4096\t10\t50\t400000", KIND "\t\t64\t1023\t4096\t10\t50\t400000",
+    KIND "\t\t64\t4096\t16385\t10\t50\t400000", KIND "\t\t64\t4096\t4096\t10\t50\t99999",
 };
 
 /* Work alike is expected from today's errors; other work from the first ones, and where these are unknown from none. */
@@ -128,9 +128,9 @@ static void first_errors(void **state)
 static void still_alike(void **state)
 {
     static const char *const rows[] = {
-        KIND "\t256\t4096\t4096\t10\t50\t400000", KIND "\t16\t16384\t1024\t90\t0\t100000",
-        KIND "\t64\t4096\t4096\t10\t50\t0",
-        ("\tr\tg\tmegatron-core\tmegatron-core\th100-80gb\tfp16\t1f1b\tanother\t0" SIZES),
+        KIND "\t\t256\t4096\t4096\t10\t50\t400000", KIND "\t\t16\t16384\t1024\t90\t0\t100000",
+        KIND "\t\t64\t4096\t4096\t10\t50\t0",
+        ("\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tfp16\t1f1b\tanother\t0" SIZES),
     };
 
     (void)state;
@@ -148,10 +148,62 @@ static void weights(void **state)
         const char *rows = arena_printf(&arena, "%sc%s\t0\t120\nc%s\t0\t120\nc%s\t0\t120\n", same, other, other, other);
 
         assert_true(expect(rows, "c") == 0.10);
-        if (i + 1 < COUNT(others))       /* NICs do not weigh */
-            assert_true(expect(rows, NULL) == 0.10);
+        assert_true(expect(rows, NULL) == 0.10);
         assert_true(expect(arena_printf(&arena, "%sc" KIND SIZES "\t120\t\n", same), NULL) == 0.12);
     }
+}
+
+/* "a" with these fields: row, group, number of the plain scenario, software, model, errors. */
+static const char *ratio_row(const char *table, const char *group, int plain, const char *software, const char *model,
+                             const char *errors)
+{
+    return arena_printf(&arena, "%s\tr\t%s\t%d\t%s\t%s\th100-80gb\tbf16\t1f1b\t%s\t0" SIZES "\t%s\n", table, group, plain,
+                        software, software, model, errors);
+}
+
+#define MINE "megatron-core"
+
+/* Ratios are of two rows of one table, group, software and model that are asked differently; each table weighs as much
+ * as another, and the order of rows does not matter. */
+static void ratios(void **state)
+{
+    const char *a = ratio_row("a", "g", 1, MINE, "m", "100\t"), *b = ratio_row("a", "g", 2, MINE, "m", "0\t");
+    const char *other[] = {
+        ratio_row("a", "h", 2, MINE, "m", "0\t"), ratio_row("a", "g", 1, MINE, "m", "0\t"),
+        ratio_row("a", "g", 2, MINE, "n", "0\t"), ratio_row("a", "g", 2, "nemo", "m", "0\t"),
+        ratio_row("b", "g", 2, MINE, "m", "0\t"),
+    };
+    const struct evidence_without without = {.table = "a"};
+    struct evidence evidence = evidence_of(arena_printf(&arena, "%s%s", a, b));
+    struct evidence turned = evidence_of(arena_printf(&arena, "%s%s", b, a));
+
+    (void)state;
+    assert_true(fabs(evidence_expect_ratio(&evidence, &mine, NULL).within - 0.1) < 1e-12);
+    assert_true(evidence_expect_ratio(&turned, &mine, NULL).most == evidence_expect_ratio(&evidence, &mine, NULL).most);
+    assert_true(isnan(evidence_expect_ratio(&evidence, &mine, &without).within));
+    assert_true(isnan(evidence_expect_ratio(NULL, &mine, NULL).most));
+    for (size_t i = 0; i < COUNT(other); i++) {
+        evidence = evidence_of(arena_printf(&arena, "%s%s", a, other[i]));
+        assert_true(isnan(evidence_expect_ratio(&evidence, &mine, NULL).within));
+    }
+    evidence = evidence_of(arena_printf(&arena, "%s%s%s%s%s%s%s", a, b, ratio_row("a", "g", 3, MINE, "m", "100\t"),
+                                        ratio_row("c", "g", 1, MINE, "m", "0\t"), ratio_row("c", "g", 2, MINE, "m", "300\t"),
+                                        ratio_row("d", "g", 1, MINE, "m", "0\t"), ratio_row("d", "g", 2, MINE, "m", "50\t")));
+    assert_true(fabs(evidence_expect_ratio(&evidence, &mine, NULL).within - 0.1) < 1e-12);
+    assert_true(fabs(evidence_expect_ratio(&evidence, &mine, NULL).most - 0.3) < 1e-12);
+}
+
+/* Of another software ratios count with the first errors. */
+static void first_ratios(void **state)
+{
+    struct evidence evidence = evidence_of(arena_printf(&arena, "%s%s", ratio_row("a", "g", 1, MINE, "m", "100\t400"),
+                                                        ratio_row("a", "g", 2, MINE, "m", "0\t0")));
+    struct likeness other = mine;
+
+    (void)state;
+    strcpy(other.software, "nemo");
+    assert_true(fabs(evidence_expect_ratio(&evidence, &mine, NULL).within - 0.1) < 1e-12);
+    assert_true(fabs(evidence_expect_ratio(&evidence, &other, NULL).within - 0.4) < 1e-12);
 }
 
 /* A first error is written once: a file keeps those that it has, and only of a table that it does not have it is today's. */
@@ -160,11 +212,11 @@ static void written_once(void **state)
     struct evidence known = evidence_of("a" KIND SIZES "\t50\t300\nb" KIND SIZES "\t50\t\n");
 
     (void)state;
-    assert_true(evidence_first_error(&known, &(struct evidence_name){"a", "r", "g"}, 0.01) == 0.3);
-    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"a", "s", "g"}, 0.01)));
-    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"b", "r", "g"}, 0.01)));
-    assert_true(evidence_first_error(&known, &(struct evidence_name){"c", "r", "g"}, 0.01) == 0.01);
-    assert_true(evidence_first_error(NULL, &(struct evidence_name){"a", "r", "g"}, 0.01) == 0.01);
+    assert_true(evidence_first_error(&known, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.3);
+    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"a", "s", "g", 1}, 0.01)));
+    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"b", "r", "g", 1}, 0.01)));
+    assert_true(evidence_first_error(&known, &(struct evidence_name){"c", "r", "g", 1}, 0.01) == 0.01);
+    assert_true(evidence_first_error(NULL, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.01);
 }
 
 static void names_nearest(void **state)
@@ -186,12 +238,12 @@ static void names_nearest(void **state)
 /* The slowest and the fastest NIC are those of rows that have any. */
 static void nics(void **state)
 {
-    struct evidence evidence = evidence_of("a" KIND "\t8\t1\t1\t0\t0\t0\t10\t\na" KIND "\t8\t1\t1\t0\t0\t400000\t10\t\n"
-                                           "a" KIND "\t8\t1\t1\t0\t0\t1000\t10\t\n");
+    struct evidence evidence = evidence_of("a" KIND "\t\t8\t1\t1\t0\t0\t0\t10\t\na" KIND "\t\t8\t1\t1\t0\t0\t400000\t10\t\n"
+                                           "a" KIND "\t\t8\t1\t1\t0\t0\t1000\t10\t\n");
 
     (void)state;
     assert_true(evidence.slowest_nic == 125e6 && evidence.fastest_nic == 50e9);
-    evidence = evidence_of("a" KIND "\t8\t1\t1\t0\t0\t0\t10\t\n");
+    evidence = evidence_of("a" KIND "\t\t8\t1\t1\t0\t0\t0\t10\t\n");
     assert_true(evidence.slowest_nic == 0 && evidence.fastest_nic == 0);
 }
 
@@ -204,7 +256,7 @@ static void printed(void **state)
     struct evidence evidence;
 
     (void)state;
-    evidence_print(out, &(struct evidence_name){"table", "row", "group"}, &mine, -0.1234, 0.5);
+    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, -0.1234, 0.5);
     assert_int_equal(fclose(out), 0);
     evidence = evidence_of(arena_printf(&arena, "%s\n", text));
     assert_int_equal(evidence.rows.count, 2);
@@ -223,10 +275,10 @@ static void mistakes(void **state)
     static const struct { const char *text, *expected; } bad[] = {
         {"", "the file is empty"},
         {"table\tsoftware\n", "no column 'row'"},
-        {HEADING "a" KIND "\t0\t0\t0\t0\t0\t0\t0\t\n", "is not between"},
-        {HEADING "a" KIND "\t8\t0\t0\tx\t0\t0\t0\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t8\t0\t0\t0\t0\t0\t0\tx\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t8\t0\t0\t0\t0\t0\n", "16 cells where the header has 18"},
+        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\n", "is not between"},
+        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 20"},
     };
 
     (void)state;
@@ -253,7 +305,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
         cmocka_unit_test(longer), cmocka_unit_test(first_errors),
-        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(written_once), cmocka_unit_test(names_nearest),
+        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios),
+        cmocka_unit_test(first_ratios), cmocka_unit_test(written_once), cmocka_unit_test(names_nearest),
         cmocka_unit_test(printed), cmocka_unit_test(nics), cmocka_unit_test(mistakes),
     };
 

@@ -1,0 +1,19 @@
+/* evidence_internal: what the files of this folder share. */
+#ifndef DTSIM_EVIDENCE_INTERNAL_H
+#define DTSIM_EVIDENCE_INTERNAL_H
+
+#include "evidence/evidence.h"
+
+/* What differences of names, and of having experts, leave of a weight; 1: of one kind. */
+double evidence_kind_weight(const struct likeness *a, const struct likeness *b);
+/* Whether matrix products in both formats run equally fast, and move the same bytes. */
+bool evidence_same_format(const char *a, const char *b);
+/* evidence_left_out of a row of that table and kind. */
+bool evidence_kind_left_out(const struct evidence *evidence, const char *table, size_t kind,
+                            const struct evidence_without *without);
+/* Moves a list from the heap into the arena. */
+void *evidence_settle(struct arena *arena, void *items, size_t bytes);
+/* Fills `ratios`, on the heap. The rows of a table stand together. */
+void evidence_find_ratios(struct evidence *evidence);
+
+#endif

@@ -1,0 +1,88 @@
+/* How far off ratios of two predictions were, and so how far off one is expected to be. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "evidence/evidence_internal.h"
+
+/* Quantiles of the errors; higher than the shares that are to be within, as those of evidence.c are. */
+static const double QUANTILE_WITHIN = 0.62, QUANTILE_MOST = 0.92;
+
+/* Of a row those that stand near it: of hundreds of rows all pairs would say no more. */
+enum { NEAR = 64 };
+
+/* Whether the ratio of the two is the kind of question that evidence_expect_ratio answers. */
+static bool comparable(const struct evidence *evidence, const struct evidence_row *a, const struct evidence_row *b)
+{
+    const struct likeness *x = &evidence->kinds.items[a->kind], *y = &evidence->kinds.items[b->kind];
+
+    return a->first == b->first && a->name.plain != b->name.plain && text_same(a->name.group, b->name.group) &&
+           text_same(a->model, b->model) && text_same(x->software, y->software) && text_same(x->costs, y->costs) &&
+           a->error > -1 && b->error > -1;
+}
+
+/* Ratios of the rows from `begin` on, before `end`: those of one table. */
+static void find_in_table(struct evidence *evidence, size_t begin, size_t end)
+{
+    const struct evidence_row *rows = evidence->rows.items;
+    size_t before = evidence->ratios.count, of[2] = {0};
+
+    for (size_t i = begin; i < end; i++)
+        for (size_t j = i + 1; j < end && j <= i + NEAR; j++)
+            if (comparable(evidence, &rows[i], &rows[j])) {
+                *GROW(&evidence->ratios) = (struct evidence_ratio){
+                    .table = rows[i].name.table, .first = rows[i].first, .kind = rows[i].kind,
+                    .error = expm1(fabs(log1p(rows[i].error) - log1p(rows[j].error))),
+                };
+                of[rows[i].first]++;
+            }
+    for (size_t i = before; i < evidence->ratios.count; i++)
+        evidence->ratios.items[i].weight = 1.0 / (double)of[evidence->ratios.items[i].first];
+}
+
+static int by_error(const void *a, const void *b)
+{
+    const struct evidence_ratio *x = a, *y = b;
+
+    return (x->error > y->error) - (x->error < y->error);
+}
+
+void evidence_find_ratios(struct evidence *evidence)
+{
+    for (size_t begin = 0, end; begin < evidence->rows.count; begin = end) {
+        end = begin + 1;
+        while (end < evidence->rows.count && evidence->rows.items[end].name.table == evidence->rows.items[begin].name.table)
+            end++;
+        find_in_table(evidence, begin, end);
+    }
+    if (evidence->ratios.count)
+        qsort(evidence->ratios.items, evidence->ratios.count, sizeof *evidence->ratios.items, by_error);
+}
+
+struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, const struct likeness *likeness,
+                                               const struct evidence_without *without)
+{
+    size_t kinds = evidence ? evidence->kinds.count : 0, ratios = evidence ? evidence->ratios.count : 0;
+    double *of_kind = xcalloc(kinds + 1, sizeof *of_kind), *weights = xcalloc(ratios + 1, sizeof *weights);
+    double all = 0, sum = 0;
+    struct ratio_expectation found = {NAN, NAN};
+
+    for (size_t i = 0; i < kinds; i++)
+        of_kind[i] = evidence_kind_weight(likeness, &evidence->kinds.items[i]);
+    for (size_t i = 0; i < ratios; i++) {
+        const struct evidence_ratio *ratio = &evidence->ratios.items[i];
+        bool alike = of_kind[ratio->kind] == 1;
+
+        if (ratio->first == alike || evidence_kind_left_out(evidence, ratio->table, ratio->kind, without))
+            continue;
+        weights[i] = ratio->weight * of_kind[ratio->kind];
+        all += weights[i];
+    }
+    for (size_t i = 0; i < ratios && all > 0 && isnan(found.most); i++) {
+        sum += weights[i];
+        found.within = isnan(found.within) && sum >= QUANTILE_WITHIN * all ? evidence->ratios.items[i].error : found.within;
+        found.most = sum >= QUANTILE_MOST * all ? evidence->ratios.items[i].error : NAN;
+    }
+    free(weights);
+    free(of_kind);
+    return found;
+}
