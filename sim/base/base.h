@@ -2,6 +2,7 @@
 #ifndef DTSIM_BASE_H
 #define DTSIM_BASE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -114,7 +115,7 @@ struct arena {
     struct arena_block *last;
     struct cache *cache;         /* where those who fill the arena find what they remember (cache/cache.h), or NULL */
 };
-void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type; aborts when out of memory */
+void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -134,9 +135,20 @@ size_t text_mark(const char *text, size_t length);
  * NULL after an error, whose message names `what` the file is and stands at `loc`. */
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);
 
-/* calloc and realloc that abort, in one place, when memory runs out. */
+/* Ends the process with EXIT_UNEXPECTED and a line on standard error. Whatever is being written then has not got its
+ * name yet (files/folder.h). A child that ends so is a failure that its parent reports. */
+_Noreturn void memory_ran_out(void);
+/* malloc, calloc, reallocarray and strdup that end the process so where there is no memory. */
+void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t count, size_t size);
+char *xstrdup(const char *text);
+/* Text in memory that the caller frees. */
+char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *xvprintf(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+/* A stream into memory (open_memstream), and its end, after which the text is whole; the caller frees it. */
+FILE *text_open(char **text, size_t *size);
+void text_close(FILE *out, char *const *text);
 
 /* A growable array is a struct with three members: TYPE *items; size_t count, capacity. Zero-initialise.
  * GROW adds one item and gives its address: *GROW(&list) = item. */

@@ -60,8 +60,7 @@ static void add(struct error *err, struct error_message message, const char *for
 {
     char *raw;
 
-    if (vasprintf(&raw, format, args) < 0)
-        BUG("cannot write the message '%s'", format);
+    raw = xvprintf(format, args);
     message.text = text_made(TEXT_LINE, raw);         /* one line, whatever the user's file contains */
     free(raw);
     for (int i = 0; i < err->count; i++)
@@ -139,8 +138,7 @@ int error_system(struct error *err, struct loc loc, const char *format, ...)
     char *text;
 
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        BUG("cannot write the message '%s'", format);
+    text = xvprintf(format, args);
     va_end(args);
     error_add(err, path ? EXIT_INPUT : EXIT_UNEXPECTED, loc, "%s: %s%s", text, strerror(why), remedy(why));
     err->system |= !is_missing(why);

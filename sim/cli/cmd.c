@@ -123,7 +123,7 @@ const struct exit_text *exit_text_at(size_t index)
 
 static json_t *text_json(const char *text)
 {
-    return text && *text ? json_string(text) : json_null();
+    return text && *text ? json_words(text) : json_null();
 }
 
 static void print_errors_json(const struct error *err)
@@ -134,7 +134,7 @@ static void print_errors_json(const struct error *err)
         const struct error_message *message = &err->messages[i];
         const struct loc *loc = &message->loc;
 
-        json_array_append_new(list, json_pack(
+        json_append(list, json_pack(
             "{s:o, s:o, s:o, s:s, s:o}", "file", text_json(loc->file), "line",
             loc->line ? json_integer(loc->line) : json_null(), "column",
             loc->line ? json_integer(loc->column) : json_null(), "message", message->text, "rule",
@@ -152,8 +152,7 @@ int usage_error(const struct command *command, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    if (vasprintf(&message, format, args) < 0)
-        BUG("no memory for a message");
+    message = xvprintf(format, args);
     va_end(args);
     if (command->json) {
         error_add(&err, EXIT_USAGE, (struct loc){0}, "%s", message);

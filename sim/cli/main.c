@@ -1,8 +1,10 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
 #include "cli/cmd.h"
 
 static const char *command_candidate(size_t i, const void *context)
@@ -24,6 +26,8 @@ int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "help", *meant;
 
+    memory_cpp_begin();
+    json_set_alloc_funcs(xmalloc, free);     /* jansson's own answer to no memory is an object that lacks a key */
     take_closed();
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         word = "help";

@@ -78,7 +78,8 @@ static struct anchor *anchor_put(struct composer *composer, const yaml_char_t *n
     anchor = arena_alloc(composer->arena, sizeof *anchor);
     *anchor = (struct anchor){arena_strdup(composer->arena, (const char *)name), node, 1, 0, open};
     slot = tsearch(anchor, &composer->anchors, anchor_compare);
-    BUG_IF(!slot);
+    if (!slot)
+        memory_ran_out();
     *(struct anchor **)slot = anchor;
     return anchor;
 }
@@ -284,7 +285,7 @@ static int syntax_error(struct composer *composer)
     const char *at = composer->text, *end = composer->text + composer->length;
 
     if (parser->error == YAML_MEMORY_ERROR)
-        return error_add(composer->err, EXIT_UNEXPECTED, (struct loc){composer->name, 0, 0}, "out of memory");
+        memory_ran_out();
     for (size_t i = 0; at < end && i <= index; i++)
         c = i == index ? (int)utf8_next(&at, end) : (utf8_next(&at, end), 0);
     return error_add(composer->err, EXIT_INPUT, loc_of(composer, parser->problem_mark), "%s",
@@ -339,7 +340,7 @@ int conf_read(struct arena *arena, const char *name, const char *text, size_t le
         yaml_parser_set_input_string(&composer->parser, (const unsigned char *)text, length);
         result = compose(composer);
     } else {
-        result = error_add(err, EXIT_UNEXPECTED, (struct loc){name, 0, 0}, "out of memory");
+        memory_ran_out();
     }
     if (!result)
         *root = composer->root;

@@ -6,6 +6,32 @@
 
 #include "base/base.h"
 #include "base/decimal.h"
+#include "base/text.h"
+
+void json_put(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value))
+        BUG("'%s' has no value", key);
+}
+
+void json_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value))
+        BUG("an item has no value");
+}
+
+json_t *json_words(const char *text)
+{
+    json_t *json = json_string(text);
+    char *clean;
+
+    if (json)
+        return json;
+    clean = text_made(TEXT_LINE, text);
+    json = json_string(clean);
+    free(clean);
+    return json;
+}
 
 enum { ONE_LINE = -1 };          /* a level: nothing is indented */
 
@@ -117,10 +143,8 @@ char *json_text(const json_t *json)
 {
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    BUG_IF(!out);
+    FILE *out = text_open(&text, &size);
     json_line(json, out);
-    fclose(out);
+    text_close(out, &text);
     return text;
 }

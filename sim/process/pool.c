@@ -106,14 +106,12 @@ static void serve(void *context)
     while (read_all(worker->end, &piece, sizeof piece) && piece != NO_MORE) {
         char *reply = NULL;
         size_t length = 0;
-        FILE *out = open_memstream(&reply, &length);
+        FILE *out = text_open(&reply, &length);
         uint64_t size;
-
-        BUG_IF(!out);
         if (!ftruncate(STDERR_FILENO, 0))
             lseek(STDERR_FILENO, 0, SEEK_SET);
         pool->work(pool->context, piece, worker->note, out);
-        fclose(out);
+        text_close(out, &reply);
         size = length;
         if (!send_all(worker->end, &size, sizeof size) || !send_all(worker->end, reply, length))
             return;

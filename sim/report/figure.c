@@ -306,7 +306,7 @@ int figure_print(const struct workload *workload, FILE *out, struct error *err)
     for (int rank = workload->plan.stages - 1; rank >= 0; rank--) {
         char *line = NULL;
         size_t size = 0;
-        FILE *memory = open_memstream(&line, &size);
+        FILE *memory = text_open(&line, &size);
 
         row_label(&workload->plan, rank, time, sizeof time);
         fprintf(memory, "%-*s ", label, time);
@@ -314,7 +314,7 @@ int figure_print(const struct workload *workload, FILE *out, struct error *err)
             draw_cells(&replayed, rank, slots, width, memory);
         else
             draw_line(&replayed, rank, COLUMNS - label - 2, memory);
-        fclose(memory);
+        text_close(memory, &line);
         end_line(line, out);
         free(line);
     }

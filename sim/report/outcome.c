@@ -24,10 +24,10 @@ static void put_reason(json_t *row, enum outcome outcome, const char *rule, cons
 {
     char text[REASON_MOST];
 
-    json_object_set_new(row, "status", json_string(outcome_names[outcome]));
+    json_put(row, "status", json_words(outcome_names[outcome]));
     if (rule)
-        json_object_set_new(row, "rule", json_string(rule));
-    json_object_set_new(row, "reason", json_string(text_clip(reason, text, sizeof text)));
+        json_put(row, "rule", json_words(rule));
+    json_put(row, "reason", json_words(text_clip(reason, text, sizeof text)));
 }
 
 void outcome_refused(json_t *row, const struct error *err)
@@ -40,7 +40,7 @@ void outcome_refused(json_t *row, const struct error *err)
         put_reason(row, OUTCOME_TIMEOUT, NULL, message->text);
     else
         put_reason(row, OUTCOME_ERROR, NULL, message->text);
-    json_object_set_new(row, "metrics", json_object());
+    json_put(row, "metrics", json_object());
 }
 
 static json_t *number(double value)
@@ -66,12 +66,12 @@ static json_t *metrics_of(const struct run *run)
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)
-        json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
-    json_object_set_new(json, "memory_margin_bytes", number(memory_margin(run)));
-    json_object_set_new(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
-    json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
-    json_object_set_new(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
-    json_object_set_new(json, "breakdown_s", breakdown_json(m));
+        json_put(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
+    json_put(json, "memory_margin_bytes", number(memory_margin(run)));
+    json_put(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
+    json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
+    json_put(json, "breakdown_s", breakdown_json(m));
     return json;
 }
 
@@ -82,9 +82,9 @@ static void too_large(json_t *row, const struct run *run)
     json_t *metrics = json_object();
 
     put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason));
-    json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
-    json_object_set_new(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
-    json_object_set_new(row, "metrics", metrics);
+    json_put(metrics, "peak_memory_bytes", number(m->peak_memory));
+    json_put(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
+    json_put(row, "metrics", metrics);
 }
 
 /* Finds out what the scenario needs, where it hardly fits: for a row that says so nothing else is asked. */
@@ -109,8 +109,8 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, struct error 
     struct error found = {0};
     int rc = 0;
 
-    json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
-    json_object_set_new(row, "software", software_json(scenario));
+    json_put(row, "engine", json_words(engine_names[scenario->simulation.engine]));
+    json_put(row, "software", software_json(scenario));
     if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
         (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
         rc = error_pass_system(&found, err);
@@ -118,8 +118,8 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, struct error 
     } else if (run.metrics.peak_memory > memory_limit(scenario)) {
         too_large(row, &run);
     } else {
-        json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
-        json_object_set_new(row, "metrics", metrics_of(&run));
+        json_put(row, "status", json_words(outcome_names[OUTCOME_OK]));
+        json_put(row, "metrics", metrics_of(&run));
     }
     run_release(&run);
     workload_release(&workload);
@@ -130,5 +130,5 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, struct error 
 void outcome_lost(json_t *row, enum outcome outcome, const char *reason)
 {
     put_reason(row, outcome, NULL, reason);
-    json_object_set_new(row, "metrics", json_object());
+    json_put(row, "metrics", json_object());
 }

@@ -73,9 +73,9 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     json_object_set(row, "engine", json_object_get(result, "engine"));
     json_object_set(row, "setup", json_object_get(result, "setup"));
     json_object_set(row, "software", json_object_get(result, "software"));
-    json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
+    json_put(row, "status", json_words(outcome_names[OUTCOME_OK]));
     json_object_set(row, "notes", json_object_get(result, "notes"));
-    json_object_set_new(row, "metrics", result);
+    json_put(row, "metrics", result);
     return 0;
 }
 
@@ -192,13 +192,13 @@ static void add_scenario(void *context, const char *name, struct scenario *scena
         outcome_refused(row, found);
         return;
     }
-    json_object_set_new(row, "setup", setup_json(scenario));
+    json_put(row, "setup", setup_json(scenario));
     scenario->progress = compared->progress;
     if (compared->progress && compared->progress->over)
         outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
     else if (outcome_simulate(row, scenario, found))
         return;
-    json_object_set_new(row, "notes", caveats_json(scenario, NULL));
+    json_put(row, "notes", caveats_json(scenario, NULL));
 }
 
 int compared_add(struct compared *compared, const char *path, const char *const *sets, size_t nsets,

@@ -231,9 +231,7 @@ int store_open(struct store *store, const char *folder, int shard, int shards, c
     char *text = json_text(header);
     int rc;
 
-    *store = (struct store){.fd = -1};
-    if (asprintf(&store->path, "%s/shard-%d-of-%d.jsonl", folder, shard, shards) < 0)
-        BUG("cannot write the name of a file");
+    *store = (struct store){.fd = -1, .path = xprintf("%s/shard-%d-of-%d.jsonl", folder, shard, shards)};
     rc = make_folder(folder, err) || open_locked(store, err) || cut_torn(store, err) || settle(store, text, err) ||
          index_folder(store, folder, err) ? -1 : 0;
     free(text);
@@ -244,9 +242,7 @@ int store_reopen(struct store *store, const char *path, struct error *err)
 {
     const struct store_reader reader = {.row = index_row, .context = &store->ids};
 
-    *store = (struct store){.fd = -1, .path = strdup(path)};
-    if (!store->path)
-        BUG("out of memory");
+    *store = (struct store){.fd = -1, .path = xstrdup(path)};
     return open_locked(store, err) || cut_torn(store, err) || settle(store, NULL, err) ||
            store_read(store->path, &reader, err) ? -1 : 0;
 }
