@@ -8,6 +8,7 @@
 
 #include "config/conf_node.h"
 #include "config/conf_text.h"
+#include "files/look.h"
 
 /* A value with an anchor (&name), which aliases (*name) repeat. */
 struct anchor {
@@ -360,7 +361,7 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
 {
     bool piped = strcmp(path, "-") == 0;
     struct loc loc = {piped ? "stdin" : path, 0, 0};
-    FILE *file = piped ? stdin : fopen(path, "rb");
+    FILE *file;
     struct stat status;
     char *text;
     size_t length;
@@ -369,13 +370,11 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
     *root = NULL;
     if (!*path)
         return error_add(err, EXIT_INPUT, (struct loc){0}, "the name of the file is empty");
+    file = piped ? stdin : look_open(path, err);
     if (!file)
-        return error_system(err, loc, "cannot open");
-    if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
-        if (!piped)
-            fclose(file);
+        return -1;
+    if (piped && fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode))
         return error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file");
-    }
     text = xrealloc(NULL, CONF_MAX_BYTES + 1, 1);
     length = fread(text, 1, CONF_MAX_BYTES + 1, file);
     if (ferror(file))

@@ -341,7 +341,8 @@ static int check_table(const char *dir, const struct run_table *table, const jso
     char path[4400], hex[DIGEST_HEX];
     struct loc loc = {.file = path};
     struct digest sum;
-    int fd, rc;
+    FILE *file;
+    int rc;
 
     if (!digest) {
         snprintf(path, sizeof path, "%s/result.json", dir);
@@ -349,15 +350,15 @@ static int check_table(const char *dir, const struct run_table *table, const jso
                          "repeat 'dtsim run -o'", table->file);
     }
     snprintf(path, sizeof path, "%s/%s", dir, table->file);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_system(err, loc, "cannot open");
+    file = look_open(path, err);
+    if (!file)
+        return -1;
     digest_init(&sum);
-    rc = digest_add_file(&sum, fd);
+    rc = digest_add_file(&sum, fileno(file));
     digest_end(&sum, hex);
     if (rc)
         rc = error_system(err, loc, "cannot read");
-    close(fd);
+    fclose(file);
     if (rc || !strcmp(hex, digest))
         return rc;
     return error_add(err, EXIT_INPUT, loc, "the file is not of the run that result.json is of: its digest differs; "
@@ -370,6 +371,7 @@ int result_check(const char *dir, struct error *err)
     json_error_t why;
     json_t *result;
     enum look there;
+    FILE *file;
     int rc = 0;
 
     if (access(dir, R_OK))
@@ -380,7 +382,11 @@ int result_check(const char *dir, struct error *err)
     if (there == LOOK_NOTHING)
         return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s; expected the folder that a "
                          "'dtsim run -o' has finished", strerror(ENOENT));
-    result = json_load_file(path, 0, &why);
+    file = look_open(path, err);
+    if (!file)
+        return -1;
+    result = json_loadf(file, 0, &why);
+    fclose(file);
     if (!json_is_object(result))
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
     for (size_t i = 0; !rc && i < COUNT(tables); i++)

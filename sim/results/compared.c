@@ -64,10 +64,17 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     const char *path = arena_printf(&compared->arena, "%s/result.json", folder), *name;
     json_error_t why;
     json_t *result, *row;
+    FILE *file;
 
     if (result_check(folder, err))
         return -1;
-    result = json_load_file(path, 0, &why);
+    file = look_open(path, err);
+    if (!file)
+        return -1;
+    result = json_loadf(file, 0, &why);
+    fclose(file);
+    if (!result)
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
     name = json_string_value(json_object_get(json_object_get(result, "scenario"), "name"));
     row = add_row(compared, name ? name : folder, folder);
     json_object_set(row, "engine", json_object_get(result, "engine"));

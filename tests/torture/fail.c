@@ -3,7 +3,6 @@
  *   FAIL_AT       which call fails, from 1; 0: none
  *   FAIL_COUNTER  a file of 8 bytes, which holds the number of calls in this process and its children
  * Calls count from main() on, in the program and in its own children, but not in programs that it starts. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
