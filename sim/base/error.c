@@ -175,10 +175,12 @@ static void message_print(const struct error_message *message, bool color, FILE 
     const struct loc *loc = &message->loc;
 
     fputs(color && loc->file ? bold : "", out);
+    if (loc->file)
+        text_write(TEXT_LINE, loc->file, out);
     if (loc->file && loc->line > 0)
-        fprintf(out, "%s:%d:%d: ", loc->file, loc->line, loc->column);
+        fprintf(out, ":%d:%d: ", loc->line, loc->column);
     else if (loc->file)
-        fprintf(out, "%s: ", loc->file);
+        fputs(": ", out);
     fprintf(out, "%serror:%s %s\n", color ? red : "", color ? plain : "", message->text);
 }
 

@@ -1,6 +1,7 @@
 #include "cli/cmd.h"
 #include "store/store.h"
 #include "sweep/paths.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -160,7 +161,9 @@ int usage_error(const struct command *command, const char *format, ...)
         error_release(&err);
         fflush(stdout);
     }
-    fprintf(stderr, "dtsim %s: %s; see 'dtsim help %s'\n", command->name, message, command->name);
+    fprintf(stderr, "dtsim %s: ", command->name);
+    text_write(TEXT_LINE, message, stderr);
+    fprintf(stderr, "; see 'dtsim help %s'\n", command->name);
     free(message);
     return EXIT_USAGE;
 }

@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 #include "report/figure.h"
 #include "run/memory_advice.h"
+#include "base/text.h"
 
 enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET };
 static const char *const run_options[] = {
@@ -23,8 +24,11 @@ static bool tell(const struct run *run, bool json, struct folder *folder, struct
     } else if (!json) {
         run_print(run, stdout);
     }
-    if (folder->path && !failed)
-        fprintf(stderr, "wrote %s/result.json and its tables\n", folder->path);
+    if (folder->path && !failed) {
+        fputs("wrote ", stderr);
+        text_write(TEXT_LINE, folder->path, stderr);
+        fputs("/result.json and its tables\n", stderr);
+    }
     return !json || !failed;
 }
 

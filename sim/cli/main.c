@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "base/text.h"
 #include "cli/cmd.h"
 
 static const char *command_candidate(size_t i, const void *context)
@@ -48,7 +49,9 @@ int main(int argc, char **argv)
             return code;
         }
     meant = nearest(word, command_candidate, NULL);
-    fprintf(stderr, "dtsim: unknown command '%s'", word);
+    fputs("dtsim: unknown command '", stderr);
+    text_write(TEXT_LINE, word, stderr);
+    fputs("'", stderr);
     if (meant)
         fprintf(stderr, "; did you mean '%s'?\n", meant);
     else

@@ -1,4 +1,5 @@
 #include "validate/validation.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -136,7 +137,11 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
     const struct paper *paper = validation->paper;
     int width = id_width(paper);
 
-    fprintf(out, "== %s: %s\n", paper->name, paper->source);
+    fputs("== ", out);
+    text_write(TEXT_LINE, paper->name, out);
+    fputs(": ", out);
+    text_write(TEXT_LINE, paper->source, out);
+    fputc('\n', out);
     if (!brief)
         print_heading(validation, width, out);
     for (size_t i = 0; !brief && i < paper->nrows; i++)
