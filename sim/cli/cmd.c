@@ -146,15 +146,11 @@ static void print_errors_json(const struct error *err)
     json_decref(whole);
 }
 
-int usage_error(const struct command *command, const char *format, ...)
+/* `own`: the message is this program's alone, and may have several lines. */
+static int usage_say(const struct command *command, const char *message, bool own)
 {
     struct error err = {0};
-    char *message;
-    va_list args;
 
-    va_start(args, format);
-    message = xvprintf(format, args);
-    va_end(args);
     if (command->json) {
         error_add(&err, EXIT_USAGE, (struct loc){0}, "%s", message);
         print_errors_json(&err);
@@ -162,8 +158,23 @@ int usage_error(const struct command *command, const char *format, ...)
         fflush(stdout);
     }
     fprintf(stderr, "dtsim %s: ", command->name);
-    text_write(TEXT_LINE, message, stderr);
+    if (own)
+        fputs(message, stderr);
+    else
+        text_write(TEXT_LINE, message, stderr);
     fprintf(stderr, "; see 'dtsim help %s'\n", command->name);
+    return EXIT_USAGE;
+}
+
+int usage_error(const struct command *command, const char *format, ...)
+{
+    char *message;
+    va_list args;
+
+    va_start(args, format);
+    message = xvprintf(format, args);
+    va_end(args);
+    usage_say(command, message, false);
     free(message);
     return EXIT_USAGE;
 }
@@ -334,8 +345,13 @@ int arguments_parse(const struct command *command, int argc, char **argv, int mi
             arguments->positional[arguments->npositional++] = argv[i];
         }
     }
-    if (arguments->npositional < min_positional)
-        return usage_error(command, "expected: dtsim %s %s", command->name, command->usage);
+    if (arguments->npositional < min_positional) {
+        char *expected = xprintf("expected: dtsim %s %s", command->name, command->usage);
+
+        usage_say(command, expected, true);
+        free(expected);
+        return EXIT_USAGE;
+    }
     return ARGS_DONE;
 }
 

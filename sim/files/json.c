@@ -63,7 +63,21 @@ static void print_string(const char *text, size_t length, FILE *out)
         return;
     }
     json_t *string = json_stringn(text, length);
-    BUG_IF(json_dumpf(string, out, JSON_ENCODE_ANY));
+    char *dumped = json_dumps(string, JSON_ENCODE_ANY), *clean = text_made(TEXT_LINE, dumped ? dumped : "");
+
+    /* JSON lets what steers a terminal or turns the direction of writing stand as it is; \u is the same to its reader. */
+    if (dumped && strcmp(clean, dumped)) {
+        free(dumped);
+        dumped = json_dumps(string, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    }
+    BUG_IF(!dumped);
+    for (const char *c = dumped; *c; c++)
+        if (*c == '\x7F')        /* ASCII's last control, which jansson leaves */
+            fputs("\\u007F", out);
+        else
+            putc(*c, out);
+    free(dumped);
+    free(clean);
     json_decref(string);
 }
 
