@@ -138,13 +138,18 @@ int headline_load(struct arena *arena, const char *path, struct headline *headli
     json_error_t bad;
     json_t *result;
     enum look there;
+    FILE *in;
 
     if (look_at(path, &there, err))
         return -1;
     if (there == LOOK_NOTHING)
         return error_add(err, EXIT_INPUT, loc, "cannot open: %s; expected the folder of one run, which 'dtsim run -o' "
                          "writes", strerror(ENOENT));
-    result = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
+    in = look_open(path, err);
+    if (!in)
+        return -1;
+    result = json_loadf(in, JSON_REJECT_DUPLICATES, &bad);
+    fclose(in);
     if (!result) {
         loc.line = bad.line > 0 ? bad.line : 0;
         loc.column = bad.line > 0 && bad.column > 0 ? bad.column : 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "files/look.h"
 #include "rows.h"
@@ -116,8 +117,10 @@ static int read_runs(struct chart *chart, struct headline **list)
 
 static FILE *create(const char *path, struct error *err)
 {
-    FILE *file = fopen(path, "wb");
+    FILE *file;
 
+    unlink(path);                    /* a new file: what a link there leads to is not overwritten */
+    file = fopen(path, "wbx");
     if (!file)
         error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
     return file;
@@ -159,6 +162,7 @@ int chart_open(struct chart *chart)
     if (mkdir(chart->folder, 0777) && errno != EEXIST)
         return error_add(chart->err, EXIT_UNEXPECTED, (struct loc){.file = chart->folder}, "cannot make the folder: %s",
                          strerror(errno));
+    unlink(chart_path(chart, "", chart->format));        /* no old picture stands by new data, whatever ends this run */
     chart->data = create(chart_path(chart, "", "tsv"), chart->err);
     chart->script = create(chart_path(chart, "", "gp"), chart->err);
     return chart->data && chart->script ? 0 : -1;

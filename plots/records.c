@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chart.h"
+#include "files/look.h"
 
 static void add_row(struct records *rows, json_t *json, const char *path)
 {
@@ -42,13 +43,13 @@ static bool more(FILE *in)
 
 int records_load(struct records *rows, const char *path, struct error *err)
 {
-    FILE *in = fopen(path, "rb");
+    FILE *in = look_open(path, err);
     struct loc loc = {.file = path};
     size_t before = rows->count;
     int failed = 0;
 
     if (!in)
-        return error_system(err, loc, "cannot open");
+        return -1;
     while (!failed && more(in)) {
         json_error_t bad;
         json_t *value = json_loadf(in, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &bad);

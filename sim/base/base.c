@@ -18,33 +18,6 @@ void bug_(const char *file, int line, const char *format, ...)
     abort();
 }
 
-_Noreturn void out_of_memory(void)
-{
-    static const char words[] = "dtsim: out of memory\n";
-
-    if (write(STDERR_FILENO, words, sizeof words - 1) < 0)
-        _exit(EXIT_UNEXPECTED);
-    _exit(EXIT_UNEXPECTED);
-}
-
-void *xcalloc(size_t count, size_t size)
-{
-    void *memory = calloc(count ? count : 1, size ? size : 1);
-
-    if (!memory)
-        out_of_memory();
-    return memory;
-}
-
-void *xrealloc(void *old, size_t count, size_t size)
-{
-    void *memory = reallocarray(old, count ? count : 1, size ? size : 1);
-
-    if (!memory)
-        out_of_memory();
-    return memory;
-}
-
 /* Under the address sanitizer every allocation is a block of its own, so that the sanitizer sees an access past its
  * end. */
 enum { BLOCK_SIZE = ADDRESS_SANITIZER ? 0 : 64 << 10 };
@@ -62,7 +35,7 @@ static struct arena_block *block_new(size_t size, bool zeroed)
     struct arena_block *block;
 
     if (size > SIZE_MAX - sizeof *block)
-        out_of_memory();
+        memory_ran_out();
     block = zeroed ? xcalloc(1, sizeof *block + size) : xrealloc(NULL, sizeof *block + size, 1);
     block->size = size;
     block->used = 0;
@@ -78,7 +51,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     char *taken;
 
     if (rounded > SIZE_MAX - align)
-        out_of_memory();
+        memory_ran_out();
     /* A block of its own keeps its exact size: rounding it up would hide an access past its end from the sanitizer. */
     if (BLOCK_SIZE > 0)
         rounded = (rounded + align - 1) / align * align;

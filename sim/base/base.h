@@ -2,6 +2,7 @@
 #ifndef DTSIM_BASE_H
 #define DTSIM_BASE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -134,11 +135,20 @@ size_t text_mark(const char *text, size_t length);
  * NULL after an error, whose message names `what` the file is and stands at `loc`. */
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);
 
-/* Says that memory has run out and ends the program with EXIT_UNEXPECTED: nothing that is buffered is written. */
-_Noreturn void out_of_memory(void);
-/* calloc and realloc that do so. */
+/* Ends the process with EXIT_UNEXPECTED and a line on standard error. Whatever is being written then has not got its
+ * name yet (files/folder.h). A child that ends so is a failure that its parent reports. */
+_Noreturn void memory_ran_out(void);
+/* malloc, calloc, reallocarray and strdup that end the process so where there is no memory. */
+void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t count, size_t size);
+char *xstrdup(const char *text);
+/* Text in memory that the caller frees. */
+char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *xvprintf(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+/* A stream into memory (open_memstream), and its end, after which the text is whole; the caller frees it. */
+FILE *text_open(char **text, size_t *size);
+void text_close(FILE *out, char *const *text);
 
 /* A growable array is a struct with three members: TYPE *items; size_t count, capacity. Zero-initialise.
  * GROW adds one item and gives its address: *GROW(&list) = item. */

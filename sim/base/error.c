@@ -60,8 +60,7 @@ static void add(struct error *err, struct error_message message, const char *for
 {
     char *raw;
 
-    if (vasprintf(&raw, format, args) < 0)
-        out_of_memory();
+    raw = xvprintf(format, args);
     message.text = text_made(TEXT_LINE, raw);         /* one line, whatever the user's file contains */
     free(raw);
     for (int i = 0; i < err->count; i++)
@@ -139,8 +138,7 @@ int error_system(struct error *err, struct loc loc, const char *format, ...)
     char *text;
 
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        out_of_memory();
+    text = xvprintf(format, args);
     va_end(args);
     error_add(err, path ? EXIT_INPUT : EXIT_UNEXPECTED, loc, "%s: %s%s", text, strerror(why), remedy(why));
     err->system |= !is_missing(why);
@@ -177,10 +175,12 @@ static void message_print(const struct error_message *message, bool color, FILE 
     const struct loc *loc = &message->loc;
 
     fputs(color && loc->file ? bold : "", out);
+    if (loc->file)
+        text_write(TEXT_LINE, loc->file, out);
     if (loc->file && loc->line > 0)
-        fprintf(out, "%s:%d:%d: ", loc->file, loc->line, loc->column);
+        fprintf(out, ":%d:%d: ", loc->line, loc->column);
     else if (loc->file)
-        fprintf(out, "%s: ", loc->file);
+        fputs(": ", out);
     fprintf(out, "%serror:%s %s\n", color ? red : "", color ? plain : "", message->text);
 }
 

@@ -86,12 +86,9 @@ char *text_made(enum text_place place, const char *text)
 {
     char *made = NULL;
     size_t size;
-    FILE *out = open_memstream(&made, &size);
-
-    if (!out)
-        out_of_memory();
+    FILE *out = text_open(&made, &size);
     text_write(place, text, out);
-    fclose(out);
+    text_close(out, &made);
     return made;
 }
 

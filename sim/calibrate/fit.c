@@ -69,6 +69,8 @@ void fit_robust(const struct fit_problem *problem, double *values)
     space = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, problem->count, problem->nparameters);
     x = gsl_vector_alloc(problem->nparameters);
     weights = gsl_vector_alloc(problem->count);
+    if (!space || !x || !weights)
+        memory_ran_out();
     for (size_t p = 0; p < problem->nparameters; p++)
         gsl_vector_set(x, p, inner(&problem->parameters[p], problem->parameters[p].start));
     gsl_vector_set_all(weights, 1);

@@ -1,10 +1,12 @@
 #include "calibrate/samples.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/samples_reader.h"
+#include "files/look.h"
 
 const char *const sample_column_names[COLUMN_COUNT] = {
     [COLUMN_KERNEL] = "kernel", [COLUMN_DTYPE] = "dtype", [COLUMN_BATCH] = "batch",
@@ -176,15 +178,18 @@ int samples_parse(struct samples *samples, const char *name, const char *text, s
 
 int samples_load(struct samples *samples, const char *path, struct error *err)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = look_open(path, err);
     char *text = NULL;
     size_t capacity = 0;
     ssize_t length;
     int rc;
 
     if (!file)
-        return error_system(err, (struct loc){.file = path}, "cannot open");
+        return -1;
+    errno = 0;
     length = getdelim(&text, &capacity, 0, file);       /* the whole file, or up to a zero byte */
+    if (length < 0 && errno == ENOMEM)
+        memory_ran_out();
     if (ferror(file))
         rc = error_system(err, (struct loc){.file = path}, "cannot read");
     else

@@ -77,7 +77,7 @@ static json_t *reasons_json(uint32_t reasons)
     for (size_t i = 0; alike_text(reasons, i); i++) {
         const struct alike_text *text = alike_text(reasons, i);
 
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "key", text->key, "why", text->why, "change",
+        json_append(list, json_pack("{s:s, s:s, s:s}", "key", text->key, "why", text->why, "change",
                                               text->change));
     }
     return list;
@@ -95,7 +95,7 @@ static json_t *collectives_json(const struct alike *alike, const struct scenario
 
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
         if (of_group(&alike->groups[kind], way).all)
-            json_object_set_new(groups, scenario->groups.of[kind].name,
+            json_put(groups, scenario->groups.of[kind].name,
                                 stood_json(of_group(&alike->groups[kind], way)));
     return groups;
 }

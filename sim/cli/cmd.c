@@ -2,6 +2,7 @@
 #include "report/outcome.h"
 #include "store/store.h"
 #include "sweep/paths.h"
+#include "base/text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -131,23 +132,35 @@ static void print_errors_json(const struct error *err)
     json_decref(whole);
 }
 
-int usage_error(const struct command *command, const char *format, ...)
+/* `own`: the message is this program's alone, and may have several lines. */
+static int usage_say(const struct command *command, const char *message, bool own)
 {
     struct error err = {0};
-    char *message;
-    va_list args;
 
-    va_start(args, format);
-    if (vasprintf(&message, format, args) < 0)
-        out_of_memory();
-    va_end(args);
     if (command->json) {
         error_add(&err, EXIT_USAGE, (struct loc){0}, "%s", message);
         print_errors_json(&err);
         error_release(&err);
         fflush(stdout);
     }
-    fprintf(stderr, "dtsim %s: %s; see 'dtsim help %s'\n", command->name, message, command->name);
+    fprintf(stderr, "dtsim %s: ", command->name);
+    if (own)
+        fputs(message, stderr);
+    else
+        text_write(TEXT_LINE, message, stderr);
+    fprintf(stderr, "; see 'dtsim help %s'\n", command->name);
+    return EXIT_USAGE;
+}
+
+int usage_error(const struct command *command, const char *format, ...)
+{
+    char *message;
+    va_list args;
+
+    va_start(args, format);
+    message = xvprintf(format, args);
+    va_end(args);
+    usage_say(command, message, false);
     free(message);
     return EXIT_USAGE;
 }
@@ -311,8 +324,13 @@ int arguments_parse(const struct command *command, int argc, char **argv, int mi
             arguments->positional[arguments->npositional++] = argv[i];
         }
     }
-    if (arguments->npositional < min_positional)
-        return usage_error(command, "expected: dtsim %s %s", command->name, command->usage);
+    if (arguments->npositional < min_positional) {
+        char *expected = xprintf("expected: dtsim %s %s", command->name, command->usage);
+
+        usage_say(command, expected, true);
+        free(expected);
+        return EXIT_USAGE;
+    }
     return ARGS_DONE;
 }
 

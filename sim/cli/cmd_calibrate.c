@@ -125,7 +125,8 @@ static json_t *sample_json(const struct calibration *calibration, const struct s
 /* Every sample that belongs to a record, with its prediction. */
 static void print_json(const struct calibration *calibration)
 {
-    json_t *rows = json_array(), *json = json_pack("{s:s, s:o}", "gpu", calibration->profile.gpu, "rows", rows);
+    json_t *rows = json_array(), *json = json_pack("{s:o, s:o}", "gpu", json_words(calibration->profile.gpu), "rows",
+                                                      rows);
 
     for (size_t g = 0; g < calibration->groups.count; g++) {
         const struct sample_group *group = &calibration->groups.items[g];
@@ -135,7 +136,7 @@ static void print_json(const struct calibration *calibration)
             continue;
         for (size_t l = 0; l < COUNT(lists); l++)
             for (size_t i = 0; i < lists[l]->count; i++)
-                json_array_append_new(rows, sample_json(calibration, group, lists[l]->items[i], l == 1));
+                json_append(rows, sample_json(calibration, group, lists[l]->items[i], l == 1));
     }
     json_print(json, stdout);
     json_decref(json);

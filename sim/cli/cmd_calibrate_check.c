@@ -31,10 +31,11 @@ static void print_json(const struct profile *profile, const struct samples *samp
                        size_t count)
 {
     json_t *list = json_array(),
-           *json = json_pack("{s:s, s:s, s:o}", "profile", profile->name, "gpu", samples->gpu, "rows", list);
+           *json = json_pack("{s:o, s:o, s:o}", "profile", json_words(profile->name), "gpu", json_words(samples->gpu),
+                             "rows", list);
 
     for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, row_json(&rows[i]));
+        json_append(list, row_json(&rows[i]));
     json_print(json, stdout);
     json_decref(json);
 }

@@ -193,7 +193,7 @@ static void print_result(struct request *request, bool json, const struct measur
     double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
     double busbw = algbw * collective_bus_factor(request->op, request->ranks);
 
-    json_array_append_new(request->rows, result_row(request, measured, algbw, busbw));
+    json_append(request->rows, result_row(request, measured, algbw, busbw));
     if (json)
         return;
     progress_end(&request->progress);

@@ -2,6 +2,7 @@
 
 #include "cli/cmd.h"
 #include "config/conf_text.h"
+#include "files/look.h"
 #include "model/pipedream_profile.h"
 #include "import/import_kineto.h"
 #include "import/import_nccl.h"
@@ -91,13 +92,11 @@ static struct node *import_torchtitan(struct arena *arena, const char *path, con
 static struct node *import_trace(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
 {
     bool standard = !strcmp(path, "-");
-    FILE *trace = standard ? stdin : fopen(path, "rb");
+    FILE *trace = standard ? stdin : look_open(path, err);
 
     (void)arena;
     (void)said;
-    if (!trace)
-        error_system(err, (struct loc){.file = path}, "cannot open");
-    else
+    if (trace)
         import_kineto(trace, standard ? "standard input" : path, stdout, stderr, err);
     if (trace && !standard)
         fclose(trace);

@@ -2,6 +2,7 @@
 #include "cache/cache.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
+#include "base/text.h"
 #include "run/certainty.h"
 #include "validate/anchors.h"
 
@@ -24,8 +25,11 @@ static bool tell(const struct run *run, bool json, struct folder *folder, struct
     } else if (!json) {
         run_print(run, stdout);
     }
-    if (folder->path && !failed)
-        fprintf(stderr, "wrote %s/result.json and its tables\n", folder->path);
+    if (folder->path && !failed) {
+        fputs("wrote ", stderr);
+        text_write(TEXT_LINE, folder->path, stderr);
+        fputs("/result.json and its tables\n", stderr);
+    }
     return !json || !failed;
 }
 

@@ -130,10 +130,10 @@ static void print_memory_json(const struct scenario *scenario, const struct metr
             char key[48];
 
             snprintf(key, sizeof key, "%s_bytes", memory_kind_names[kind]);
-            json_object_set_new(rank, key, json_real(metrics->ranks[r].memory.bytes[kind]));
+            json_put(rank, key, json_real(metrics->ranks[r].memory.bytes[kind]));
         }
-        json_object_set_new(rank, "peak_memory_bytes", json_real(metrics->ranks[r].peak_memory));
-        json_array_append_new(list, rank);
+        json_put(rank, "peak_memory_bytes", json_real(metrics->ranks[r].peak_memory));
+        json_append(list, rank);
     }
     whole = json_pack("{s:o, s:f}", "ranks", list, "peak_memory_bytes", metrics->peak_memory);
     json_print(whole, stdout);

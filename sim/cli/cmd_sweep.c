@@ -9,6 +9,7 @@
 #include "results/results_table.h"
 #include "sweep/sweep.h"
 #include "validate/anchors.h"
+#include "base/text.h"
 
 enum {
     OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,
@@ -172,7 +173,8 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
         if (state.done > 0)
             rc = results_summary(options->folder, (size_t)sweep->report.top, err);
         fflush(stdout);
-        fprintf(stderr, "%s: %zu of %zu points done", options->folder, state.done, state.points);
+        text_write(TEXT_LINE, options->folder, stderr);
+        fprintf(stderr, ": %zu of %zu points done", state.done, state.points);
         for (int status = OUTCOME_OK; status < OUTCOME_COUNT; status++)
             if (state.rows[status])
                 fprintf(stderr, ", %zu %s", state.rows[status], outcome_names[status]);

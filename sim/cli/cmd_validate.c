@@ -35,7 +35,7 @@ static void print_json(const struct papers *papers)
     json_t *json = json_array();
 
     for (size_t i = 0; i < papers->count; i++)
-        json_array_append_new(json, validation_json(&papers->validations[i]));
+        json_append(json, validation_json(&papers->validations[i]));
     json_print(json, stdout);
     json_decref(json);
 }

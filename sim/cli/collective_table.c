@@ -106,7 +106,7 @@ static void print_json(const struct compared *table)
         const struct measured *measured = &table->measured[i];
         const char *asked = row->collective == measured->used ? NULL : row->collective->name;
 
-        json_array_append_new(rows, json_pack("{s:s, s:s*, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
+        json_append(rows, json_pack("{s:s, s:s*, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
                                               collective_op_names[row->op], "asked", asked, "algorithm",
                                               measured->used->name, "protocol", row_protocol(table, i), "ranks",
                                               row->ranks, "bytes", row->bytes, "measured_s", published_seconds(row), "time_s",

@@ -1,9 +1,12 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
+#include "base/text.h"
 #include "cli/cmd.h"
 
 static const char *command_candidate(size_t i, const void *context)
@@ -50,6 +53,8 @@ int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "help", *meant;
 
+    memory_cpp_begin();
+    json_set_alloc_funcs(xmalloc, free);     /* jansson's own answer to no memory is an object that lacks a key */
     take_closed();
     if (!has_stack())
         return EXIT_UNEXPECTED;
@@ -66,7 +71,9 @@ int main(int argc, char **argv)
             return code;
         }
     meant = nearest(word, command_candidate, NULL);
-    fprintf(stderr, "dtsim: unknown command '%s'", word);
+    fputs("dtsim: unknown command '", stderr);
+    text_write(TEXT_LINE, word, stderr);
+    fputs("'", stderr);
     if (meant)
         fprintf(stderr, "; did you mean '%s'?\n", meant);
     else

@@ -135,15 +135,15 @@ static void print_json(const struct rows *rows, FILE *out)
     for (size_t i = 0; i < rows->count; i++) {
         json_t *json = json_object();
 
-        json_object_set_new(json, "name", json_string(rows->items[i].name));
+        json_put(json, "name", json_words(rows->items[i].name));
         for (size_t c = 0; c < COUNT(columns); c++) {
             double value = columns[c].value(&rows->items[i]);
 
-            json_object_set_new(json, columns[c].key,
+            json_put(json, columns[c].key,
                                 isfinite(value) && !rows->items[i].reason ? json_real(value) : json_null());
         }
-        json_object_set_new(json, "reason", rows->items[i].reason ? json_string(rows->items[i].reason) : json_null());
-        json_array_append_new(list, json);
+        json_put(json, "reason", rows->items[i].reason ? json_words(rows->items[i].reason) : json_null());
+        json_append(list, json);
     }
     json_print(list, out);
     json_decref(list);

@@ -182,23 +182,23 @@ void plan_print_json(const struct space *space, const struct plan_options *optio
     json_t *json = json_object(), *axes = json_object(), *rules = json_array(), *rows = json_array();
 
     for (size_t i = 0; i < space->naxes; i++)
-        json_object_set_new(axes, space->axes[i].path, json_string(space->axes[i].values));
+        json_put(axes, space->axes[i].path, json_words(space->axes[i].values));
     for (size_t i = 0; i < space->nrules; i++)
-        json_array_append_new(rules, json_pack("{s:s, s:s, s:I}", "rule", space->rules[i].why, "where",
+        json_append(rules, json_pack("{s:s, s:s, s:I}", "rule", space->rules[i].why, "where",
                                                space->rules[i].expression, "points",
                                                (json_int_t)space->selection.dropped[i]));
     for (size_t i = 0; i < shown_of(options, results); i++)
         json_array_append(rows, results->rows.items[i]);
-    json_object_set_new(json, "status", json_string(statuses[outcome->status]));
-    json_object_set_new(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
-    json_object_set_new(json, "counts", json_pack(
+    json_put(json, "status", json_words(statuses[outcome->status]));
+    json_put(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
+    json_put(json, "counts", json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "considered", (json_int_t)counts->considered, "by_rule",
         (json_int_t)counts->by_rule, "refused", (json_int_t)counts->refused, "memory", (json_int_t)counts->memory,
         "pruned", (json_int_t)counts->pruned, "replayed", (json_int_t)counts->replayed, "failed",
         (json_int_t)counts->failed, "left", (json_int_t)counts->left));
-    json_object_set_new(json, "axes", axes);
-    json_object_set_new(json, "rules", rules);
-    json_object_set_new(json, "rows", rows);
+    json_put(json, "axes", axes);
+    json_put(json, "rules", rules);
+    json_put(json, "rows", rows);
     json_line(json, out);
     fputc('\n', out);
     json_decref(json);

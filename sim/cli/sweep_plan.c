@@ -7,6 +7,7 @@
 #include "process/pool.h"
 #include "report/result.h"
 #include "sweep/row.h"
+#include "base/text.h"
 
 enum { FIRST = 5,                /* points that are shown */
        TRIED = 3 };              /* points that are simulated */
@@ -31,8 +32,8 @@ static void print_point(const struct points *points, uint64_t number)
             json_t *json = node_json(point.items[i].node);
             char *text = json_text(json);
 
-            printf("%s%s %s", i ? ", " : "  ", point.items[i].name,
-                   point.items[i].node->kind == NODE_SCALAR ? point.items[i].node->text : text);
+            printf("%s%s ", i ? ", " : "  ", point.items[i].name);
+            text_write(TEXT_LINE, point.items[i].node->kind == NODE_SCALAR ? point.items[i].node->text : text, stdout);
             free(text);
             json_decref(json);
         }
@@ -51,8 +52,10 @@ void sweep_plan_print(const struct points *points, const struct selection *selec
         printf(": %zu value%s\n", zip->length, zip->length == 1 ? "" : "s");
     }
     printf("%llu combination%s", (unsigned long long)selection->looked, selection->looked == 1 ? "" : "s");
-    for (size_t i = 0; i < points->constraints.count; i++)
-        printf("\n  %llu dropped by %s", (unsigned long long)selection->dropped[i], points->constraints.items[i].text);
+    for (size_t i = 0; i < points->constraints.count; i++) {
+        printf("\n  %llu dropped by ", (unsigned long long)selection->dropped[i]);
+        text_write(TEXT_LINE, points->constraints.items[i].text, stdout);
+    }
     if (points->nincluded)
         printf("\n  %zu included", points->nincluded);
     printf("\n%zu point%s\n", selection->count, selection->count == 1 ? "" : "s");

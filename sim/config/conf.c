@@ -8,6 +8,7 @@
 
 #include "config/conf_node.h"
 #include "config/conf_text.h"
+#include "files/look.h"
 
 /* A value with an anchor (&name), which aliases (*name) repeat. */
 struct anchor {
@@ -79,7 +80,7 @@ static struct anchor *anchor_put(struct composer *composer, const yaml_char_t *n
     *anchor = (struct anchor){arena_strdup(composer->arena, (const char *)name), node, 1, 0, open};
     slot = tsearch(anchor, &composer->anchors, anchor_compare);
     if (!slot)
-        out_of_memory();
+        memory_ran_out();
     *(struct anchor **)slot = anchor;
     return anchor;
 }
@@ -285,7 +286,7 @@ static int syntax_error(struct composer *composer)
     const char *at = composer->text, *end = composer->text + composer->length;
 
     if (parser->error == YAML_MEMORY_ERROR)
-        out_of_memory();
+        memory_ran_out();
     for (size_t i = 0; at < end && i <= index; i++)
         c = i == index ? (int)utf8_next(&at, end) : (utf8_next(&at, end), 0);
     return error_add(composer->err, EXIT_INPUT, loc_of(composer, parser->problem_mark), "%s",
@@ -335,11 +336,13 @@ int conf_read(struct arena *arena, const char *name, const char *text, size_t le
     composer = xcalloc(1, sizeof *composer);
     *composer = (struct composer){.arena = arena, .name = name, .text = text, .length = length,
                                   .placeless = placeless, .err = err};
-    if (!yaml_parser_initialize(&composer->parser))
-        out_of_memory();
-    yaml_parser_set_encoding(&composer->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&composer->parser, (const unsigned char *)text, length);
-    result = compose(composer);
+    if (yaml_parser_initialize(&composer->parser)) {
+        yaml_parser_set_encoding(&composer->parser, YAML_UTF8_ENCODING);
+        yaml_parser_set_input_string(&composer->parser, (const unsigned char *)text, length);
+        result = compose(composer);
+    } else {
+        memory_ran_out();
+    }
     if (!result)
         *root = composer->root;
     yaml_parser_delete(&composer->parser);
@@ -358,7 +361,7 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
 {
     bool piped = strcmp(path, "-") == 0;
     struct loc loc = {piped ? "stdin" : path, 0, 0};
-    FILE *file = piped ? stdin : fopen(path, "rb");
+    FILE *file;
     struct stat status;
     char *text;
     size_t length;
@@ -367,13 +370,11 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
     *root = NULL;
     if (!*path)
         return error_add(err, EXIT_INPUT, (struct loc){0}, "the name of the file is empty");
+    file = piped ? stdin : look_open(path, err);
     if (!file)
-        return error_system(err, loc, "cannot open");
-    if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
-        if (!piped)
-            fclose(file);
+        return -1;
+    if (piped && fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode))
         return error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file");
-    }
     text = xrealloc(NULL, CONF_MAX_BYTES + 1, 1);
     length = fread(text, 1, CONF_MAX_BYTES + 1, file);
     if (ferror(file))

@@ -210,13 +210,10 @@ const char *node_flow(struct arena *arena, const struct node *node)
 {
     char *text = NULL;
     size_t size = 0;
-    struct sink sink = {.out = open_memstream(&text, &size)};
+    struct sink sink = {.out = text_open(&text, &size)};
     const char *copy;
-
-    if (!sink.out)
-        out_of_memory();
     flow_put(&sink, node);
-    fclose(sink.out);
+    text_close(sink.out, &text);
     copy = arena_strdup(arena, text);
     free(text);
     return copy;

@@ -172,8 +172,7 @@ int reading_fail(const struct reading *reading, struct loc loc, const char *key,
     if (key && reading->unsaid && !strcmp(key, reading->unsaid))
         key = NULL;
     va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        out_of_memory();
+    text = xvprintf(format, args);
     va_end(args);
     error_add(reading->err, EXIT_INPUT, loc, "%s%s%s%s%s", name, *name ? ": " : "", key ? key : "", key ? ": " : "",
               text);

@@ -387,8 +387,7 @@ int expression_fail(const struct expression_text *text, size_t at, struct error 
     char *message;
 
     va_start(args, format);
-    if (vasprintf(&message, format, args) < 0)
-        out_of_memory();
+    message = xvprintf(format, args);
     va_end(args);
     error_add(err, EXIT_INPUT, expression_loc(text, at), "%s: %s", text->what, message);
     free(message);

@@ -180,6 +180,8 @@ const char *data_absolute(struct arena *arena, const char *path, struct error *e
     char *real = realpath(path, NULL);
     const char *copy = NULL;
 
+    if (!real && errno == ENOMEM)
+        memory_ran_out();
     if (real || errno == ENOENT || errno == ENOTDIR)
         copy = arena_strdup(arena, real ? real : path);
     else

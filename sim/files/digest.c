@@ -10,7 +10,8 @@
 void digest_init(struct digest *digest)
 {
     digest->state = XXH3_createState();
-    BUG_IF(!digest->state);
+    if (!digest->state)
+        memory_ran_out();
     XXH3_128bits_reset(digest->state);
 }
 

@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,6 +53,91 @@ int make_folder(const char *dir, struct error *err)
     }
 }
 
+/* A temporary name is ".NAME.RANDOM.new". */
+enum { RANDOM_DIGITS = 16 };
+static const char ending[] = ".new";
+
+static bool temporary_name(const char *name)
+{
+    size_t length = strlen(name), tail = RANDOM_DIGITS + sizeof ending - 1;
+
+    return *name == '.' && length > tail + 2 && name[length - tail - 1] == '.' &&
+           strspn(name + length - tail, "0123456789abcdef") == RANDOM_DIGITS &&
+           !strcmp(name + length - sizeof ending + 1, ending);
+}
+
+int temporary_open(int folder, const char *path, char *other, size_t size)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    for (;;) {
+        unsigned long long random;
+        struct stat status;
+        int fd;
+
+        if (getrandom(&random, sizeof random, 0) != sizeof random)
+            return -1;
+        if (snprintf(other, size, "%.*s.%s.%0*llx%s", (int)(name - path), path, name, RANDOM_DIGITS, random, ending) >=
+            (int)size) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        fd = openat(folder, other, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd < 0 && errno == EEXIST)
+            continue;
+        /* Whoever cleans up meanwhile takes it for one that a dead run left: then it has no name any more. */
+        if (fd < 0 || (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &status) && status.st_nlink))
+            return fd;
+        close(fd);
+    }
+}
+
+/* Whether a temporary name is one of this file's; no file: any is. */
+static bool is_of(const char *temporary, const char *name)
+{
+    size_t length = name ? strlen(name) : 0;
+
+    return !name || (!strncmp(temporary + 1, name, length) &&
+                     strlen(temporary) == length + RANDOM_DIGITS + sizeof ending + 1);
+}
+
+void temporaries_clear(const char *path, const char *name)
+{
+    struct error ignored = {0};  /* a folder that cannot be listed may be written all the same */
+    struct arena arena = {0};
+    struct look_names names = {0};
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (folder >= 0)
+        look_into(&arena, path, temporary_name, &names, &ignored);
+
+    for (size_t i = 0; i < names.count; i++) {
+        int fd = is_of(names.items[i], name) ? openat(folder, names.items[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
+                                                      O_CLOEXEC) : -1;
+
+        if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+            unlinkat(folder, names.items[i], 0);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (folder >= 0)
+        close(folder);
+    free(names.items);
+    arena_release(&arena);
+    error_release(&ignored);
+}
+
+/* Ctrl-C and SIGTERM wait until a file has its name, or is gone. */
+static void hold_signals(sigset_t *before)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, before);
+}
+
 int folder_open(struct folder *folder, const char *path, struct error *err)
 {
     *folder = (struct folder){.path = path, .fd = -1};
@@ -59,20 +146,12 @@ int folder_open(struct folder *folder, const char *path, struct error *err)
     folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder->fd < 0)
         return refused(path, "open the folder", err);
-    if (!flock(folder->fd, LOCK_EX | LOCK_NB))
+    if (!flock(folder->fd, LOCK_EX | LOCK_NB)) {
+        temporaries_clear(path, NULL);
         return 0;
+    }
     return errno == EWOULDBLOCK ? error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "another run writes this "
                                             "folder; expected one at a time") : refused(path, "lock the folder", err);
-}
-
-/* The other name of a file. Only who has locked the folder uses it. */
-static void other_name(const char *name, char *other, size_t size)
-{
-    const char *slash = strrchr(name, '/');
-
-    if (snprintf(other, size, "%.*s.%s.new", slash ? (int)(slash + 1 - name) : 0, name, slash ? slash + 1 : name) >=
-        (int)size)
-        BUG("the name of a file is too long: %s", name);
 }
 
 static int digest_file(int fd, char digest[DIGEST_HEX])
@@ -86,17 +165,19 @@ static int digest_file(int fd, char digest[DIGEST_HEX])
     return rc;
 }
 
-/* Writes a new file, whole and on the disk. `name` is for messages. */
-static int write_new(int folder, const char *path, const char *name,
-                     void (*write)(const void *context, FILE *out), const void *context, char digest[DIGEST_HEX],
-                     struct error *err)
+/* Writes a new file, whole and on the disk, and closes it. `name` is for messages. */
+static int write_new(int fd, const char *name, void (*write)(const void *context, FILE *out), const void *context,
+                     char digest[DIGEST_HEX], struct error *err)
 {
-    int fd = openat(folder, path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     int failed;
 
-    if (!out)
-        return refused(name, "write", err);
+    if (!out) {
+        refused(name, "write", err);
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
     write(context, out);
     failed = fflush(out) || ferror(out) || fsync(fd) || (digest && digest_file(fd, digest)) ?
              refused(name, "write", err) : 0;
@@ -108,60 +189,72 @@ static int write_new(int folder, const char *path, const char *name,
 int folder_write(struct folder *folder, const char *name, void (*write)(const void *context, FILE *out),
                  const void *context, char digest[DIGEST_HEX], struct error *err)
 {
-    char other[256], shown[4400];
+    size_t place = folder->count;
+    char shown[4400];
+    int fd;
 
-    BUG_IF(folder->count == FOLDER_FILES);
-    other_name(name, other, sizeof other);
+    BUG_IF(place == FOLDER_FILES);
+    if (!place)
+        hold_signals(&folder->signals);
+    folder->count++;
+    folder->names[place] = name;
     snprintf(shown, sizeof shown, "%s/%s", folder->path, name);
-    folder->names[folder->count++] = name;
-    return write_new(folder->fd, other, shown, write, context, digest, err);
+    fd = temporary_open(folder->fd, name, folder->others[place], sizeof folder->others[place]);
+    return write_new(fd, shown, write, context, digest, err);
 }
 
 int folder_commit(struct folder *folder, struct error *err)
 {
     size_t last = folder->count - 1;
+    int rc;
 
     BUG_IF(!folder->count);
     if (unlinkat(folder->fd, folder->names[last], 0) && errno != ENOENT)
         return refused(folder->path, "replace the result in it", err);
     for (size_t i = 0; i <= last; i++) {
-        char other[256], shown[4400];
+        char shown[4400];
 
-        other_name(folder->names[i], other, sizeof other);
         snprintf(shown, sizeof shown, "%s/%s", folder->path, folder->names[i]);
-        if (renameat(folder->fd, other, folder->fd, folder->names[i]))
+        if (renameat(folder->fd, folder->others[i], folder->fd, folder->names[i]))
             return refused(shown, "replace", err);
+        *folder->others[i] = '\0';
     }
     folder->count = 0;
-    return fsync(folder->fd) ? refused(folder->path, "write", err) : 0;
+    rc = fsync(folder->fd) ? refused(folder->path, "write", err) : 0;
+    sigprocmask(SIG_SETMASK, &folder->signals, NULL);
+    return rc;
 }
 
 void folder_release(struct folder *folder)
 {
-    for (size_t i = 0; i < folder->count; i++) {
-        char other[256];
-
-        other_name(folder->names[i], other, sizeof other);
-        unlinkat(folder->fd, other, 0);
-    }
+    for (size_t i = 0; i < folder->count; i++)
+        if (*folder->others[i])
+            unlinkat(folder->fd, folder->others[i], 0);
     if (folder->path && folder->fd >= 0)
         close(folder->fd);
+    if (folder->count)
+        sigprocmask(SIG_SETMASK, &folder->signals, NULL);
     *folder = (struct folder){.fd = -1};
 }
 
 int file_replace(const char *path, void (*write)(const void *context, FILE *out), const void *context,
                  struct error *err)
 {
-    char other[4200];
+    char other[4200] = "", dir[4200];
+    const char *slash = strrchr(path, '/');
+    sigset_t signals;
     int rc;
 
-    if (strlen(path) + 8 > sizeof other)
+    if (strlen(path) + RANDOM_DIGITS + 8 > sizeof other)
         return error_add(err, EXIT_USAGE, (struct loc){0}, "the name of the file is too long");
-    other_name(path, other, sizeof other);
-    rc = write_new(AT_FDCWD, other, path, write, context, NULL, err);
+    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
+    temporaries_clear(dir, slash ? slash + 1 : path);
+    hold_signals(&signals);
+    rc = write_new(temporary_open(AT_FDCWD, path, other, sizeof other), path, write, context, NULL, err);
     if (!rc && rename(other, path))
         rc = refused(path, "write", err);
-    if (rc)
+    if (rc && *other)
         unlink(other);
+    sigprocmask(SIG_SETMASK, &signals, NULL);
     return rc;
 }

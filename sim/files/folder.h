@@ -1,10 +1,12 @@
 /* folder: files of one run that are seen together or not at all, whatever ends the program while they are written.
  *
- * Each file is first written under another name and brought to the disk. Then the last one, which says what the others
+ * Each file is first written under a temporary name and brought to the disk. Then the last one, which says what the others
  * hold, is removed, the others are renamed, and the last one is renamed: a folder without it is no result. It holds the
  * digests of the others, so that a reader that opens files of two runs notices. */
 #ifndef DTSIM_FOLDER_H
 #define DTSIM_FOLDER_H
+
+#include <signal.h>
 
 #include "base/base.h"
 #include "files/digest.h"
@@ -15,16 +17,18 @@ struct folder {
     const char *path;
     int fd;                      /* locked while it is open */
     const char *names[FOLDER_FILES];
+    char others[FOLDER_FILES][64];   /* names in the folder until the files are put in place; "" then */
     size_t count;
+    sigset_t signals;            /* those that were blocked before the first file was written */
 };
 
 /* Makes the folder, and those above it, and takes it: -1 where that cannot be, or another process writes it. Release in
  * either case; the path must live as long. */
 int folder_open(struct folder *folder, const char *path, struct error *err);
-/* Writes a file under its other name; `write` gets the context. `digest` gets that of its bytes, or is NULL. */
+/* Writes a file under its temporary name, from the first one on with SIGINT and SIGTERM blocked; `write` gets the context. `digest` gets that of its bytes, or is NULL. */
 int folder_write(struct folder *folder, const char *name, void (*write)(const void *context, FILE *out),
                  const void *context, char digest[DIGEST_HEX], struct error *err);
-/* Puts all files in place, the one that was written last at the end. On an error before the first of them has its name
+/* Puts all files in place, and lets signals come again; the one that was written last at the end. On an error before the first of them has its name
  * what the folder held before is untouched. */
 int folder_commit(struct folder *folder, struct error *err);
 /* Lets go of it; files that were not put in place are removed. */
@@ -33,6 +37,13 @@ void folder_release(struct folder *folder);
 /* One file alone, in the place of an older one only when it is whole. */
 int file_replace(const char *path, void (*write)(const void *context, FILE *out), const void *context,
                  struct error *err);
+
+/* Makes a new file ".NAME.RANDOM.new" in the folder of a path NAME, locked while it is open, and gives its name. No link
+ * that stands there is followed, and nobody can guess the name. -1: errno says why. */
+int temporary_open(int folder, const char *path, char *other, size_t size);
+/* Removes the temporary files of a file NAME (NULL: all) in a folder, which runs that have died left there. Those that
+ * somebody writes are locked, and stay. */
+void temporaries_clear(const char *path, const char *name);
 
 /* Makes a folder and those above it. */
 int make_folder(const char *dir, struct error *err);

@@ -6,6 +6,32 @@
 
 #include "base/base.h"
 #include "base/decimal.h"
+#include "base/text.h"
+
+void json_put(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value))
+        BUG("'%s' has no value", key);
+}
+
+void json_append(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value))
+        BUG("an item has no value");
+}
+
+json_t *json_words(const char *text)
+{
+    json_t *json = json_string(text);
+    char *clean;
+
+    if (json)
+        return json;
+    clean = text_made(TEXT_LINE, text);
+    json = json_string(clean);
+    free(clean);
+    return json;
+}
 
 enum { ONE_LINE = -1 };          /* a level: nothing is indented */
 
@@ -37,8 +63,21 @@ static void print_string(const char *text, size_t length, FILE *out)
         return;
     }
     json_t *string = json_stringn(text, length);
-    if (json_dumpf(string, out, JSON_ENCODE_ANY) && !ferror(out))        /* whoever closes the file finds its error */
-        out_of_memory();
+    char *dumped = json_dumps(string, JSON_ENCODE_ANY), *clean = text_made(TEXT_LINE, dumped ? dumped : "");
+
+    /* JSON lets what steers a terminal or turns the direction of writing stand as it is; \u is the same to its reader. */
+    if (dumped && strcmp(clean, dumped)) {
+        free(dumped);
+        dumped = json_dumps(string, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    }
+    BUG_IF(!dumped);
+    for (const char *c = dumped; *c; c++)
+        if (*c == '\x7F')        /* ASCII's last control, which jansson leaves */
+            fputs("\\u007F", out);
+        else
+            putc(*c, out);
+    free(dumped);
+    free(clean);
     json_decref(string);
 }
 
@@ -118,11 +157,8 @@ char *json_text(const json_t *json)
 {
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    if (!out)
-        out_of_memory();
+    FILE *out = text_open(&text, &size);
     json_line(json, out);
-    fclose(out);
+    text_close(out, &text);
     return text;
 }

@@ -5,6 +5,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
+/* Adds a value to an object or an array, and takes it. A value that could not be made never goes missing in silence, as
+ * with json_object_set_new(): that is a mistake of the program. */
+void json_put(json_t *object, const char *key, json_t *value);
+void json_append(json_t *array, json_t *value);
+/* A text of others as JSON: what is no UTF-8 (names of files may be so) is written as escapes. */
+json_t *json_words(const char *text);
 /* For people: each value on a line of its own, indented by two blanks a level, and a line break at the end. */
 void json_print(const json_t *json, FILE *out);
 /* For programs: one line without blanks and without a line break. */

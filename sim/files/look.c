@@ -39,6 +39,35 @@ int look_into(struct arena *arena, const char *path, bool (*wanted)(const char *
     return rc;
 }
 
+/* Whether it is the device that is standard input, a terminal perhaps. */
+static bool is_input(const struct stat *status)
+{
+    struct stat input;
+
+    return !fstat(STDIN_FILENO, &input) && input.st_dev == status->st_dev && input.st_ino == status->st_ino;
+}
+
+FILE *look_open(const char *path, struct error *err)
+{
+    struct loc loc = {.file = path};
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    int rc = 0;
+
+    if (!file || fstat(fileno(file), &status))
+        rc = error_system(err, loc, "cannot open");
+    else if (S_ISDIR(status.st_mode))
+        rc = error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file");
+    else if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode) && !is_input(&status))
+        rc = error_add(err, EXIT_INPUT, loc, "this is a device; expected a file or a pipe");
+    else if (status.st_size > FILE_LIMIT)
+        rc = error_add(err, EXIT_INPUT, loc, "the file has %lld bytes; expected at most %lld",
+                       (long long)status.st_size, FILE_LIMIT);
+    if (file && rc)
+        fclose(file);
+    return rc ? NULL : file;
+}
+
 const char *look_program(struct arena *arena, struct error *err)
 {
     static const char link[] = "/proc/self/exe";

@@ -6,23 +6,25 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "files/look.h"
+
 /* Long cells are cut in messages. */
 enum { SHOWN = 40 };
 
 static int read_whole(struct tsv *tsv, const char *path, struct error *err)
 {
-    FILE *in = fopen(path, "rb");
+    FILE *in = look_open(path, err);
     size_t length = 0, capacity = 1 << 16;
     struct stat info;
 
     if (!in)
-        return error_system(err, tsv->loc, "cannot open");
+        return -1;
     if (fstat(fileno(in), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
         capacity = (size_t)info.st_size + 2;
     tsv->text = xrealloc(NULL, capacity, 1);
     for (;;) {
         length += fread(tsv->text + length, 1, capacity - 1 - length, in);
-        if (length + 1 < capacity)
+        if (length + 1 < capacity || length > FILE_LIMIT)
             break;
         capacity *= 2;
         tsv->text = xrealloc(tsv->text, capacity, 1);
@@ -33,6 +35,8 @@ static int read_whole(struct tsv *tsv, const char *path, struct error *err)
         return -1;
     }
     fclose(in);
+    if (length > FILE_LIMIT)
+        return error_add(err, EXIT_INPUT, tsv->loc, "more than %lld bytes", FILE_LIMIT);
     tsv->text[length] = '\0';
     tsv->next = tsv->text;
     tsv->end = tsv->text + length;

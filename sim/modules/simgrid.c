@@ -64,7 +64,7 @@ static void configure(size_t lanes)
     snprintf(guard, sizeof guard, "--cfg=contexts/guard-size:%d", lanes > 20000 ? 0 : 1);
     snprintf(precision, sizeof precision, "--cfg=surf/precision:%.17g", simulation.resolution.seconds);
     for (size_t i = 0; i < COUNT(options); i++)
-        argv[i] = options[i] ? strdup(options[i]) : NULL;
+        argv[i] = options[i] ? xstrdup(options[i]) : NULL;
     simgrid_init(&argc, argv);
 }
 

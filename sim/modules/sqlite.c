@@ -41,10 +41,7 @@ static int create(struct database *database, const char *table, const struct dat
     int rc;
 
     for (int i = 0; i < 2; i++) {
-        FILE *out = open_memstream(&text[i], &size);
-
-        if (!out)
-            out_of_memory();
+        FILE *out = text_open(&text[i], &size);
         fputs(i ? "INSERT INTO " : "CREATE TABLE ", out);
         write_name(table, out);
         fputs(i ? " VALUES (" : " (", out);
@@ -57,7 +54,7 @@ static int create(struct database *database, const char *table, const struct dat
             fprintf(out, "%s%s", i ? "" : " ", i ? "" : columns[c].type);
         }
         fputc(')', out);
-        fclose(out);
+        text_close(out, &text[i]);
     }
     rc = run(database, text[0], err);
     if (!rc && sqlite3_prepare_v2(database->handle, text[1], -1, &database->insert, NULL))

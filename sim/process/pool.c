@@ -131,13 +131,11 @@ static void serve(void *context)
 
         if (pool->inlet && !(text = take_text(worker)))
             return;
-        out = open_memstream(&reply, &length);
-        if (!out)
-            out_of_memory();
+        out = text_open(&reply, &length);
         if (!ftruncate(STDERR_FILENO, 0))
             lseek(STDERR_FILENO, 0, SEEK_SET);
         pool->work(pool->context, piece, worker->note, out);
-        fclose(out);
+        text_close(out, &reply);
         free(text);
         size = length;
         if (!send_all(worker->end, &size, sizeof size) || !send_all(worker->end, reply, length))

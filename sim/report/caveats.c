@@ -335,9 +335,9 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
     json_t *json = json_array();
 
     for (size_t i = 0; i < caveats.count; i++)
-        json_array_append_new(json, json_string(caveats.items[i]));
+        json_append(json, json_words(caveats.items[i]));
     if (unlike)
-        json_array_append_new(json, json_string(unlike));
+        json_append(json, json_words(unlike));
     arena_release(&arena);
     return json;
 }

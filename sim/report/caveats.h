@@ -2,7 +2,7 @@
 #ifndef DTSIM_CAVEATS_H
 #define DTSIM_CAVEATS_H
 
-#include <jansson.h>
+#include "files/json.h"
 
 #include "run/certainty.h"
 

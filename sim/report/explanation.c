@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/result.h"
+#include "base/text.h"
 
 int explanation_init(struct explanation *explanation, const struct run *run, struct simulate_options options,
                      struct error *err)
@@ -196,14 +197,18 @@ void explanation_print(const struct explanation *explanation, FILE *out)
     struct arena arena = {0};
     const char *setup = setup_text(&arena, scenario);
 
-    fprintf(out, "%s: %s, %s = %d GPU%s, iteration time %s, engine %s\n", scenario->name,
+    text_write(TEXT_LINE, scenario->name, out);
+    fprintf(out, ": %s, %s = %d GPU%s, iteration time %s, engine %s\n",
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario_gpus(scenario) == 1 ? "" : "s",
             unit_format_short(UNIT_TIME, m->iteration_time, text[0], sizeof text[0]),
             engine_names[scenario->simulation.engine]);
     if (*setup || scenario->software.names.title)
-        fprintf(out, "  %s%s%s\n", setup, *setup && scenario->software.names.title ? "; " : "",
-                scenario->software.names.title ? scenario->software.names.title : "");
+        fprintf(out, "  %s%s", setup, *setup && scenario->software.names.title ? "; " : "");
+    if (scenario->software.names.title)
+        text_write(TEXT_LINE, scenario->software.names.title, out);
+    if (*setup || scenario->software.names.title)
+        fputc('\n', out);
     if (m->window.steady)
         fprintf(out, "  means over %d updates in the steady state; seconds an update\n", m->window.updates);
     arena_release(&arena);

@@ -2,7 +2,7 @@
 #ifndef DTSIM_EXPLANATION_H
 #define DTSIM_EXPLANATION_H
 
-#include <jansson.h>
+#include "files/json.h"
 
 #include "explain/gains.h"
 #include "explain/idle.h"

@@ -11,7 +11,7 @@ static json_t *kinds_json(const double *seconds)
 
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
         if (kind != ACCOUNT_BUBBLE)          /* on the path nobody waits */
-            json_object_set_new(json, account_names[kind], json_real(seconds[kind]));
+            json_put(json, account_names[kind], json_real(seconds[kind]));
     return json;
 }
 
@@ -22,7 +22,7 @@ static json_t *idle_json(const struct idle *idle)
     for (size_t i = 0; i < idle->count; i++) {
         const struct idle_wait *wait = &idle->items[i];
 
-        json_array_append_new(list, json_pack(
+        json_append(list, json_pack(
             "{s:i, s:s, s:o, s:f, s:f}", "rank", wait->rank, "for", idle_cause_names[wait->cause], "of_rank",
             wait->on < 0 ? json_null() : json_integer(wait->on), "bubble_s", wait->bubble, "exposed_s",
             wait->exposed));
@@ -37,13 +37,13 @@ static json_t *path_json(const struct explanation *explanation)
     json_t *ranks = json_array(), *pieces = json_array();
 
     for (int rank = 0; rank < path->nranks; rank++)
-        json_array_append_new(ranks, kinds_json(path->ranks[rank]));
+        json_append(ranks, kinds_json(path->ranks[rank]));
     for (size_t i = 0; i < path->pieces.count; i++) {
         const struct path_piece *piece = &path->pieces.items[i];
         const struct op *op = &program->ops.items[piece->op];
         const struct lane *lane = &program->lanes.items[op->lane];
 
-        json_array_append_new(pieces, json_pack(
+        json_append(pieces, json_pack(
             "{s:i, s:s, s:s, s:i, s:i, s:f, s:f}", "rank", lane->rank, "lane", lane_kind_names[lane->kind], "kind",
             op_what_names[op->what], "stage", op->stage, "mb", op->mb, "from_s", piece->from, "to_s", piece->to));
     }
@@ -56,7 +56,7 @@ static json_t *sets_json(const char *lines)
 
     for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
         length = strcspn(lines, "\n");
-        json_array_append_new(list, json_stringn(lines, length));
+        json_append(list, json_stringn(lines, length));
     }
     return list;
 }
@@ -72,7 +72,7 @@ static json_t *gains_json(const struct explanation *explanation)
             "{s:o, s:f, s:b}", "set", sets_json(gain->sets), "iteration_time_s", gain->sets_time, "fits",
             (int)gain->fits);
 
-        json_array_append_new(list, json_pack(
+        json_append(list, json_pack(
             "{s:s, s:f, s:f, s:f, s:o}", "what_if", gain->name, "iteration_time_s", gain->time, "gain_s",
             whole - gain->time, "critical_path_s", gain->held, "change", change));
     }
@@ -85,7 +85,7 @@ json_t *explanation_json(const struct explanation *explanation)
 
     const struct scenario *scenario = explanation->run->workload->scenario;
 
-    return json_pack("{s:s, s:f, s:[f, f], s:o, s:o, s:o, s:o, s:s}", "name", scenario->name, "iteration_time_s",
+    return json_pack("{s:o, s:f, s:[f, f], s:o, s:o, s:o, s:o, s:s}", "name", json_words(scenario->name), "iteration_time_s",
                      m->iteration_time, "window_s", m->window.from, m->window.to, "breakdown_s", breakdown_json(m),
                      "idle", idle_json(&explanation->idle), "critical_path", path_json(explanation), "what_if",
                      gains_json(explanation), "engine", engine_names[scenario->simulation.engine]);

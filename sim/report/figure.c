@@ -306,17 +306,15 @@ int figure_print(const struct workload *workload, FILE *out, struct error *err)
     for (int rank = workload->plan.stages - 1; rank >= 0; rank--) {
         char *line = NULL;
         size_t size = 0;
-        FILE *memory = open_memstream(&line, &size);
+        FILE *memory = text_open(&line, &size);
 
-        if (!memory)
-            out_of_memory();
         row_label(&workload->plan, rank, time, sizeof time);
         fprintf(memory, "%-*s ", label, time);
         if (cells)
             draw_cells(&replayed, rank, slots, width, memory);
         else
             draw_line(&replayed, rank, COLUMNS - label - 2, memory);
-        fclose(memory);
+        text_close(memory, &line);
         end_line(line, out);
         free(line);
     }

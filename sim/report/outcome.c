@@ -25,10 +25,10 @@ static void put_reason(json_t *row, enum outcome outcome, const char *rule, cons
 {
     char text[REASON_MOST];
 
-    json_object_set_new(row, "status", json_string(outcome_names[outcome]));
+    json_put(row, "status", json_words(outcome_names[outcome]));
     if (rule)
-        json_object_set_new(row, "rule", json_string(rule));
-    json_object_set_new(row, "reason", json_string(text_clip(reason, text, sizeof text)));
+        json_put(row, "rule", json_words(rule));
+    json_put(row, "reason", json_words(text_clip(reason, text, sizeof text)));
 }
 
 void outcome_refused(json_t *row, const struct error *err)
@@ -41,7 +41,7 @@ void outcome_refused(json_t *row, const struct error *err)
         put_reason(row, OUTCOME_TIMEOUT, NULL, message->text);
     else
         put_reason(row, OUTCOME_ERROR, NULL, message->text);
-    json_object_set_new(row, "metrics", json_object());
+    json_put(row, "metrics", json_object());
 }
 
 static json_t *number(double value)
@@ -67,12 +67,12 @@ static json_t *metrics_of(const struct run *run)
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)
-        json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
-    json_object_set_new(json, "memory_margin_bytes", number(memory_margin(run)));
-    json_object_set_new(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
-    json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
-    json_object_set_new(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
-    json_object_set_new(json, "breakdown_s", breakdown_json(m));
+        json_put(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
+    json_put(json, "memory_margin_bytes", number(memory_margin(run)));
+    json_put(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
+    json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
+    json_put(json, "breakdown_s", breakdown_json(m));
     return json;
 }
 
@@ -83,9 +83,9 @@ static void too_large(json_t *row, const struct run *run)
     json_t *metrics = json_object();
 
     put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason));
-    json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
-    json_object_set_new(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
-    json_object_set_new(row, "metrics", metrics);
+    json_put(metrics, "peak_memory_bytes", number(m->peak_memory));
+    json_put(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
+    json_put(row, "metrics", metrics);
 }
 
 /* Finds out what the scenario needs, where it hardly fits: for a row that says so nothing else is asked. */
@@ -110,7 +110,7 @@ static void anchor_row(json_t *row, struct run *run, const struct anchors *ancho
     const char *why = certainty_anchor(&arena, &run->metrics, run->workload->scenario, anchors);
 
     if (why)
-        json_object_set_new(row, "anchors_refused", json_string(why));
+        json_put(row, "anchors_refused", json_words(why));
     arena_release(&arena);
 }
 
@@ -121,10 +121,10 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, const struct 
     struct error found = {0};
     int rc = 0;
 
-    json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
-    json_object_set_new(row, "software", software_json(scenario));
-    json_object_set_new(row, "model", model_json(scenario));
-    json_object_set_new(row, "gpu", gpu_json(scenario));
+    json_put(row, "engine", json_words(engine_names[scenario->simulation.engine]));
+    json_put(row, "software", software_json(scenario));
+    json_put(row, "model", model_json(scenario));
+    json_put(row, "gpu", gpu_json(scenario));
     if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||
         (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
         rc = error_pass_system(&found, err);
@@ -132,10 +132,10 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, const struct 
     } else if (run.metrics.peak_memory > memory_limit(scenario)) {
         too_large(row, &run);
     } else {
-        json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
+        json_put(row, "status", json_words(outcome_names[OUTCOME_OK]));
         if (anchors)
             anchor_row(row, &run, anchors);
-        json_object_set_new(row, "metrics", metrics_of(&run));
+        json_put(row, "metrics", metrics_of(&run));
     }
     run_release(&run);
     workload_release(&workload);
@@ -146,12 +146,12 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, const struct 
 void outcome_lost(json_t *row, enum outcome outcome, const char *reason)
 {
     put_reason(row, outcome, NULL, reason);
-    json_object_set_new(row, "metrics", json_object());
+    json_put(row, "metrics", json_object());
 }
 
 static json_t *text_json(const char *text)
 {
-    return text && *text ? json_string(text) : json_null();
+    return text && *text ? json_words(text) : json_null();
 }
 
 json_t *errors_json(const struct error *err)
@@ -162,7 +162,7 @@ json_t *errors_json(const struct error *err)
         const struct error_message *message = &err->messages[i];
         const struct loc *loc = &message->loc;
 
-        json_array_append_new(list, json_pack(
+        json_append(list, json_pack(
             "{s:o, s:o, s:o, s:s, s:o}", "file", text_json(loc->file), "line",
             loc->line ? json_integer(loc->line) : json_null(), "column",
             loc->line ? json_integer(loc->column) : json_null(), "message", message->text, "rule",

@@ -7,7 +7,7 @@
 #ifndef DTSIM_OUTCOME_H
 #define DTSIM_OUTCOME_H
 
-#include <jansson.h>
+#include "files/json.h"
 
 #include "run/run.h"
 

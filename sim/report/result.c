@@ -22,12 +22,12 @@ static json_t *scalar_json(const struct node *node)
     double value;
 
     if (node->quoted)
-        return json_string(node->text);
+        return json_words(node->text);
     if (!strcmp(node->text, "true") || !strcmp(node->text, "false"))
         return json_boolean(node->text[0] == 't');
     value = strtod(node->text, &end);
     if (end == node->text || *end || !isfinite(value))
-        return json_string(node->text);
+        return json_words(node->text);
     return strpbrk(node->text, ".eE") ? json_real(value) : json_integer(strtoll(node->text, NULL, 10));
 }
 
@@ -40,9 +40,9 @@ json_t *node_json(const struct node *node)
     json = node->kind == NODE_SEQUENCE ? json_array() : json_object();
     for (size_t i = 0; i < node->count; i++) {
         if (node->kind == NODE_SEQUENCE)
-            json_array_append_new(json, node_json(node->items[i]));
+            json_append(json, node_json(node->items[i]));
         else
-            json_object_set_new(json, node->keys[i], node_json(node->items[i]));
+            json_put(json, node->keys[i], node_json(node->items[i]));
     }
     return json;
 }
@@ -52,7 +52,7 @@ static json_t *memory_json(const struct memory *memory)
     json_t *json = json_object();
 
     for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-        json_object_set_new(json, memory_kind_names[kind], number(memory->bytes[kind]));
+        json_put(json, memory_kind_names[kind], number(memory->bytes[kind]));
     return json;
 }
 
@@ -61,7 +61,7 @@ json_t *breakdown_json(const struct metrics *metrics)
     json_t *json = json_object();
 
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-        json_object_set_new(json, account_names[kind], number(metrics->seconds[kind]));
+        json_put(json, account_names[kind], number(metrics->seconds[kind]));
     return json;
 }
 
@@ -74,8 +74,8 @@ static json_t *bases_json(const struct metrics *metrics)
         json_t *bases = json_object();
 
         for (int basis = 0; basis < BASIS_COUNT; basis++)
-            json_object_set_new(bases, cost_basis_names[basis], number(metrics->bases.seconds[kind][basis]));
-        json_object_set_new(json, kernel_kind_names[kind], bases);
+            json_put(bases, cost_basis_names[basis], number(metrics->bases.seconds[kind][basis]));
+        json_put(json, kernel_kind_names[kind], bases);
     }
     return json;
 }
@@ -94,7 +94,7 @@ static json_t *sent_json(const struct metrics *metrics)
     json_t *json = json_object();
 
     for (int payload = 0; payload < PAYLOAD_COUNT; payload++)
-        json_object_set_new(json, payload_names[payload], number(metrics->sent[payload]));
+        json_put(json, payload_names[payload], number(metrics->sent[payload]));
     return json;
 }
 
@@ -116,7 +116,7 @@ static json_t *links_json(const struct run *run)
         }
     for (int k = 0; k < LINKS_COUNT; k++)
         if (link_class_used(cluster, (enum link_class)k))
-            json_object_set_new(json, link_class_names[k],
+            json_put(json, link_class_names[k],
                                 json_pack("{s:f, s:f}", "payload_bytes", sums[k].payload / all, "wire_bytes",
                                           sums[k].wire / all));
     return json;
@@ -129,7 +129,7 @@ static json_t *all_reduces_json(const struct lowered *lowered)
 
     for (size_t i = 0; all_reduce_name(i); i++)
         if (lowered->all_reduces >> i & 1)
-            json_array_append_new(json, json_string(all_reduce_name(i)));
+            json_append(json, json_words(all_reduce_name(i)));
     return json;
 }
 
@@ -140,7 +140,7 @@ static json_t *protocols_json(const struct lowered *lowered)
 
     for (int i = 0; i < PROTOCOL_COUNT; i++)
         if (lowered->protocols >> i & 1)
-            json_array_append_new(json, json_string(protocol_names[i]));
+            json_append(json, json_words(protocol_names[i]));
     return json;
 }
 
@@ -213,7 +213,7 @@ json_t *setup_json(const struct scenario *scenario)
     const char *setup = setup_text(&arena, scenario), *software = scenario->software.names.title;
     char degrees[128];
     int gpus = scenario_gpus(scenario);
-    json_t *json = json_string(arena_printf(
+    json_t *json = json_words(arena_printf(
         &arena, "%s, %s = %d GPU%s%s%s%s%s", scenario_schedule(scenario)->name,
         scenario_degrees(scenario, degrees, sizeof degrees), gpus, gpus == 1 ? "" : "s", *setup ? ", " : "", setup,
         software ? "; " : "", software ? software : ""));
@@ -224,7 +224,7 @@ json_t *setup_json(const struct scenario *scenario)
 
 json_t *software_json(const struct scenario *scenario)
 {
-    return scenario->software.names.title ? json_string(scenario->software.like) : json_null();
+    return scenario->software.names.title ? json_words(scenario->software.like) : json_null();
 }
 
 json_t *model_json(const struct scenario *scenario)
@@ -248,45 +248,45 @@ json_t *result_metrics_json(const struct run *run)
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)
-        json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
-    json_object_set_new(json, "energy_j", json_null());
-    json_object_set_new(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
-    json_object_set_new(json, "cost_basis_s", model_is_timed(&scenario->model) ? json_null() : bases_json(m));
-    json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
-    json_object_set_new(json, "link_bytes", links_json(run));
-    json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
-    json_object_set_new(json, "memory_limit_bytes", number(scenario_room(scenario)));
-    json_object_set_new(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));
-    json_object_set_new(json, "breakdown_s", breakdown_json(m));
-    json_object_set_new(json, "closed_form_bubble", number(workload_ideal_bubble(run->workload)));
-    json_object_set_new(json, "imbalance_s", number(m->imbalance));
-    json_object_set_new(json, "jitter_s", number(m->jitter));
-    json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :
+        json_put(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
+    json_put(json, "energy_j", json_null());
+    json_put(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
+    json_put(json, "cost_basis_s", model_is_timed(&scenario->model) ? json_null() : bases_json(m));
+    json_put(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
+    json_put(json, "link_bytes", links_json(run));
+    json_put(json, "memory_breakdown_bytes", memory_json(&m->memory));
+    json_put(json, "memory_limit_bytes", number(scenario_room(scenario)));
+    json_put(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));
+    json_put(json, "breakdown_s", breakdown_json(m));
+    json_put(json, "closed_form_bubble", number(workload_ideal_bubble(run->workload)));
+    json_put(json, "imbalance_s", number(m->imbalance));
+    json_put(json, "jitter_s", number(m->jitter));
+    json_put(json, "steady_state", !m->window.steady ? json_null() :
                         json_pack("{s:f, s:f, s:i}", "from_s", m->window.from, "to_s", m->window.to, "updates",
                                   m->window.updates));
-    json_object_set_new(json, "model_flop", number(m->model_flop));
-    json_object_set_new(json, "hardware_flop", number(m->hardware_flop));
-    json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
-    json_object_set_new(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
-    json_object_set_new(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
-    json_object_set_new(json, "collectives", json_string(run->lowered.alike.measured ? "measured" : "messages"));
-    json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
+    json_put(json, "model_flop", number(m->model_flop));
+    json_put(json, "hardware_flop", number(m->hardware_flop));
+    json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
+    json_put(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
+    json_put(json, "collectives", json_words(run->lowered.alike.measured ? "measured" : "messages"));
+    json_put(json, "all_reduces", all_reduces_json(&run->lowered));
     if (run->lowered.protocols)
-        json_object_set_new(json, "protocols", protocols_json(&run->lowered));
-    json_object_set_new(json, "folded", json_boolean(run->lowered.alike.folded));
-    json_object_set_new(json, "jitter", json_real(scenario->simulation.jitter));
-    json_object_set_new(json, "seed", json_integer(run->seed));
-    json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
+        json_put(json, "protocols", protocols_json(&run->lowered));
+    json_put(json, "folded", json_boolean(run->lowered.alike.folded));
+    json_put(json, "jitter", json_real(scenario->simulation.jitter));
+    json_put(json, "seed", json_integer(run->seed));
+    json_put(json, "cost_source", json_words(model_is_timed(&scenario->model) ? "given" :
                                                          cost_source_names[scenario->costs.gpu]));
-    json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
-    json_object_set_new(json, "setup", setup_json(scenario));
-    json_object_set_new(json, "software", software_json(scenario));
-    json_object_set_new(json, "model", model_json(scenario));
-    json_object_set_new(json, "gpu", gpu_json(scenario));
-    json_object_set_new(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.names.title));
-    json_object_set_new(json, "notes", caveats_json(scenario, &run->metrics));
-    json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
-    json_object_set_new(json, "version", json_string(DTSIM_VERSION));
+    json_put(json, "cost_profile", calibrated ? json_words(scenario->costs.profile) : json_null());
+    json_put(json, "setup", setup_json(scenario));
+    json_put(json, "software", software_json(scenario));
+    json_put(json, "model", model_json(scenario));
+    json_put(json, "gpu", gpu_json(scenario));
+    json_put(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.names.title));
+    json_put(json, "notes", caveats_json(scenario, &run->metrics));
+    json_put(json, "engine", json_words(engine_names[scenario->simulation.engine]));
+    json_put(json, "version", json_words(DTSIM_VERSION));
     return json;
 }
 
@@ -294,7 +294,7 @@ json_t *result_json(const struct run *run)
 {
     json_t *json = result_metrics_json(run);
 
-    json_object_set_new(json, "scenario", scenario_json(run->workload->scenario));
+    json_put(json, "scenario", scenario_json(run->workload->scenario));
     return json;
 }
 
@@ -325,18 +325,20 @@ static void write_result(const void *context, FILE *out)
     digest_init(&digest);
     digest_add(&digest, text, strlen(text));
     digest_end(&digest, hex);
-    json_object_set_new(json, "run_id", json_stringn(hex, RUN_ID));
+    json_put(json, "run_id", json_stringn(hex, RUN_ID));
     json_print(json, out);
     free(text);
     json_decref(json);
 }
 
+/* The tables of a run's folder. */
+static const struct run_table { const char *name, *file; void (*write)(const struct run *, FILE *); } tables[] = {
+    {"spans", "spans.tsv", spans_write}, {"memory", "memory.tsv", memory_write},
+    {"utilization", "utilization.tsv", utilization_write}, {"links", "links.tsv", links_write},
+};
+
 int result_write(const struct run *run, struct folder *folder, struct error *err)
 {
-    static const struct { const char *name, *file; void (*write)(const struct run *, FILE *); } tables[] = {
-        {"spans", "spans.tsv", spans_write}, {"memory", "memory.tsv", memory_write},
-        {"utilization", "utilization.tsv", utilization_write}, {"links", "links.tsv", links_write},
-    };
     json_t *digests = json_object();
     struct writing writing = {.run = run, .tables = digests};
     int rc = 0;
@@ -346,7 +348,7 @@ int result_write(const struct run *run, struct folder *folder, struct error *err
 
         writing.write = tables[i].write;
         rc = folder_write(folder, tables[i].file, write_table, &writing, digest, err);
-        json_object_set_new(digests, tables[i].name, json_string(digest));
+        json_put(digests, tables[i].name, json_words(digest));
     }
     if (!rc && (folder_write(folder, "result.json", write_result, &writing, NULL, err) || folder_commit(folder, err)))
         rc = -1;
@@ -354,24 +356,31 @@ int result_write(const struct run *run, struct folder *folder, struct error *err
     return rc;
 }
 
-/* Refuses a table that has another digest. */
-static int check_table(const char *dir, const char *name, const char *digest, struct error *err)
+/* Refuses a table that has another digest than result.json says, or none. */
+static int check_table(const char *dir, const struct run_table *table, const json_t *digests, struct error *err)
 {
+    const char *digest = json_string_value(json_object_get(digests, table->name));
     char path[4400], hex[DIGEST_HEX];
     struct loc loc = {.file = path};
     struct digest sum;
-    int fd, rc;
+    FILE *file;
+    int rc;
 
-    snprintf(path, sizeof path, "%s/%s.tsv", dir, name);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_system(err, loc, "cannot open");
+    if (!digest) {
+        snprintf(path, sizeof path, "%s/result.json", dir);
+        return error_add(err, EXIT_INPUT, loc, "it has no digest of %s under 'tables_xxh128': not the whole of a result; "
+                         "repeat 'dtsim run -o'", table->file);
+    }
+    snprintf(path, sizeof path, "%s/%s", dir, table->file);
+    file = look_open(path, err);
+    if (!file)
+        return -1;
     digest_init(&sum);
-    rc = digest_add_file(&sum, fd);
+    rc = digest_add_file(&sum, fileno(file));
     digest_end(&sum, hex);
     if (rc)
         rc = error_system(err, loc, "cannot read");
-    close(fd);
+    fclose(file);
     if (rc || !strcmp(hex, digest))
         return rc;
     return error_add(err, EXIT_INPUT, loc, "the file is not of the run that result.json is of: its digest differs; "
@@ -381,10 +390,10 @@ static int check_table(const char *dir, const char *name, const char *digest, st
 int result_check(const char *dir, struct error *err)
 {
     char path[4400];
-    const char *name;
     json_error_t why;
-    json_t *result, *digest;
+    json_t *result;
     enum look there;
+    FILE *file;
     int rc = 0;
 
     if (access(dir, R_OK))
@@ -395,12 +404,15 @@ int result_check(const char *dir, struct error *err)
     if (there == LOOK_NOTHING)
         return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s; expected the folder that a "
                          "'dtsim run -o' has finished", strerror(ENOENT));
-    result = json_load_file(path, 0, &why);
+    file = look_open(path, err);
+    if (!file)
+        return -1;
+    result = json_loadf(file, 0, &why);
+    fclose(file);
     if (!json_is_object(result))
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
-    json_object_foreach(json_object_get(result, "tables_xxh128"), name, digest)
-        if (json_is_string(digest) && check_table(dir, name, json_string_value(digest), err))
-            rc = -1;
+    for (size_t i = 0; !rc && i < COUNT(tables); i++)
+        rc = check_table(dir, &tables[i], json_object_get(result, "tables_xxh128"), err) ? -1 : rc;
     json_decref(result);
     return rc;
 }

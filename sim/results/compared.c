@@ -64,10 +64,17 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     const char *path = arena_printf(&compared->arena, "%s/result.json", folder), *name;
     json_error_t why;
     json_t *result, *row;
+    FILE *file;
 
     if (result_check(folder, err))
         return -1;
-    result = json_load_file(path, 0, &why);
+    file = look_open(path, err);
+    if (!file)
+        return -1;
+    result = json_loadf(file, 0, &why);
+    fclose(file);
+    if (!result)
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
     name = json_string_value(json_object_get(json_object_get(result, "scenario"), "name"));
     row = add_row(compared, name ? name : folder, folder);
     json_object_set(row, "engine", json_object_get(result, "engine"));
@@ -75,9 +82,9 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     json_object_set(row, "software", json_object_get(result, "software"));
     json_object_set(row, "model", json_object_get(result, "model"));
     json_object_set(row, "gpu", json_object_get(result, "gpu"));
-    json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
+    json_put(row, "status", json_words(outcome_names[OUTCOME_OK]));
     json_object_set(row, "notes", json_object_get(result, "notes"));
-    json_object_set_new(row, "metrics", result);
+    json_put(row, "metrics", result);
     return 0;
 }
 
@@ -194,13 +201,13 @@ static void add_scenario(void *context, const char *name, struct scenario *scena
         outcome_refused(row, found);
         return;
     }
-    json_object_set_new(row, "setup", setup_json(scenario));
+    json_put(row, "setup", setup_json(scenario));
     scenario->progress = compared->progress;
     if (compared->progress && compared->progress->over)
         outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
     else if (outcome_simulate(row, scenario, NULL, found))
         return;
-    json_object_set_new(row, "notes", caveats_json(scenario, NULL));
+    json_put(row, "notes", caveats_json(scenario, NULL));
 }
 
 int compared_add(struct compared *compared, const char *path, const char *const *sets, size_t nsets,

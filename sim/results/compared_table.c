@@ -98,10 +98,8 @@ static void add_cells(struct sheet *sheet, const struct compared *compared, cons
 
         sheet_add(sheet, compared->rows.items[i].name);
         if (reason) {
-            char *text = NULL;
+            char *text = xprintf("%s: %s", outcome_names[outcome_of(row)], reason);
 
-            if (asprintf(&text, "%s: %s", outcome_names[outcome_of(row)], reason) < 0)
-                out_of_memory();
             sheet_add_rest(sheet, text);
             free(text);
         }
@@ -282,14 +280,14 @@ json_t *compared_json(const struct compared *compared)
     json_t *list = json_array();
 
     for (size_t i = 0; i < compared->rows.count; i++) {
-        json_t *json = json_pack("{s:s}", "name", compared->rows.items[i].name);
+        json_t *json = json_pack("{s:o}", "name", json_words(compared->rows.items[i].name));
 
         for (size_t c = 0; c < COUNT(columns); c++) {
             json_t *value = json_object_get(json_object_get(compared->rows.items[i].row, "metrics"), columns[c].key);
             double speedup = !strcmp(columns[c].key, "speedup") ? value_of(compared, i, &columns[c]) : NAN;
             size_t rank = !strcmp(columns[c].key, "rank") ? compared->rows.items[i].rank.rank : 0;
 
-            json_object_set_new(json, columns[c].key, isfinite(speedup) ? json_real(speedup) :
+            json_put(json, columns[c].key, isfinite(speedup) ? json_real(speedup) :
                                 rank ? json_integer((json_int_t)rank) : value ? json_incref(value) : json_null());
         }
         for (size_t k = 0; k < COUNT(texts); k++) {
@@ -298,7 +296,7 @@ json_t *compared_json(const struct compared *compared)
             if (text)
                 json_object_set(json, texts[k], text);
         }
-        json_array_append_new(list, json);
+        json_append(list, json);
     }
     return list;
 }

@@ -67,11 +67,9 @@ void comparison_refused(struct comparison *comparison, const char *name, const s
 {
     bool infeasible = error_exit_code(found) == EXIT_INFEASIBLE;
 
-    *comparison = (struct comparison){.name = strdup(name)};
-    if (!comparison->name ||
-        asprintf(&comparison->reason, "%s: %s", outcome_names[infeasible ? OUTCOME_INFEASIBLE : OUTCOME_ERROR],
-                 found->messages[0].text) < 0)
-        out_of_memory();
+    *comparison = (struct comparison){.name = xstrdup(name)};
+    comparison->reason = xprintf("%s: %s", outcome_names[infeasible ? OUTCOME_INFEASIBLE : OUTCOME_ERROR],
+                                 found->messages[0].text);
 }
 
 int comparison_init(struct comparison *comparison, const char *name, const struct scenario *scenario,
@@ -83,9 +81,7 @@ int comparison_init(struct comparison *comparison, const char *name, const struc
     int rc = workload_init(&workload, scenario, err) ||
              simulate(&workload, simulate_numbers_of(scenario), &run, err) ? -1 : 0;
 
-    *comparison = (struct comparison){.name = strdup(name), .gpus = scenario_gpus(scenario)};
-    if (!comparison->name)
-        out_of_memory();
+    *comparison = (struct comparison){.name = xstrdup(name), .gpus = scenario_gpus(scenario)};
     comparison->flop_per_sample = metrics->hardware_flop / metrics->samples;
     comparison->extra_computation =
         comparison->flop_per_sample / (baseline ? baseline->flop_per_sample : comparison->flop_per_sample) - 1;

@@ -1,10 +1,12 @@
 #include "results/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "files/folder.h"
 #include "process/module.h"
 
 static const char what[] = "--sqlite (which needs libsqlite3-dev when dtsim is built)";
@@ -64,17 +66,21 @@ int database_write(const struct results *results, const int *columns, size_t cou
     size_t rows = most < results->rows.count ? most : results->rows.count;
     struct database_column *all;
     struct arena arena = {0};
-    const char *whole;
+    char *whole;
     void *database;
-    int rc;
+    int rc, fd;
 
     if (!module)
         return -1;
-    whole = arena_printf(&arena, "%s.%ld.new", path, (long)getpid());
+    whole = arena_alloc(&arena, strlen(path) + 64);
+    fd = temporary_open(AT_FDCWD, path, whole, strlen(path) + 64);
+    if (fd < 0) {
+        arena_release(&arena);
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
+    }
     all = ARENA_ARRAY(&arena, struct database_column, count);
     for (size_t c = 0; c < count; c++)
         all[c] = (struct database_column){results->keys.items[columns[c]].name, column_type(results, columns[c], rows)};
-    unlink(whole);
     database = module->open(whole, "rows", all, count, err);
     rc = !database || add_rows(results, columns, count, rows, module, database, err) ? -1 : 0;
     if (database && module->close(database, !rc, err))
@@ -83,6 +89,7 @@ int database_write(const struct results *results, const int *columns, size_t cou
         unlink(whole);
         rc = -1;
     }
+    close(fd);
     arena_release(&arena);
     return rc;
 }

@@ -163,7 +163,7 @@ void results_rank(struct results *results, int key, bool largest_first)
     tie_ranks(numbers, results->rows.count, largest_first, ranks);
     for (size_t i = 0; i < results->rows.count; i++)
         if (ranks[i].rank)
-            json_object_set_new(results->rows.items[i], "rank", json_integer((json_int_t)ranks[i].rank));
+            json_put(results->rows.items[i], "rank", json_integer((json_int_t)ranks[i].rank));
     results->ranked = key;
     free(ranks);
     free(numbers);

@@ -45,7 +45,7 @@ char *results_point(const json_t *row)
 {
     const json_t *point = json_object_get(row, "point");
 
-    return point ? json_text(point) : strdup("");
+    return point ? json_text(point) : xstrdup("");
 }
 
 /* Of one id the last row that did not fail counts, else the last. */

@@ -45,7 +45,7 @@ static char *cell_text(const json_t *json)
 {
     if (!json || json_is_null(json))
         return NULL;
-    return json_is_string(json) ? strdup(json_string_value(json)) : json_text(json);
+    return json_is_string(json) ? xstrdup(json_string_value(json)) : json_text(json);
 }
 
 /* The style of a column, from all of its numbers that are printed. */

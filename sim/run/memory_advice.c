@@ -184,18 +184,16 @@ static char *sets_of(const struct scenario *scenario, const struct step *steps, 
 {
     size_t size, before = 0;
     char *text = NULL;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = text_open(&text, &size);
     bool apply = true;
 
-    if (!out)
-        out_of_memory();
     for (int i = 0; i < count && apply; i++) {
         changes[steps[i].change].write(scenario, steps[i].step, out);
         fflush(out);
         apply = size > before;
         before = size;
     }
-    fclose(out);
+    text_close(out, &text);
     if (!apply)
         text[0] = '\0';
     return text;

@@ -101,11 +101,9 @@ static int explain(const struct walk *walk, int rank, struct error *err)
     bool *met = xcalloc((size_t)order->ranks, sizeof *met), recomputes = false;
     char *text = NULL, cells[2][CELL_SIZE];
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = text_open(&text, &size);
     int start, rc;
 
-    if (!out)
-        out_of_memory();
     for (; !met[rank]; rank = awaited(walk, waiting(walk, rank, &last))->rank)
         met[rank] = true;
     start = rank;
@@ -127,7 +125,7 @@ static int explain(const struct walk *walk, int rank, struct error *err)
         from = from ? from : waits;
         rank = wanted->rank;
     } while (rank != start);
-    fclose(out);
+    text_close(out, &text);
     rc = error_add(err, EXIT_INPUT, cell_loc(order, from), "the order deadlocks: %s%s", text, recomputes ?
                    "; a recomputation waits for its gradient: 'recomputation: early' lets it begin at once" : "");
     free(text);

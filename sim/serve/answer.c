@@ -23,12 +23,10 @@ char *answer_errors(const struct error *err)
 {
     char *text = NULL;
     size_t size;
-    FILE *out = open_memstream(&text, &size);
+    FILE *out = text_open(&text, &size);
 
-    if (!out)
-        out_of_memory();
     put_rest(errors_json(err), out);
-    fclose(out);
+    text_close(out, &text);
     return text;
 }
 
@@ -89,7 +87,7 @@ void answer_write(struct cache *cache, const char *text, size_t length, int line
         scenario.progress = &progress;
     }
     if (!rc && !simulate_request(&request, &scenario, &workload, &run, &err))
-        json_object_set_new(answer, "metrics", result_metrics_json(&run));
+        json_put(answer, "metrics", result_metrics_json(&run));
     errors = err.count ? errors_json(&err) : json_pack("{s:i}", "exit_code", (int)EXIT_OK);
     json_object_update(answer, errors);
     put_rest(answer, out);

@@ -189,11 +189,9 @@ static bool collect(struct server *server)
 
     if (server->out.done < server->out.length)
         return false;
-    out = open_memstream(&text, &length);
-    if (!out)
-        out_of_memory();
+    out = text_open(&text, &length);
     all = queue_write(&server->queue, out);
-    fclose(out);
+    text_close(out, &text);
     free(server->out.text);
     server->out.text = text;
     server->out.length = length;

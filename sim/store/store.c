@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "files/folder.h"
 #include "report/result.h"
 
 enum { SYNC_ROWS = 256 };        /* rows that may wait for the disk */
@@ -162,17 +163,18 @@ static int sync_folder(const char *path)
 static int write_anew(struct store *store, const char *header, struct copy *copy, struct error *err)
 {
     const struct store_reader reader = {.row = copy_row, .context = copy};
-    char *path = xrealloc(NULL, strlen(store->path) + sizeof ".new", 1);
+    const size_t size = strlen(store->path) + 64;
+    char *path = xcalloc(size, 1);
     int rc;
 
-    strcat(strcpy(path, store->path), ".new");
-    copy->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    rc = copy->fd < 0 || flock(copy->fd, LOCK_EX | LOCK_NB) || write_all(copy->fd, header, strlen(header)) ||
+    copy->fd = temporary_open(AT_FDCWD, store->path, path, size);
+    rc = copy->fd < 0 || fcntl(copy->fd, F_SETFL, O_APPEND) || write_all(copy->fd, header, strlen(header)) ||
          write_all(copy->fd, "\n", 1) || (store->size && store_read(store->path, &reader, err)) || fsync(copy->fd) ||
          rename(path, store->path) || sync_folder(store->path);
     if (rc) {
-        disk_refuses(path, "write", err);
-        unlink(path);
+        disk_refuses(store->path, "write", err);
+        if (copy->fd >= 0)
+            unlink(path);
         if (copy->fd >= 0)
             close(copy->fd);
     } else {
@@ -184,6 +186,17 @@ static int write_anew(struct store *store, const char *header, struct copy *copy
     return rc ? -1 : 0;
 }
 
+/* Removes what an earlier writer of this file, whose lock is now held, left half written. */
+static void clear_temporaries(const struct store *store)
+{
+    char *folder = xstrdup(store->path), *slash = strrchr(folder, '/');
+
+    if (slash)
+        *slash = '\0';
+    temporaries_clear(slash ? folder : ".", slash ? slash + 1 : folder);
+    free(folder);
+}
+
 /* Brings the file into order: the header, and one row an id. */
 static int settle(struct store *store, const char *header, struct error *err)
 {
@@ -191,6 +204,7 @@ static int settle(struct store *store, const char *header, struct error *err)
     const struct store_reader reader = {count_header, count_row, &copy};
     int rc = store->size ? store_read(store->path, &reader, err) : 0;
 
+    clear_temporaries(store);
     if (!header)
         header = copy.header;
     if (!rc && (copy.doubled || !copy.header || strcmp(copy.header, header)))
@@ -231,9 +245,7 @@ int store_open(struct store *store, const char *folder, int shard, int shards, c
     char *text = json_text(header);
     int rc;
 
-    *store = (struct store){.fd = -1};
-    if (asprintf(&store->path, "%s/shard-%d-of-%d.jsonl", folder, shard, shards) < 0)
-        out_of_memory();
+    *store = (struct store){.fd = -1, .path = xprintf("%s/shard-%d-of-%d.jsonl", folder, shard, shards)};
     rc = make_folder(folder, err) || open_locked(store, err) || cut_torn(store, err) || settle(store, text, err) ||
          index_folder(store, folder, err) ? -1 : 0;
     free(text);
@@ -244,9 +256,7 @@ int store_reopen(struct store *store, const char *path, struct error *err)
 {
     const struct store_reader reader = {.row = index_row, .context = &store->ids};
 
-    *store = (struct store){.fd = -1, .path = strdup(path)};
-    if (!store->path)
-        out_of_memory();
+    *store = (struct store){.fd = -1, .path = xstrdup(path)};
     return open_locked(store, err) || cut_torn(store, err) || settle(store, NULL, err) ||
            store_read(store->path, &reader, err) ? -1 : 0;
 }

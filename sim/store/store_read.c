@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,17 +36,23 @@ static int line_read(const char *path, const char *line, size_t length, int numb
 
 int store_read(const char *path, const struct store_reader *reader, struct error *err)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = look_open(path, err);
     char *line = NULL;
     size_t capacity = 0;
     ssize_t length;
     int rc = 0;
 
     if (!file)
-        return error_system(err, (struct loc){.file = path}, "cannot open");
-    for (int number = 1; (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n'; number++)
-        if (line_read(path, line, (size_t)length - 1, number, reader, err))
+        return -1;
+    for (int number = 1; errno = 0, (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n';
+         number++)
+        if (length > LINE_LIMIT)
+            rc = error_add(err, EXIT_INPUT, (struct loc){path, number, 1}, "a line of %zd bytes; expected at most %d",
+                           length, LINE_LIMIT);
+        else if (line_read(path, line, (size_t)length - 1, number, reader, err))
             rc = -1;
+    if (length < 0 && errno == ENOMEM)       /* getline() leaves no other sign of it */
+        memory_ran_out();
     if (ferror(file))
         rc = error_system(err, (struct loc){.file = path}, "cannot read");
     free(line);

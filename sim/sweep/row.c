@@ -171,11 +171,11 @@ static json_t *row_begin(const char *id, const struct point *point)
 {
     json_t *row = json_object(), *settings = json_object();
 
-    json_object_set_new(row, "id", json_string(id));
-    json_object_set_new(row, "version", row_version());
+    json_put(row, "id", json_words(id));
+    json_put(row, "version", row_version());
     for (size_t i = 0; i < point->count; i++)
-        json_object_set_new(settings, point->items[i].name, node_json(point->items[i].node));
-    json_object_set_new(row, "point", settings);
+        json_put(settings, point->items[i].name, node_json(point->items[i].node));
+    json_put(row, "point", settings);
     return row;
 }
 

@@ -34,13 +34,13 @@ static json_t *header_of(const struct sweep *sweep, const struct selection *sele
     json_t *dropped = json_array(), *objectives = json_object();
 
     for (size_t i = 0; i < points->constraints.count; i++)
-        json_array_append_new(dropped, json_pack("{s:s, s:I}", "by", points->constraints.items[i].text, "points",
+        json_append(dropped, json_pack("{s:s, s:I}", "by", points->constraints.items[i].text, "points",
                                                  (json_int_t)selection->dropped[i]));
     for (size_t i = 0; sweep->report.objectives && i < sweep->report.objectives->count; i++)
-        json_object_set_new(objectives, sweep->report.objectives->keys[i],
-                            json_string(sweep->report.objectives->items[i]->text));
-    return json_pack("{s:i, s:s, s:o, s:s, s:[i, i], s:I, s:I, s:o, s:o}", "dtsim_sweep", 1, "dtsim", DTSIM_VERSION,
-                     "version", row_version(), "name", sweep->stem, "shard", options->shard, options->shards,
+        json_put(objectives, sweep->report.objectives->keys[i],
+                            json_words(sweep->report.objectives->items[i]->text));
+    return json_pack("{s:i, s:s, s:o, s:o, s:[i, i], s:I, s:I, s:o, s:o}", "dtsim_sweep", 1, "dtsim", DTSIM_VERSION,
+                     "version", row_version(), "name", json_words(sweep->stem), "shard", options->shard, options->shards,
                      "combinations", (json_int_t)selection->looked, "points", (json_int_t)selection->count, "dropped",
                      dropped, "objectives", objectives);
 }

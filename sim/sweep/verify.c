@@ -252,9 +252,9 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
         return 0;
     }
     metrics = json_object_get(candidate->row, "metrics");
-    json_object_set_new(metrics, "verified_iteration_time_s", json_real(time));
-    json_object_set_new(metrics, "verified_difference_share", json_real(time / own - 1));
-    json_object_set_new(candidate->row, "verified_engine", json_string(engine_names[ENGINE_SIMGRID]));
+    json_put(metrics, "verified_iteration_time_s", json_real(time));
+    json_put(metrics, "verified_difference_share", json_real(time / own - 1));
+    json_put(candidate->row, "verified_engine", json_words(engine_names[ENGINE_SIMGRID]));
     text = json_text(candidate->row);
     rc = store_add(&verifying->stores[candidate->file], candidate->point.id, OUTCOME_OK, text, err);
     free(text);

@@ -1,4 +1,5 @@
 #include "validate/validation.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <string.h>
@@ -136,7 +137,11 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
     const struct paper *paper = validation->paper;
     int width = id_width(paper);
 
-    fprintf(out, "== %s: %s\n", paper->name, paper->source);
+    fputs("== ", out);
+    text_write(TEXT_LINE, paper->name, out);
+    fputs(": ", out);
+    text_write(TEXT_LINE, paper->source, out);
+    fputc('\n', out);
     if (!brief)
         print_heading(validation, width, out);
     for (size_t i = 0; !brief && i < paper->nrows; i++)
@@ -254,27 +259,27 @@ static json_t *row_json(const struct validation *validation, size_t row)
     const struct outcome *outcome = &validation->outcomes[row];
     json_t *json = json_object(), *measured = json_object(), *error = json_object(), *predicted = json_object();
 
-    json_object_set_new(json, "id", json_string(paper->rows[row].id));
-    json_object_set_new(json, "group", json_string(paper->rows[row].group));
-    json_object_set_new(json, "expect", json_string(paper->rows[row].oom ? "oom" : "fits"));
-    json_object_set_new(json, "found", json_string(!outcome->simulated ? "failed" : outcome->fits ? "fits" : "oom"));
+    json_put(json, "id", json_words(paper->rows[row].id));
+    json_put(json, "group", json_words(paper->rows[row].group));
+    json_put(json, "expect", json_words(paper->rows[row].oom ? "oom" : "fits"));
+    json_put(json, "found", json_words(!outcome->simulated ? "failed" : outcome->fits ? "fits" : "oom"));
     for (size_t c = 0; c < paper->ncolumns; c++) {
         const struct column *column = &paper->columns[c];
 
         if (column->kind != COLUMN_MEASURED)
             continue;
-        json_object_set_new(measured, column->name, number_json(paper->rows[row].measured[c]));
-        json_object_set_new(error, column->name, number_json(validation_error(validation, row, c)));
+        json_put(measured, column->name, number_json(paper->rows[row].measured[c]));
+        json_put(error, column->name, number_json(validation_error(validation, row, c)));
     }
     for (size_t i = 0; outcome->simulated && metric_at(i); i++)
-        json_object_set_new(predicted, metric_at(i)->name, number_json(metric_value(&outcome->metrics, metric_at(i))));
-    json_object_set_new(json, "measured", measured);
-    json_object_set_new(json, "predicted", predicted);
-    json_object_set_new(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());
-    json_object_set_new(json, "error", error);
-    json_object_set_new(json, "plain_error",
+        json_put(predicted, metric_at(i)->name, number_json(metric_value(&outcome->metrics, metric_at(i))));
+    json_put(json, "measured", measured);
+    json_put(json, "predicted", predicted);
+    json_put(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());
+    json_put(json, "error", error);
+    json_put(json, "plain_error",
                         number_json(validation_error(validation->plain, row, validation->first)));
-    json_object_set_new(json, "relative_error", number_json(validation_relative_error(validation, row)));
+    json_put(json, "relative_error", number_json(validation_relative_error(validation, row)));
     return json;
 }
 
@@ -293,7 +298,7 @@ static json_t *bars_json(const struct validation *validation)
     json_t *json = json_object();
 
     for (size_t i = 0; i < count; i++)
-        json_object_set_new(json, bars[i].name,
+        json_put(json, bars[i].name,
                             json_pack("{s:o, s:f, s:b}", "value", number_json(bars[i].value), "limit", bars[i].limit,
                                       "passed", (int)bars[i].passed));
     return json;
@@ -306,29 +311,29 @@ json_t *validation_json(const struct validation *validation)
 
     for (size_t i = 0; i < paper->nrows; i++)
         if (validation->outcomes[i].selected)
-            json_array_append_new(rows, row_json(validation, i));
+            json_append(rows, row_json(validation, i));
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
-            json_object_set_new(summaries, paper->columns[c].name,
+            json_put(summaries, paper->columns[c].name,
                                 summary_json(&validation->summaries[c], paper));
-    json_object_set_new(json, "name", json_string(paper->name));
-    json_object_set_new(json, "source", json_string(paper->source));
-    json_object_set_new(json, "fitted", paper->fitted ? json_string(paper->fitted) : json_null());
-    json_object_set_new(json, "rows", rows);
-    json_object_set_new(json, "summary", summaries);
-    json_object_set_new(json, "plain", summary_json(&validation->plain->summaries[validation->first], paper));
-    json_object_set_new(json, "plain_failed", json_integer((json_int_t)validation->plain->failed));
-    json_object_set_new(json, "relative", summary_json(&validation->relative, paper));
-    json_object_set_new(json, "memory",
+    json_put(json, "name", json_words(paper->name));
+    json_put(json, "source", json_words(paper->source));
+    json_put(json, "fitted", paper->fitted ? json_words(paper->fitted) : json_null());
+    json_put(json, "rows", rows);
+    json_put(json, "summary", summaries);
+    json_put(json, "plain", summary_json(&validation->plain->summaries[validation->first], paper));
+    json_put(json, "plain_failed", json_integer((json_int_t)validation->plain->failed));
+    json_put(json, "relative", summary_json(&validation->relative, paper));
+    json_put(json, "memory",
                         json_pack("{s:I, s:I, s:I, s:I}", "fits_as_fits", (json_int_t)validation->memory[0][0],
                                   "fits_as_oom", (json_int_t)validation->memory[0][1], "oom_as_fits",
                                   (json_int_t)validation->memory[1][0], "oom_as_oom",
                                   (json_int_t)validation->memory[1][1]));
     if (paper->largest)
-        json_object_set_new(json, "largest_micro_batch",
+        json_put(json, "largest_micro_batch",
                             json_pack("{s:I, s:I}", "rows", (json_int_t)validation->largest[0], "right",
                                       (json_int_t)validation->largest[1]));
-    json_object_set_new(json, "failed", json_integer((json_int_t)validation->failed));
-    json_object_set_new(json, "bars", bars_json(validation));
+    json_put(json, "failed", json_integer((json_int_t)validation->failed));
+    json_put(json, "bars", bars_json(validation));
     return json;
 }

@@ -1,7 +1,7 @@
 /* Planned recomputation and offloading: closed forms and bounds of one stage; what an update by the host waits for. */
 #include "simulated.h"
 
-static void *xprintf(char **text, const char *format, ...)
+static void *printed(char **text, const char *format, ...)
 {
     va_list arguments;
 
@@ -118,7 +118,7 @@ static void test_hidden(void **state)
         char *memory;
         double seconds;
 
-        xprintf(&memory, "offload: activations, limit: %.17g B", layers * 16e6 + 45e6 + 3e6 * layers);
+        printed(&memory, "offload: activations, limit: %.17g B", layers * 16e6 + 45e6 + 3e6 * layers);
         seconds = one_stage(layers, 1, 2, 1e7, memory, "micro_batches: 3");
         assert_true(seconds >= 9.0 * layers && seconds <= 9.0 * layers + 3.1);
         free(memory);
@@ -136,8 +136,8 @@ static void test_bounds(void **state)
             double states = layers * 16e6, room = states + 30e6 + 4e6 * layers + limits[i] * layers * 10e6;
             char *optimal, *both;
 
-            xprintf(&optimal, "recompute: optimal, limit: %.17g B", room);
-            xprintf(&both, "recompute: optimal, offload: activations, limit: %.17g B", room);
+            printed(&optimal, "recompute: optimal, limit: %.17g B", room);
+            printed(&both, "recompute: optimal, offload: activations, limit: %.17g B", room);
             double planned = one_stage(layers, 1, 2, 1e17, optimal, "micro_batches: 2");
             double combined = one_stage(layers, 1, 2, 1e17, both, "micro_batches: 2");
 

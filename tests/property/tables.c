@@ -281,6 +281,12 @@ static void check_tables(const struct simulated *simulated, const char *dir, con
     check_spans(&result);
     check_memory(&result);
     check_links(&result, simulated);
+    /* A result that lacks a digest is not the whole of one. */
+    json_object_del(json_object_get(result.json, "tables_xxh128"), "links");
+    assert_int_equal(json_dump_file(result.json, path, 0), 0);
+    assert_int_equal(result_check(dir, &err), -1);
+    assert_non_null(strstr(err.messages[0].text, "no digest of links.tsv"));
+    error_release(&err);
     json_decref(result.json);
 }
 
