@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "files/json.h"
+
 static void print_reasons(uint32_t reasons, FILE *out)
 {
     for (size_t i = 0; alike_text(reasons, i); i++) {

@@ -183,8 +183,7 @@ static int lose(struct running *running, struct worker *worker, enum pool_loss w
     bool busy = worker->busy;
     int rc = 0;
 
-    if (why != POOL_CRASH)
-        kill(worker->child.pid, SIGKILL);
+    kill(worker->child.pid, SIGKILL);    /* one that has died keeps its own end; one whose reply cannot be read waits */
     worker_end(worker, &how);
     worker->note[POOL_NOTE - 1] = '\0';
     if (busy)
