@@ -5,8 +5,8 @@ uint32_t links_shared(const struct cluster *cluster)
 {
     if (cluster->ideal || cluster->nodes == 1)
         return 0;
-    return (cluster->network.topology.kind != TOPOLOGY_NONBLOCKING ? WHY_TOPOLOGY : 0) |
-           (cluster->network.nics != cluster->gpus_per_node ? WHY_NICS : 0);
+    return (cluster_topology(cluster) != TOPOLOGY_NONBLOCKING ? WHY_TOPOLOGY : 0) |
+           (cluster_node_nics(cluster, 0) != cluster_node_gpus(cluster, 0) ? WHY_NICS : 0);
 }
 
 uint32_t members_uneven(unsigned uneven)

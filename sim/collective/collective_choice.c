@@ -89,8 +89,8 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
                              double bytes, int channels, bool tuned)
 {
     struct rates rates = {
-        .inside = {tuned ? 0 : cluster->inside.latency, cluster_usual_bandwidth(cluster, LINK_PORT_UP)},
-        .network = {tuned ? 0 : cluster->network.latency, cluster_usual_bandwidth(cluster, LINK_NIC_UP)},
+        .inside = {tuned ? 0 : cluster_latency(cluster, 0, true), cluster_usual_bandwidth(cluster, LINK_PORT_UP)},
+        .network = {tuned ? 0 : cluster_latency(cluster, 0, false), cluster_usual_bandwidth(cluster, LINK_NIC_UP)},
         .network_most = INFINITY,
     };
     double share = cluster_mesh_share(cluster, topology->most);
@@ -101,7 +101,7 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     rates.launch = pace->launch + cluster->communication->launch;
     rates.inside.latency = fmax(rates.inside.latency, factor * (topology->nodes ? fmax(pace->inside, pace->spanning) :
                                                                 pace->inside));
-    rates.inside.bandwidth = pace->inside_share * share * cluster->inside.bandwidth;
+    rates.inside.bandwidth = pace->inside_share * share * cluster_bandwidth(cluster, 0, true);
     if (!topology->nodes)
         rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, collective, n, bytes),
                                       pace->inside_most);       /* fmin ignores NaN */
@@ -112,7 +112,7 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
                                          bytes / n);
     rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, bytes)),
                                  pace->network_share *
-                                     (tuned ? cluster->network.bandwidth : cluster_nic_rate(cluster))};
+                                     (tuned ? cluster_bandwidth(cluster, 0, false) : cluster_nic_rate(cluster, 0))};
     return rates;
 }
 
@@ -155,7 +155,7 @@ static struct fabric fabric_of(const struct cluster *cluster, const struct group
                                      fmin(nic * fmin(1, (double)topology->fewest_nics / channels), most)};
     crowded.bandwidth = fmin(nic * topology->share / channels, most);
     if (topology->leaves)
-        crowded.bandwidth /= cluster->network.topology.oversubscription;
+        crowded.bandwidth /= cluster_oversubscription(cluster);
     if (topology->scattered)
         between = crowded;
     return (struct fabric){.inside = topology->most > 1 ? inside : between, .between = between, .crowded = crowded};
@@ -278,7 +278,7 @@ static struct collective_choice choose_protocol(const struct collective *collect
 
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
 {
-    return !collective->in_switch || (cluster->inside.meshes.count == 0 && has_paces(collective, cluster));
+    return !collective->in_switch || (!cluster_is_mesh(cluster, 0) && has_paces(collective, cluster));
 }
 
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs

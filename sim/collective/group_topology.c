@@ -3,13 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool share_switch(const struct cluster *cluster, int gpu, int other)
-{
-    int per_switch = cluster->gpus_per_switch, per_node = cluster->gpus_per_node;
-
-    return per_switch && gpu % per_node / per_switch == other % per_node / per_switch;
-}
-
 /* Adds the members of a node and the NICs that they use. Quadratic in the number of these members. */
 static void add_node(const struct cluster *cluster, const struct group *group, const int *members, int count,
                      struct group_topology *topology)
@@ -23,7 +16,7 @@ static void add_node(const struct cluster *cluster, const struct group *group, c
             seen++;
         nics += seen == i;
         for (int k = 0; k < i && !topology->together; k++)
-            topology->together = share_switch(cluster, group->gpus[members[k]], gpu);
+            topology->together = cluster_share_switch(cluster, group->gpus[members[k]], gpu);
         topology->scattered |= members[i] != members[0] + i;
     }
     topology->most = count > topology->most ? count : topology->most;
@@ -70,13 +63,13 @@ double group_topology_nic_bandwidth(const struct group_topology *topology, const
                                     double bandwidth)
 {
     int choice = cluster->communication ? cluster->communication->nics : NICS_OWN;
-    double nics = fmax(1, (double)cluster->gpus_per_switch * cluster->network.nics / cluster->gpus_per_node);
+    double nics = cluster_switch_nics(cluster, 0);
 
     if (choice == NICS_OWN || topology->together)
         return bandwidth;
     if (choice == NICS_FIRST)
         bandwidth /= nics;
     if (topology->most > 1)
-        bandwidth = fmin(bandwidth, cluster->host.across / nics);        /* fmin ignores NaN */
+        bandwidth = fmin(bandwidth, cluster_across(cluster, 0) / nics);        /* fmin ignores NaN */
     return bandwidth;
 }

@@ -42,12 +42,12 @@ static const char *skew_note(struct arena *arena, const struct scenario *scenari
 static const char *gpu_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct profile *profile = scenario->costs.loaded;
-    const struct gpu *gpu = &scenario->cluster.gpu;
+    const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
 
     if (!gpu->changed)
         return NULL;
     return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title,
-                        gpu_changes(arena, scenario->cluster.gpu_spec),
+                        gpu_changes(arena, cluster_gpu_spec(&scenario->cluster, 0)),
                         model_is_timed(&scenario->model) ? "without effect on the times, which the scenario gives" :
                         profile ? "kernels that this moves by more than 1 % are scaled from those that were measured, "
                                   "and count as extrapolated" :
@@ -75,7 +75,7 @@ static const char *precision_note(struct arena *arena, const struct scenario *sc
         return NULL;
     if (bf16 && scenario->memory.precision.format == PRECISION_MIXED_FP16)
         return arena_printf(arena, "precision is %s: config.json's weights are in %s, for which %s has no rate", name,
-                            dtype, scenario->cluster.gpu.name);
+                            dtype, cluster_sheet(&scenario->cluster, 0)->name);
     if (bf16 || fp16)
         return arena_printf(arena, "precision is %s, as config.json's weights are in %s and the scenario says none",
                             name, dtype);
@@ -222,7 +222,7 @@ static const char *latency_note(struct arena *arena, const struct scenario *scen
     for (size_t i = 0; i < COUNT(paths) && cluster->communication && !cluster->ideal; i++) {
         struct latencies own = communication_latencies(cluster->communication, i > 0);
 
-        if (!((i ? cluster->network.latency : cluster->inside.latency) < own.most) ||
+        if (!(cluster_latency(cluster, 0, i == 0) < own.most) ||
             !cluster_changes(arena, cluster, paths[i]))
             continue;
         notes = arena_printf(arena, "%s%scluster.%s counts in all-to-alls, and else only where the communication "
@@ -238,14 +238,14 @@ static const char *latency_note(struct arena *arena, const struct scenario *scen
 static const char *leaves_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;
-    const struct topology_spec *topology = &cluster->network.topology;
+    bool crowded = cluster_oversubscription(cluster) > 1;
 
-    if (topology->kind != TOPOLOGY_LEAF_SPINE || !cluster_changes(arena, cluster, "network.topology"))
+    if (cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE || !cluster_changes(arena, cluster, "network.topology"))
         return NULL;
-    if (topology->oversubscription > 1 && topology->leaf_nodes < cluster->nodes)
+    if (crowded && cluster_leaf_nodes(cluster) < cluster->nodes)
         return NULL;
     return arena_printf(arena, "cluster.network.topology: leaf_nodes, kind and oversubscription are without effect "
-                        "here, as %s", topology->oversubscription > 1 ?
+                        "here, as %s", crowded ?
                         "all nodes are below one leaf switch" : "the uplinks carry as much as all NICs below them "
                         "(oversubscription: 1)");
 }
@@ -254,10 +254,10 @@ static const char *leaves_note(struct arena *arena, const struct scenario *scena
 static bool is_unused(const struct scenario *scenario, const char *part, const char *key)
 {
     const struct cluster *cluster = &scenario->cluster;
-    bool one_node = scenario_gpus(scenario) <= cluster->gpus_per_node;
+    bool one_node = scenario_gpus(scenario) <= cluster_node_gpus(cluster, 0);
 
     if (!strcmp(part, "inside"))
-        return cluster->gpus_per_node == 1 || scenario_gpus(scenario) == 1;
+        return cluster_node_gpus(cluster, 0) == 1 || scenario_gpus(scenario) == 1;
     if (!strcmp(key, "across") || !strcmp(key, "gpus_per_switch"))
         return one_node || cluster->ideal || !cluster->communication || cluster->communication->nics == NICS_OWN;
     if (!strcmp(part, "host"))

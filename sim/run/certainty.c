@@ -20,12 +20,6 @@ static double measured_share(const struct cost_bases *bases)
     return all > 0 ? measured / all : 0;
 }
 
-/* B/s of a NIC, and of the limit that it may have. */
-static double nic_rate(const struct network *network)
-{
-    return network->rate > 0 ? fmin(network->rate, network->bandwidth) : network->bandwidth;
-}
-
 /* A title is a user's text, and errors.tsv a file of one line a row. */
 void certainty_name_model(const struct model *model, char *text, size_t size)
 {
@@ -62,8 +56,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.gpu, sizeof likeness.gpu, "%s", scenario->cluster.gpu_name ? scenario->cluster.gpu_name : "");
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
-    if (!scenario->cluster.ideal && scenario_gpus(scenario) > scenario->cluster.gpus_per_node)
-        likeness.nic = nic_rate(&scenario->cluster.network);
+    if (!scenario->cluster.ideal && scenario_gpus(scenario) > cluster_node_gpus(&scenario->cluster, 0))
+        likeness.nic = cluster_nic_rate(&scenario->cluster, 0);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
     snprintf(likeness.family, sizeof likeness.family, "%s", family ? family : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
@@ -99,7 +93,7 @@ static double stated_error(const struct metrics *metrics, const struct costs_spe
 static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
     const struct costs_spec *costs = &scenario->costs;
-    const char *title = scenario->cluster.gpu.title;
+    const char *title = cluster_sheet(&scenario->cluster, 0)->title;
     double sheet = 0, all = 0;
 
     if (model_is_timed(&scenario->model))
@@ -121,13 +115,13 @@ static const char *unlike_costs(struct arena *arena, const struct scenario *scen
 static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
 {
     const struct evidence *evidence = scenario->evidence;
-    double nic = nic_rate(&scenario->cluster.network);
+    double nic = cluster_nic_rate(&scenario->cluster, 0);
     bool slower;
     char own[32], other[32];
 
     if (scenario->cluster.ideal)
         return "its network takes no time";
-    if (!evidence || evidence->slowest_nic == 0 || scenario_gpus(scenario) <= scenario->cluster.gpus_per_node)
+    if (!evidence || evidence->slowest_nic == 0 || scenario_gpus(scenario) <= cluster_node_gpus(&scenario->cluster, 0))
         return NULL;
     slower = nic < evidence->slowest_nic * (1 - NIC_ROUNDED);
     if (!slower && nic <= evidence->fastest_nic * (1 + NIC_ROUNDED))
