@@ -101,13 +101,15 @@ static bool nodes_do_the_same(const struct collective *used, int n)
     return used->nodes == NODES_ALIKE_OF_TWO ? (n & (n - 1)) == 0 : used->nodes != NODES_DIFFER;
 }
 
-bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
-                     const int *gpus, int ngroups, int n, int channels)
+bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups)
 {
-    struct groups groups = {.cluster = cluster, .gpus = gpus, .ngroups = ngroups, .n = n};
+    const struct collective *used = chosen->collective;
+    const int *gpus = chosen->group->gpus;
+    int n = chosen->group->n, channels = chosen->channels;
+    struct groups groups = {.cluster = chosen->group->cluster, .gpus = gpus, .ngroups = ngroups, .n = n,
+                            .per_node = chosen->group->per_node};
     bool rooted = used->op == COLLECTIVE_BROADCAST || used->op == COLLECTIVE_REDUCE;
 
-    groups.per_node = collective_per_node(cluster, &(struct group){.n = n, .gpus = gpus});
     for (int i = 0; i < ngroups * n; i++)
         groups.most = member_node(&groups, i) >= groups.most ? member_node(&groups, i) + 1 : groups.most;
     if (rooted || n == groups.per_node || !nodes_are_alike(&groups) ||

@@ -43,8 +43,11 @@ static int group_channels(const struct lowering *lowering, const int *gpus, int 
 {
     int channels = lowering->scenario->parallelism.channels;
 
-    return channels ? channels :
-           collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
+    if (channels)
+        return channels;
+    struct placed_group group = placed_group_of(&lowering->scenario->cluster, gpus, n);
+
+    return placed_group_channels(&group);
 }
 
 /* `all` members in groups of `size`. `positions`: the first `here` are in the program; `ring`: the same members, each
@@ -78,6 +81,7 @@ static struct members *members_make(struct lowering *lowering, struct members li
     members->ready = ARENA_ARRAY(arena, uint32_t, all);
     members->ends = ARENA_ARRAY(arena, uint32_t, all * lowering->program->flows);
     members->siblings = ARENA_ARRAY(arena, struct siblings, all / like.size);
+    members->placed = ARENA_ARRAY(arena, struct placed_group, all / like.size * lowering->program->flows);
     return members;
 }
 
@@ -135,15 +139,25 @@ static bool share_links(const struct cluster *cluster, const int *a, const int *
     return false;
 }
 
-/* The GPUs of the group that begins at member `first`, and of the groups that share links with it; all flows of
- * each. */
+const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
+                                         int first)
+{
+    struct placed_group *group = &members->placed[(flow * members->all + first) / members->size];
+
+    if (!group->gpus)
+        *group = placed_group_of(&lowering->scenario->cluster, members->gpus + flow * members->all + first,
+                                 members->size);
+    return group;
+}
+
+/* The group that begins at member `first`, and the groups that share links with it; all flows of each. */
 static const struct siblings *find_siblings(struct lowering *lowering, struct members *members, int first)
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
     struct siblings *siblings = &members->siblings[first / members->size];
-    int size = members->size, flows = lowering->program->flows, *gpus;
+    int size = members->size, flows = lowering->program->flows, *gpus, *kept;
 
-    if (siblings->gpus)
+    if (siblings->groups)
         return siblings;
     gpus = xcalloc((size_t)members->all * (size_t)flows, sizeof *gpus);
     for (int i = 0; i < members->all; i += size) {
@@ -155,9 +169,10 @@ static const struct siblings *find_siblings(struct lowering *lowering, struct me
             memcpy(gpus + siblings->groups++ * size, members->gpus + t * members->all + other,
                    (size_t)size * sizeof *gpus);
     }
-    siblings->gpus = ARENA_ARRAY(&lowering->arena, int, siblings->groups * size);
-    memcpy(siblings->gpus, gpus, (size_t)(siblings->groups * size) * sizeof *gpus);
+    kept = ARENA_ARRAY(&lowering->arena, int, siblings->groups * size);
+    memcpy(kept, gpus, (size_t)(siblings->groups * size) * sizeof *gpus);
     free(gpus);
+    siblings->group = placed_group_of(cluster, kept, size);
     return siblings;
 }
 
@@ -165,9 +180,9 @@ int members_measure(struct lowering *lowering, struct members *members, int firs
                     struct measured *measured)
 {
     const struct siblings *siblings = find_siblings(lowering, members, first);
+    struct collective_call call = {exchange->collective, &siblings->group, exchange->bytes, members->channels};
 
-    if (measure_collective(lowering->measure, exchange->collective, siblings->gpus, siblings->groups, members->size,
-                           exchange->bytes, members->channels, measured, lowering->err))
+    if (measure_collective(lowering->measure, &call, siblings->groups, measured, lowering->err))
         return -1;
     if (exchange->collective->op == COLLECTIVE_ALL_REDUCE)
         lowering_use(lowering, measured->used, measured->protocol);
