@@ -175,8 +175,8 @@ struct folded {
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
 };
-/* False, with nothing to release, if the collective cannot be folded. `chosen`: the call that runs undisturbed, with the
- * choice of collective_choose for all groups (as in measure.h). The caller frees folded->gpus. */
+/* False, with nothing to release, if the collective cannot be folded. `chosen`: the call with the choice of
+ * collective_choose, which all groups (as in measure.h) run undisturbed. The caller frees folded->gpus. */
 bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups);
 
 /* The DAGs of the collectives that were lowered last: groups, flows and stages have the same ones. Zero-initialise. */
@@ -190,9 +190,9 @@ struct member_ops {
     uint32_t *done;                  /* a member: set to a zero-second COMPUTE on its first lane, which ends when it
                                         holds its result and all its messages have left */
 };
-/* Adds the collective that collective_choose chooses to the program, as transfers. Returns the choice. Each used channel
- * moves its part of the bytes along its own order of the members. The members of every node are rotated in it, so that
- * channels enter and leave a node through different NICs (as NCCL's rings).
+/* Adds the collective that collective_choose chooses to the program, as transfers, and returns the choice. Each used
+ * channel moves its part of the bytes along its own order of the members. The members of every node are rotated in it,
+ * so that channels enter and leave a node through different NICs (as NCCL's rings).
  * folded: the members and channels that are lowered and stand for all; NULL: all are. `ops` has only the members that
  * are lowered. like: its what, mb and stage are used. The root is member 0. The share of a member differs from channel
  * to channel, which makes no difference. */

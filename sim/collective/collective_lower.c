@@ -216,7 +216,8 @@ struct collective_choice collective_lower(const struct collective_call *call, co
     lowering.bytes = task.bytes;
     lowering.channels = folded ? folded->channels : choice.channels;
     lowering.dag = dags_find(dags, choice.used, &task);
-    BUG_IF(lowering.dag->messages.count * (size_t)lowering.channels + program->ops.count + (size_t)lowered.n > UINT32_MAX);
+    BUG_IF(lowering.dag->messages.count * (size_t)lowering.channels + program->ops.count + (size_t)lowered.n >
+           UINT32_MAX);
     lower_channels(&lowering, &chosen);
     for (int member = 0; member < lowered.n; member++)
         lower_end(&lowering, member, &ops->done[member]);
