@@ -38,16 +38,15 @@ static struct position *find_positions(const struct lowering *lowering, enum gro
     return positions;
 }
 
-/* Channels of the collectives of a group. */
-static int group_channels(const struct lowering *lowering, const int *gpus, int n)
+const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
+                                         int first)
 {
-    int channels = lowering->scenario->parallelism.channels;
+    struct placed_group *group = &members->placed[(flow * members->all + first) / members->size];
 
-    if (channels)
-        return channels;
-    struct placed_group group = placed_group_of(&lowering->scenario->cluster, gpus, n);
-
-    return placed_group_channels(&group);
+    if (!group->gpus)
+        *group = placed_group_of(&lowering->scenario->cluster, members->gpus + flow * members->all + first,
+                                 members->size);
+    return group;
 }
 
 /* `all` members in groups of `size`. `positions`: the first `here` are in the program; `ring`: the same members, each
@@ -73,15 +72,17 @@ static struct members *members_make(struct lowering *lowering, struct members li
         for (int t = 0; t < scenario->parallelism.tensor; t++)
             members->gpus[t * all + i] = scenario_gpu(scenario, t, ring[i].replica, ring[i].rank);
     }
+    members->placed = ARENA_ARRAY(arena, struct placed_group, all / like.size * lowering->program->flows);
     if (!members->channels)
-        members->channels = group_channels(lowering, members->gpus, members->size);
+        members->channels = scenario->parallelism.channels;
+    if (!members->channels)
+        members->channels = placed_group_channels(members_group(lowering, members, 0, 0));
     members->lanes = ARENA_ARRAY(arena, uint32_t, all * members->channels);
     members->after = ARENA_ARRAY(arena, struct event, all);
     members->done = ARENA_ARRAY(arena, struct event, all);
     members->ready = ARENA_ARRAY(arena, uint32_t, all);
     members->ends = ARENA_ARRAY(arena, uint32_t, all * lowering->program->flows);
     members->siblings = ARENA_ARRAY(arena, struct siblings, all / like.size);
-    members->placed = ARENA_ARRAY(arena, struct placed_group, all / like.size * lowering->program->flows);
     return members;
 }
 
@@ -137,17 +138,6 @@ static bool share_links(const struct cluster *cluster, const int *a, const int *
                 return true;
         }
     return false;
-}
-
-const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
-                                         int first)
-{
-    struct placed_group *group = &members->placed[(flow * members->all + first) / members->size];
-
-    if (!group->gpus)
-        *group = placed_group_of(&lowering->scenario->cluster, members->gpus + flow * members->all + first,
-                                 members->size);
-    return group;
 }
 
 /* The group that begins at member `first`, and the groups that share links with it; all flows of each. */

@@ -19,7 +19,6 @@ static const double most_at_a_switch = 1.25;
 struct group_of_nodes {
     const char *platform;
     const struct collective *collective;
-    const struct cluster *cluster;
     struct measure measure;
     struct placed_group group;
     const struct shape *shape;
@@ -91,7 +90,7 @@ static int check_group(const char *platform, const struct shape *shape, const st
 {
     int n = shape->nodes * shape->per_node, *gpus = xcalloc((size_t)n, sizeof *gpus);
     struct group_of_nodes on = {
-        .platform = platform, .collective = collective, .cluster = cluster, .shape = shape,
+        .platform = platform, .collective = collective, .shape = shape,
     };
 
     for (int i = 0; i < n; i++)
