@@ -186,7 +186,7 @@ static void print_route(const struct cluster *cluster, const char *what, int src
 static void show_platform(const struct cluster *cluster)
 {
     struct arena arena = {0};
-    int per_node = cluster->gpus_per_node, gpus = cluster_gpus(cluster), leaf = cluster->network.topology.leaf_nodes;
+    int per_node = cluster->gpus_per_node, gpus = cluster_gpus(cluster), leaf = cluster_leaf_nodes(cluster);
 
     if (cluster->ideal) {
         puts("the ideal cluster: as many GPUs as needed, zero latency, infinite bandwidth");
@@ -199,7 +199,7 @@ static void show_platform(const struct cluster *cluster)
         print_route(cluster, "# inside a node", 0, 1);
     if (cluster->nodes > 1)
         print_route(cluster, "# between neighbouring nodes", 0, per_node);
-    if (cluster->network.topology.kind == TOPOLOGY_LEAF_SPINE && cluster->nodes > leaf)
+    if (cluster->nodes > leaf)
         print_route(cluster, "# between leaves", 0, per_node * leaf);
 }
 

@@ -101,7 +101,7 @@ static void print_costs(const struct run *run, FILE *out)
         return;
     if (scenario->costs.gpu == COST_ROOFLINE) {
         fprintf(out, "compute costs: roofline of %s (data sheet and achievable shares, no measured kernels)\n",
-                scenario->cluster.gpu.title);
+                cluster_sheet(&scenario->cluster, 0)->title);
         return;
     }
     fprintf(out, "compute costs: profile %s, fitted to kernels of %s; of the compute time\n",
@@ -142,7 +142,7 @@ static void print_cluster(const struct scenario *scenario, FILE *out)
     else
         fprintf(out, "%d node%s of %d ", cluster->nodes, cluster->nodes == 1 ? "" : "s", cluster->gpus_per_node);
     if (cluster->gpu_name)
-        text_write(TEXT_LINE, cluster->gpu.title, out);
+        text_write(TEXT_LINE, cluster_sheet(cluster, 0)->title, out);
     else if (!cluster->ideal)
         fputs(cluster->gpus_per_node == 1 ? "GPU" : "GPUs", out);
     if (*changes)
@@ -222,7 +222,7 @@ static void print_shares_of_peak(const struct scenario *scenario, const struct m
     if (isnan(m->mfu))
         return;
     fprintf(out, "  %-24s %.2f %% of the GPU's %s in %s\n", "MFU", 100 * m->mfu,
-            unit_format_short(UNIT_FLOP_RATE, gpu_peak(&scenario->cluster.gpu, dtype), text, sizeof text),
+            unit_format_short(UNIT_FLOP_RATE, gpu_peak(cluster_sheet(&scenario->cluster, 0), dtype), text, sizeof text),
             dtype_names[dtype]);
     percent(out, "HFU", m->hfu);
 }

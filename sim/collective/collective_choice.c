@@ -90,7 +90,7 @@ static double stepped(const struct pace *pace, enum collective_op op, double ban
 static struct rates rates_of(const struct collective_call *call, const struct pace *pace, bool tuned)
 {
     const struct placed_group *group = call->group;
-    const struct slowest *slowest = &group->slowest;
+    const struct node_links *slowest = &group->slowest;
     const struct collective *collective = call->collective;
     struct rates rates = {
         .inside = {tuned ? 0 : slowest->inside_latency, slowest->inside},
@@ -105,7 +105,7 @@ static struct rates rates_of(const struct collective_call *call, const struct pa
     rates.launch = pace->launch + group->cluster->communication->launch;
     rates.inside.latency = fmax(rates.inside.latency,
                                 factor * (nodes ? fmax(pace->inside, pace->spanning) : pace->inside));
-    rates.inside.bandwidth = pace->inside_share * slowest->mesh_share * slowest->inside_sheet;
+    rates.inside.bandwidth = pace->inside_share * group->mesh_share * slowest->inside_sheet;
     if (!nodes)
         rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, call),
                                       pace->inside_most);       /* fmin ignores NaN */
@@ -157,7 +157,7 @@ static struct fabric fabric_of(const struct placed_group *group, const struct ra
                                      fmin(nic * fmin(1, (double)topology->fewest_nics / channels), most)};
     crowded.bandwidth = fmin(nic * topology->share / channels, most);
     if (topology->leaves)
-        crowded.bandwidth /= group->cluster->network.topology.oversubscription;
+        crowded.bandwidth /= cluster_oversubscription(group->cluster);
     if (topology->scattered)
         between = crowded;
     return (struct fabric){.inside = topology->most > 1 ? inside : between, .between = between, .crowded = crowded};
@@ -287,7 +287,7 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
 
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
 {
-    return !collective->in_switch || (cluster->inside.meshes.count == 0 && has_paces(collective, cluster));
+    return !collective->in_switch || (!cluster_is_mesh(cluster, 0) && has_paces(collective, cluster));
 }
 
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs

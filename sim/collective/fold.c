@@ -48,7 +48,7 @@ static bool nodes_are_alike(const struct groups *groups)
 static bool uplinks_are_wide(const struct groups *groups, bool ring)
 {
     const struct cluster *cluster = groups->cluster;
-    double nics = cluster->network.nics * cluster_usual_bandwidth(cluster, LINK_NIC_UP);
+    double nics = cluster_node_nics(cluster, 0) * cluster_usual_bandwidth(cluster, LINK_NIC_UP);
     bool wide = true, one_leaf = cluster_within_leaf(cluster, groups->gpus, groups->n);
     int *leaving = xcalloc((size_t)groups->most, sizeof *leaving);
 

@@ -21,6 +21,7 @@ struct measurement {
 };
 _Static_assert(sizeof(struct measurement_key) ==
                sizeof(void *) + sizeof(double) + sizeof(size_t) + 4 * sizeof(int), "no bytes between the numbers");
+_Static_assert(sizeof(struct node_links) == 9 * sizeof(double), "no bytes between the numbers");
 
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
 {
@@ -42,12 +43,12 @@ void measure_release(struct measure *measure)
     memset(measure, 0, sizeof *measure);
 }
 
-/* A GPU's node and leaf relative to the first GPU's, its index within the node, and its NIC where that is slow. Two
- * placements that differ only in their first node and leaf take the same time, if no NIC of theirs is slower than
- * others: such a NIC is like itself alone. */
+/* A GPU's node and leaf relative to the first GPU's, its index within the node, its NIC where that is slow, and its
+ * node's links. Two placements that differ only in their first node and leaf take the same time, if their nodes have
+ * the same links and no NIC of theirs is slower than others: such a NIC is like itself alone. */
 static void add_places(struct cache_key *key, const struct cluster *cluster, const int *gpus, size_t count)
 {
-    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
+    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0), last = -1;
 
     for (size_t i = 0; i < count; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
@@ -57,6 +58,12 @@ static void add_places(struct cache_key *key, const struct cluster *cluster, con
         };
 
         cache_key_add(key, place, sizeof place);
+        if (node != last) {
+            const struct node_links links = node_links_of(cluster, node);
+
+            cache_key_add(key, &links, sizeof links);
+        }
+        last = node;
     }
 }
 

@@ -5,13 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool share_switch(const struct cluster *cluster, int gpu, int other)
-{
-    int per_switch = cluster->gpus_per_switch, per_node = cluster->gpus_per_node;
-
-    return per_switch && gpu % per_node / per_switch == other % per_node / per_switch;
-}
-
 /* Adds the members of a node and the NICs that they use. Quadratic in the number of these members. */
 static void add_node(struct placed_group *group, const int *members, int count)
 {
@@ -26,13 +19,38 @@ static void add_node(struct placed_group *group, const int *members, int count)
             seen++;
         nics += seen == i;
         for (int k = 0; k < i && !topology->together; k++)
-            topology->together = share_switch(cluster, group->gpus[members[k]], gpu);
+            topology->together = cluster_share_switch(cluster, group->gpus[members[k]], gpu);
         topology->scattered |= members[i] != members[0] + i;
     }
     topology->most = count > topology->most ? count : topology->most;
     if (!topology->fewest_nics || nics < topology->fewest_nics)
         topology->fewest_nics = nics;
     topology->share = fmin(topology->share, (double)nics / count);
+}
+
+struct node_links node_links_of(const struct cluster *cluster, int node)
+{
+    return (struct node_links){
+        .inside_latency = cluster_latency(cluster, node, true), .network_latency = cluster_latency(cluster, node, false),
+        .inside_sheet = cluster_bandwidth(cluster, node, true), .network_sheet = cluster_bandwidth(cluster, node, false),
+        .nic_rate = cluster_nic_rate(cluster, node),
+        .inside = cluster_usual_bandwidth(cluster, LINK_PORT_UP),
+        .network = cluster_usual_bandwidth(cluster, LINK_NIC_UP),
+        .switch_nics = cluster_switch_nics(cluster, node), .across = cluster_across(cluster, node),
+    };
+}
+
+/* fmin and fmax ignore NaN: a node without such a link holds nobody up. */
+static struct node_links slower(struct node_links a, struct node_links b)
+{
+    return (struct node_links){
+        .inside_latency = fmax(a.inside_latency, b.inside_latency),
+        .network_latency = fmax(a.network_latency, b.network_latency),
+        .inside_sheet = fmin(a.inside_sheet, b.inside_sheet), .network_sheet = fmin(a.network_sheet, b.network_sheet),
+        .nic_rate = fmin(a.nic_rate, b.nic_rate),
+        .inside = fmin(a.inside, b.inside), .network = fmin(a.network, b.network),
+        .switch_nics = fmax(a.switch_nics, b.switch_nics), .across = fmin(a.across, b.across),
+    };
 }
 
 /* Nodes are numbered from the group's lowest one. */
@@ -50,6 +68,7 @@ static void find_topology(struct placed_group *group)
         topology->leaves |= cluster_leaf_of(cluster, node[i]) != cluster_leaf_of(cluster, home);
     }
     topology->nodes = low != high;
+    group->slowest = node_links_of(cluster, low);
     /* lists of the members of each node, numbered from 1 */
     int *first = xcalloc((size_t)(high - low) + 1, sizeof *first), *last = xcalloc((size_t)(high - low) + 1, sizeof *last);
     int *members = xcalloc((size_t)group->n, sizeof *members);
@@ -65,31 +84,16 @@ static void find_topology(struct placed_group *group)
 
         for (int member = first[i]; member; member = next[member - 1])
             members[count++] = member - 1;
-        if (count)
+        if (count) {
             add_node(group, members, count);
+            group->slowest = slower(group->slowest, node_links_of(cluster, low + i));
+        }
     }
     free(node);
     free(next);
     free(members);
     free(last);
     free(first);
-}
-
-/* All nodes of a cluster are of one kind, so that every member is the slowest. */
-static struct slowest slowest_of(const struct placed_group *group)
-{
-    const struct cluster *cluster = group->cluster;
-
-    return (struct slowest){
-        .inside_latency = cluster->inside.latency, .network_latency = cluster->network.latency,
-        .inside_sheet = cluster->inside.bandwidth, .network_sheet = cluster->network.bandwidth,
-        .nic_rate = cluster_nic_rate(cluster),
-        .inside = cluster_usual_bandwidth(cluster, LINK_PORT_UP),
-        .network = cluster_usual_bandwidth(cluster, LINK_NIC_UP),
-        .mesh_share = cluster_mesh_share(cluster, group->topology.most),
-        .switch_nics = (double)cluster->gpus_per_switch * cluster->network.nics / cluster->gpus_per_node,
-        .across = cluster->host.across,
-    };
 }
 
 int placed_group_run(const struct placed_group *group, int start)
@@ -113,12 +117,13 @@ static int find_per_node(const struct placed_group *group)
 
 struct placed_group placed_group_of(const struct cluster *cluster, const int *gpus, int n)
 {
-    struct placed_group group = {.cluster = cluster, .n = n, .gpus = gpus, .topology = {.share = 1}};
+    struct placed_group group = {.cluster = cluster, .n = n, .gpus = gpus, .topology = {.share = 1}, .mesh_share = 1};
 
     group.per_node = find_per_node(&group);
-    if (!cluster->ideal)
-        find_topology(&group);
-    group.slowest = slowest_of(&group);
+    if (cluster->ideal)
+        return group;
+    find_topology(&group);
+    group.mesh_share = cluster_mesh_share(cluster, group.topology.most);
     return group;
 }
 
@@ -164,7 +169,7 @@ double placed_group_nic_bandwidth(const struct placed_group *group, double bandw
 {
     const struct communication *communication = group->cluster->communication;
     int choice = communication ? communication->nics : NICS_OWN;
-    double nics = fmax(1, group->slowest.switch_nics);
+    double nics = group->slowest.switch_nics;
 
     if (choice == NICS_OWN || group->topology.together)
         return bandwidth;

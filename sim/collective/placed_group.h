@@ -16,17 +16,16 @@ struct group_topology {
     bool nodes, leaves;      /* the group spans several */
 };
 
-/* The links of the slowest member. A NIC that is slower than others of its kind (slow_parts.h) does not count: its
- * messages show it. */
-struct slowest {
+/* The links of a node, but for the shares that stragglers' NICs have (slow_parts.h). NaN: there is no such link. */
+struct node_links {
     double inside_latency, network_latency;      /* s */
     double inside_sheet, network_sheet;          /* B/s of a port, of a NIC: the data sheet's */
     double nic_rate;                 /* B/s of a NIC: its bandwidth, or the rate to which it is limited */
     double inside, network;          /* B/s of a port, of a NIC, that transfers can use: efficiency is applied */
-    double mesh_share;               /* of the bandwidth inside a node, for a ring over its members (cluster_mesh_share) */
-    double switch_nics;              /* NICs of a PCIe switch */
+    double switch_nics;              /* NICs of a PCIe switch, at least 1 */
     double across;                   /* B/s from one PCIe switch through host memory to another; NaN: unlimited */
 };
+struct node_links node_links_of(const struct cluster *cluster, int node);
 
 struct placed_group {
     const struct cluster *cluster;
@@ -34,7 +33,8 @@ struct placed_group {
     const int *gpus;                 /* a member: its GPU; the caller's, and not copied */
     int per_node;                    /* as in struct task */
     struct group_topology topology;
-    struct slowest slowest;
+    struct node_links slowest;       /* the slowest of the members' links, each for itself; 0 on the ideal cluster */
+    double mesh_share;               /* of the bandwidth inside a node, for a ring over its members (cluster_mesh_share) */
 };
 struct placed_group placed_group_of(const struct cluster *cluster, const int *gpus, int n);
 /* The number of consecutive members from `start` on that are on one node. */

@@ -36,9 +36,9 @@ void changes_of_links(struct changes *changes, const struct workload *workload)
     const struct cluster *cluster = &scenario->cluster;
     const char *lines = named_cluster(changes->arena, scenario);
 
-    lines = twice(changes->arena, lines, "inside.bandwidth", cluster->inside.bandwidth);
-    lines = twice(changes->arena, lines, "network.bandwidth", cluster->network.bandwidth);
-    add(changes, twice(changes->arena, lines, "network.rate", cluster->network.rate));
+    lines = twice(changes->arena, lines, "inside.bandwidth", cluster_bandwidth(cluster, 0, true));
+    lines = twice(changes->arena, lines, "network.bandwidth", cluster_bandwidth(cluster, 0, false));
+    add(changes, twice(changes->arena, lines, "network.rate", cluster_nic_limit(cluster, 0)));
 }
 
 /* Offloading needs the host, of which the ideal cluster knows nothing. */

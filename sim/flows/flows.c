@@ -18,7 +18,7 @@ static uint32_t most_flows(double capacity, double widest)
 void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, double together,
                 struct event_heap *ends)
 {
-    size_t gpus = (size_t)cluster_gpus(cluster), nics = (size_t)(cluster->nodes * cluster->network.nics);
+    size_t gpus = (size_t)cluster_gpus(cluster), nics = (size_t)cluster_nics(cluster);
     size_t leaves = (size_t)cluster_leaf_of(cluster, cluster->nodes - 1) + 1, count = 0;
     const size_t links[] = {gpus, gpus, nics, nics, leaves, leaves};      /* in the order of enum link_kind */
 

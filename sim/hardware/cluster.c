@@ -20,18 +20,52 @@ int cluster_node_of(const struct cluster *cluster, int gpu)
     return gpu / cluster->gpus_per_node;
 }
 
+int cluster_nics(const struct cluster *cluster)
+{
+    return cluster->nodes * cluster->network.nics;
+}
+
+int cluster_node_nics(const struct cluster *cluster, int node)
+{
+    (void)node;
+    return cluster->network.nics;
+}
+
+int cluster_node_nic(const struct cluster *cluster, int node, int k)
+{
+    return node * cluster->network.nics + k;
+}
+
+int cluster_node_of_nic(const struct cluster *cluster, int nic)
+{
+    return nic / cluster->network.nics;
+}
+
 int cluster_nic_of(const struct cluster *cluster, int gpu)
 {
-    int local = gpu % cluster->gpus_per_node, nics = cluster->network.nics;
+    int local = gpu % cluster->gpus_per_node, node = cluster_node_of(cluster, gpu);
 
-    return cluster_node_of(cluster, gpu) * nics + local * nics / cluster->gpus_per_node;
+    return cluster_node_nic(cluster, node, local * cluster_node_nics(cluster, node) / cluster->gpus_per_node);
+}
+
+enum topology cluster_topology(const struct cluster *cluster)
+{
+    return (enum topology)cluster->network.topology.kind;
+}
+
+int cluster_leaf_nodes(const struct cluster *cluster)
+{
+    return cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE ? cluster->network.topology.leaf_nodes : cluster->nodes;
+}
+
+double cluster_oversubscription(const struct cluster *cluster)
+{
+    return cluster->network.topology.oversubscription;
 }
 
 int cluster_leaf_of(const struct cluster *cluster, int node)
 {
-    const struct topology_spec *topology = &cluster->network.topology;
-
-    return topology->kind == TOPOLOGY_LEAF_SPINE ? node / topology->leaf_nodes : 0;
+    return cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE ? node / cluster_leaf_nodes(cluster) : 0;
 }
 
 bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n)
@@ -88,17 +122,65 @@ struct route cluster_route(const struct cluster *cluster, int src, int dst)
     return route;
 }
 
-double cluster_nic_rate(const struct cluster *cluster)
+bool cluster_share_switch(const struct cluster *cluster, int gpu, int other)
 {
-    const struct network *network = &cluster->network;
+    int below = cluster->gpus_per_switch, gpus = cluster->gpus_per_node;
 
-    return network->rate > 0 ? fmin(network->bandwidth, network->rate) : network->bandwidth;
+    return below && gpu % gpus / below == other % gpus / below;
+}
+
+double cluster_switch_nics(const struct cluster *cluster, int node)
+{
+    return fmax(1, (double)cluster->gpus_per_switch * cluster_node_nics(cluster, node) / cluster->gpus_per_node);
+}
+
+enum inside_link cluster_inside_link(const struct cluster *cluster, int node)
+{
+    (void)node;
+    return (enum inside_link)cluster->inside.link;
+}
+
+bool cluster_is_mesh(const struct cluster *cluster, int node)
+{
+    (void)node;
+    return cluster->inside.meshes.count > 0;
+}
+
+double cluster_latency(const struct cluster *cluster, int node, bool inside)
+{
+    (void)node;
+    return inside ? cluster->inside.latency : cluster->network.latency;
+}
+
+double cluster_bandwidth(const struct cluster *cluster, int node, bool inside)
+{
+    (void)node;
+    return inside ? cluster->inside.bandwidth : cluster->network.bandwidth;
+}
+
+double cluster_nic_limit(const struct cluster *cluster, int node)
+{
+    (void)node;
+    return cluster->network.rate;
+}
+
+double cluster_nic_rate(const struct cluster *cluster, int node)
+{
+    double bandwidth = cluster_bandwidth(cluster, node, false), limit = cluster_nic_limit(cluster, node);
+
+    return limit > 0 ? fmin(bandwidth, limit) : bandwidth;
+}
+
+const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu)
+{
+    (void)gpu;
+    return &cluster->gpu;
 }
 
 double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind)
 {
     const struct network *network = &cluster->network;
-    double nic = cluster_nic_rate(cluster) * network->efficiency;
+    double nic = cluster_nic_rate(cluster, 0) * network->efficiency;
 
     if (cluster->ideal)
         return INFINITY;
@@ -122,9 +204,33 @@ double cluster_nic_share(const struct cluster *cluster, int gpu)
     return cluster->nic_shares ? cluster->nic_shares[cluster_nic_of(cluster, gpu)] : 1;
 }
 
-double cluster_host_bandwidth(const struct cluster *cluster)
+double cluster_host_bandwidth(const struct cluster *cluster, int node)
 {
+    (void)node;
     return cluster->host.bandwidth * cluster->host.efficiency;
+}
+
+double cluster_host_copy(const struct cluster *cluster, int node, double bytes)
+{
+    return cluster->host.latency + bytes / cluster_host_bandwidth(cluster, node);
+}
+
+double cluster_host_memory(const struct cluster *cluster, int node)
+{
+    (void)node;
+    return cluster->host.memory;
+}
+
+double cluster_host_update(const struct cluster *cluster, int node)
+{
+    (void)node;
+    return cluster->host.update;
+}
+
+double cluster_across(const struct cluster *cluster, int node)
+{
+    (void)node;
+    return cluster->host.across;
 }
 
 double cluster_mesh_share(const struct cluster *cluster, int gpus)
@@ -156,7 +262,7 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
         return cluster_pace(cluster, true, fmax(pace->inside, cluster->inside.latency),
                             pace->inside_share * cluster->inside.bandwidth);
     return cluster_pace(cluster, false, fmax(pace->network, cluster->network.latency),
-                        pace->network_share * cluster_nic_rate(cluster));
+                        pace->network_share * cluster_nic_rate(cluster, cluster_node_of(cluster, src)));
 }
 
 double cluster_copy(const struct cluster *cluster, int src, int dst)
@@ -194,7 +300,7 @@ void cluster_key(const struct cluster *cluster, struct cache_key *key)
     field_key(&cluster_table, cluster, key);
     cache_key_add(key, has, sizeof has);
     numbers_key(cluster->gpu_slower, cluster_gpus(cluster), key);
-    numbers_key(cluster->nic_shares, cluster->nodes * cluster->network.nics, key);
+    numbers_key(cluster->nic_shares, cluster_nics(cluster), key);
     if (communication) {
         field_key(&communication_table, communication, key);
         cache_key_add(key, &communication->launch, sizeof communication->launch);

@@ -91,7 +91,14 @@ void cluster_size(struct cluster *cluster, int gpus);
 int cluster_gpus(const struct cluster *cluster);
 int cluster_node_of(const struct cluster *cluster, int gpu);
 int cluster_nic_of(const struct cluster *cluster, int gpu);     /* numbered over the whole cluster, node by node */
+int cluster_node_of_nic(const struct cluster *cluster, int nic);
 int cluster_leaf_of(const struct cluster *cluster, int node);   /* 0 if nonblocking */
+int cluster_nics(const struct cluster *cluster);                /* of all nodes */
+int cluster_node_nics(const struct cluster *cluster, int node);
+int cluster_node_nic(const struct cluster *cluster, int node, int k);   /* the number of the node's NIC k, from 0 */
+/* Whether two GPUs of a node are below the same PCIe switch; the number of NICs below each switch, at least 1. */
+bool cluster_share_switch(const struct cluster *cluster, int gpu, int other);
+double cluster_switch_nics(const struct cluster *cluster, int node);
 /* Whether all n GPUs belong to one node; to one leaf switch. */
 bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n);
 bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n);
@@ -109,16 +116,40 @@ struct route {
 /* A GPU's route to itself leads through its port, as that of a message between two GPUs of a node: it may stand for
  * several GPUs (collective.h, struct folded). */
 struct route cluster_route(const struct cluster *cluster, int src, int dst);
-/* B/s of a NIC: its bandwidth, or the rate to which it is limited. */
-double cluster_nic_rate(const struct cluster *cluster);
+/* The data sheet of a GPU. Its numbers are 0 if the cluster names no GPU (gpu_name). */
+const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu);
+/* What connects the GPUs of a node, and whether these links connect pairs of GPUs (struct mesh). */
+enum inside_link cluster_inside_link(const struct cluster *cluster, int node);
+bool cluster_is_mesh(const struct cluster *cluster, int node);
+/* s, one way, GPU to GPU: of a message that stays inside the node, or that leaves it. NaN: there is no such link. */
+double cluster_latency(const struct cluster *cluster, int node, bool inside);
+/* B/s per direction, data sheet: of each GPU's port inside the node, or of each of its NICs. NaN as above. */
+double cluster_bandwidth(const struct cluster *cluster, int node, bool inside);
+/* B/s to which software limits each NIC of the node; NaN or 0: there is no limit. */
+double cluster_nic_limit(const struct cluster *cluster, int node);
+/* B/s of a NIC of the node: its bandwidth, or the rate to which it is limited. */
+double cluster_nic_rate(const struct cluster *cluster, int node);
+/* The switches between the nodes. The number of nodes below each leaf switch; all nodes if nonblocking. The bandwidth
+ * of a leaf's NICs over the bandwidth of its uplinks; 1 if nonblocking. */
+enum topology cluster_topology(const struct cluster *cluster);
+int cluster_leaf_nodes(const struct cluster *cluster);
+double cluster_oversubscription(const struct cluster *cluster);
 /* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied. */
 double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind);
 /* The same of one link, which may be slower. */
 double cluster_link_bandwidth(const struct cluster *cluster, struct link link);
 /* The share of a NIC's bandwidth that is left; of the GPU's own NIC. */
 double cluster_nic_share(const struct cluster *cluster, int gpu);
-/* B/s of a copy to the host or back, efficiency applied; NaN if it is not known. */
-double cluster_host_bandwidth(const struct cluster *cluster);
+/* B/s of a copy between a GPU of the node and its host, efficiency applied; NaN if it is not known. s of a copy of so
+ * many bytes, latency included. */
+double cluster_host_bandwidth(const struct cluster *cluster, int node);
+double cluster_host_copy(const struct cluster *cluster, int node, double bytes);
+/* B of the node's host memory; NaN: not known, taken as enough. */
+double cluster_host_memory(const struct cluster *cluster, int node);
+/* Parameters/s that the CPUs of the node update with Adam; NaN: not known. */
+double cluster_host_update(const struct cluster *cluster, int node);
+/* B/s of all traffic through the node's host memory from one PCIe switch to another; NaN: not known, unlimited. */
+double cluster_across(const struct cluster *cluster, int node);
 /* The share of the bandwidth inside a node that a ring over so many of its GPUs gets: 1, except on a mesh. */
 double cluster_mesh_share(const struct cluster *cluster, int gpus);
 /* The cost of a transfer in addition to its route: struct op_transfer's delay (s) and overhead (bytes per byte of

@@ -27,7 +27,7 @@ static bool on_marked_node(const struct cluster *cluster, const struct member *m
 static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
 {
     const struct cluster *cluster = &member->lowering->scenario->cluster;
-    int each = cluster_within_leaf(cluster, gpus, n) ? 1 : cluster->network.topology.leaf_nodes;
+    int each = cluster_within_leaf(cluster, gpus, n) ? 1 : cluster_leaf_nodes(cluster);
 
     for (int i = 0; i < n; i++) {
         int first = cluster_node_of(cluster, gpus[i]) / each * each;

@@ -54,7 +54,7 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
     op.kind = OP_COMPUTE;
     op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
     op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
-    op.amount = cluster->host.latency + bytes / cluster_host_bandwidth(cluster);
+    op.amount = cluster_host_copy(cluster, 0, bytes);
     op.compute.sent = bytes;
     return event_of(lower_after(lowering, op, after));
 }

@@ -6,7 +6,8 @@
 bool private_links(const struct cluster *cluster)
 {
     return cluster->ideal || cluster->nodes == 1 ||
-           (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);
+           (cluster_topology(cluster) == TOPOLOGY_NONBLOCKING &&
+            cluster_node_nics(cluster, 0) == cluster->gpus_per_node);
 }
 
 static int node_of(const struct scenario *scenario, int t, int d, int p)

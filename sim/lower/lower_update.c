@@ -18,7 +18,7 @@ static double cpu_rate(const struct scenario *scenario)
 {
     int gpus = scenario->gpus_taken < scenario_gpus(scenario) ? scenario->gpus_taken : scenario_gpus(scenario);
 
-    return scenario->cluster.host.update / gpus;
+    return cluster_host_update(&scenario->cluster, 0) / gpus;
 }
 
 /* Copies gradients to the host after `ready` and, of tied weights, after `tied`. */

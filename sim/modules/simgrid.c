@@ -110,7 +110,7 @@ static void find_hosts(const struct cluster *cluster, const bool *used)
     int gpus = cluster_gpus(cluster);
 
     simulation.ports = xcalloc((size_t)gpus + 1, sizeof *simulation.ports);
-    simulation.nics = xcalloc((size_t)(cluster->nodes * cluster->network.nics) + 1, sizeof *simulation.nics);
+    simulation.nics = xcalloc((size_t)cluster_nics(cluster) + 1, sizeof *simulation.nics);
     for (int gpu = 0; gpu < gpus; gpu++) {
         int nic = cluster_nic_of(cluster, gpu);
 

@@ -20,9 +20,9 @@ static void print_link(const struct cluster *cluster, struct link link, FILE *ou
     double latency = 0;     /* of uplinks: the NICs' links have the latency of the whole route */
 
     if (link.kind == LINK_PORT_UP || link.kind == LINK_PORT_DOWN)
-        latency = cluster->inside.latency / 2;
+        latency = cluster_latency(cluster, cluster_node_of(cluster, link.index), true) / 2;
     else if (link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN)
-        latency = cluster->network.latency / 2;
+        latency = cluster_latency(cluster, cluster_node_of_nic(cluster, link.index), false) / 2;
     cluster_link_name(link, name, sizeof name);
     fprintf(out, "      <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", name,
             cluster_link_bandwidth(cluster, link), latency);
@@ -51,15 +51,15 @@ static void print_ports(const struct cluster *cluster, const bool *used, FILE *o
     fprintf(out, "    </zone>\n");
 }
 
-static void print_leaf(const struct cluster *cluster, const bool *nics, int leaf, int leaf_nics, FILE *out)
+static void print_leaf(const struct cluster *cluster, const bool *nics, int leaf, FILE *out)
 {
-    int first = leaf * leaf_nics, all = cluster->nodes * cluster->network.nics;
-    int end = first + leaf_nics < all ? first + leaf_nics : all;
+    int each = cluster_leaf_nodes(cluster);
 
     fprintf(out, "    <zone id=\"leaf%d\" routing=\"Cluster\">\n", leaf);
-    for (int nic = first; nic < end; nic++)
-        if (nics[nic])
-            print_arm(cluster, "nic", nic, LINK_NIC_UP, LINK_NIC_DOWN, out);
+    for (int node = leaf * each; node < (leaf + 1) * each && node < cluster->nodes; node++)
+        for (int k = 0; k < cluster_node_nics(cluster, node); k++)
+            if (nics[cluster_node_nic(cluster, node, k)])
+                print_arm(cluster, "nic", cluster_node_nic(cluster, node, k), LINK_NIC_UP, LINK_NIC_DOWN, out);
     fprintf(out, "      <router id=\"leaf%d.gateway\"/>\n    </zone>\n", leaf);
 }
 
@@ -84,10 +84,8 @@ static void print_spine(const struct cluster *cluster, const bool *leaves, int c
 
 static void print_network(const struct cluster *cluster, const bool *used, FILE *out)
 {
-    const struct network *network = &cluster->network;
     int count = cluster_leaf_of(cluster, cluster->nodes - 1) + 1;
-    int leaf_nodes = network->topology.kind == TOPOLOGY_LEAF_SPINE ? network->topology.leaf_nodes : cluster->nodes;
-    bool *nics = xcalloc((size_t)(cluster->nodes * network->nics) + 1, sizeof *nics);
+    bool *nics = xcalloc((size_t)cluster_nics(cluster) + 1, sizeof *nics);
     bool *leaves = xcalloc((size_t)count, sizeof *leaves);
 
     for (int gpu = 0; gpu < cluster_gpus(cluster); gpu++)
@@ -95,7 +93,7 @@ static void print_network(const struct cluster *cluster, const bool *used, FILE 
             nics[cluster_nic_of(cluster, gpu)] = leaves[cluster_leaf_of(cluster, cluster_node_of(cluster, gpu))] = true;
     for (int leaf = 0; leaf < count; leaf++)
         if (leaves[leaf])
-            print_leaf(cluster, nics, leaf, leaf_nodes * network->nics, out);
+            print_leaf(cluster, nics, leaf, out);
     if (count > 1)
         print_spine(cluster, leaves, count, out);
     free(nics);

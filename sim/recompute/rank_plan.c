@@ -108,7 +108,7 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
     bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
     struct chain_limit limit = {
         .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
-        .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster) : 0, .progress = scenario->progress,
+        .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster, 0) : 0, .progress = scenario->progress,
     };
 
     return chain_plan(sharing->planning->arena, sharing->planning->chains[s], sharing->planning->stages[s].nslices,

@@ -169,12 +169,12 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
         most = bytes[node] > bytes[most] ? node : most;
     double needed = bytes[most];
     free(bytes);
-    if (isnan(cluster->host.memory) || needed <= cluster->host.memory)
+    if (isnan(cluster_host_memory(cluster, most)) || needed <= cluster_host_memory(cluster, most))
         return 0;
     return error_infeasible(err, ERROR_MEMORY, node_loc(scenario->memory.node, "offload"),
                             "memory: offload: the host of node %d needs %s and has %s", most,
                             unit_format_short(UNIT_BYTES, needed, need, sizeof need),
-                            unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
+                            unit_format_short(UNIT_BYTES, cluster_host_memory(cluster, most), have, sizeof have));
 }
 
 /* The layers of each virtual stage, as its first rank computes them. */

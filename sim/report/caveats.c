@@ -42,7 +42,7 @@ static const char *skew_note(struct arena *arena, const struct scenario *scenari
 static const char *gpu_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct profile *profile = scenario->costs.loaded;
-    const struct gpu *gpu = &scenario->cluster.gpu;
+    const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
 
     if (!gpu->changed)
         return NULL;
@@ -75,7 +75,7 @@ static const char *precision_note(struct arena *arena, const struct scenario *sc
         return NULL;
     if (bf16 && scenario->memory.precision.format == PRECISION_MIXED_FP16)
         return arena_printf(arena, "precision is %s: config.json's weights are in %s, for which %s has no rate", name,
-                            dtype, scenario->cluster.gpu.name);
+                            dtype, cluster_sheet(&scenario->cluster, 0)->name);
     if (bf16 || fp16)
         return arena_printf(arena, "precision is %s, as config.json's weights are in %s and the scenario says none",
                             name, dtype);
@@ -222,7 +222,7 @@ static const char *latency_note(struct arena *arena, const struct scenario *scen
     for (size_t i = 0; i < COUNT(paths) && cluster->communication && !cluster->ideal; i++) {
         struct latencies own = communication_latencies(cluster->communication, i > 0);
 
-        if (!((i ? cluster->network.latency : cluster->inside.latency) < own.most) ||
+        if (!(cluster_latency(cluster, 0, i == 0) < own.most) ||
             !cluster_changes(arena, cluster, paths[i]))
             continue;
         notes = arena_printf(arena, "%s%scluster.%s counts in all-to-alls, and else only where the communication "
@@ -238,14 +238,14 @@ static const char *latency_note(struct arena *arena, const struct scenario *scen
 static const char *leaves_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;
-    const struct topology_spec *topology = &cluster->network.topology;
+    bool crowded = cluster_oversubscription(cluster) > 1;
 
-    if (topology->kind != TOPOLOGY_LEAF_SPINE || !cluster_changes(arena, cluster, "network.topology"))
+    if (cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE || !cluster_changes(arena, cluster, "network.topology"))
         return NULL;
-    if (topology->oversubscription > 1 && topology->leaf_nodes < cluster->nodes)
+    if (crowded && cluster_leaf_nodes(cluster) < cluster->nodes)
         return NULL;
     return arena_printf(arena, "cluster.network.topology: leaf_nodes, kind and oversubscription are without effect "
-                        "here, as %s", topology->oversubscription > 1 ?
+                        "here, as %s", crowded ?
                         "all nodes are below one leaf switch" : "the uplinks carry as much as all NICs below them "
                         "(oversubscription: 1)");
 }

@@ -20,12 +20,6 @@ static double measured_share(const struct cost_bases *bases)
     return all > 0 ? measured / all : 0;
 }
 
-/* B/s of a NIC, and of the limit that it may have. */
-static double nic_rate(const struct network *network)
-{
-    return network->rate > 0 ? fmin(network->rate, network->bandwidth) : network->bandwidth;
-}
-
 /* The model's title, or what a person would call it by; a title is a user's text, and errors.tsv a file of one line a row. */
 static void name_model(const struct model *model, char *text, size_t size)
 {
@@ -59,7 +53,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
     if (!scenario->cluster.ideal && scenario_gpus(scenario) > scenario->cluster.gpus_per_node)
-        likeness.nic = nic_rate(&scenario->cluster.network);
+        likeness.nic = cluster_nic_rate(&scenario->cluster, 0);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
     snprintf(likeness.family, sizeof likeness.family, "%s", family ? family : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
@@ -95,7 +89,7 @@ static double stated_error(const struct metrics *metrics, const struct costs_spe
 static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
     const struct costs_spec *costs = &scenario->costs;
-    const char *title = scenario->cluster.gpu.title;
+    const char *title = cluster_sheet(&scenario->cluster, 0)->title;
     double sheet = 0, all = 0;
 
     if (model_is_timed(&scenario->model))
@@ -117,7 +111,7 @@ static const char *unlike_costs(struct arena *arena, const struct scenario *scen
 static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
 {
     const struct evidence *evidence = scenario->evidence;
-    double nic = nic_rate(&scenario->cluster.network);
+    double nic = cluster_nic_rate(&scenario->cluster, 0);
     bool slower;
     char own[32], other[32];
 

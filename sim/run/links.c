@@ -12,7 +12,7 @@ static enum link_class inside_class(const struct cluster *cluster)
         [INSIDE_OTHER] = LINKS_INSIDE, [INSIDE_NVLINK] = LINKS_NVLINK, [INSIDE_PCIE] = LINKS_PCIE,
     };
 
-    return classes[cluster->inside.link];
+    return classes[cluster_inside_link(cluster, 0)];
 }
 
 bool link_class_used(const struct cluster *cluster, enum link_class class)
@@ -34,7 +34,7 @@ enum link_class carrier_class(const struct cluster *cluster, int carrier)
 double carrier_bandwidth(const struct cluster *cluster, int carrier, int index)
 {
     return carrier < CARRIER_TO_HOST ? cluster_link_bandwidth(cluster, (struct link){(enum link_kind)carrier, index})
-                                     : cluster_host_bandwidth(cluster);
+                                     : cluster_host_bandwidth(cluster, 0);
 }
 
 void carrier_name(int carrier, int index, char *buffer, size_t size)
@@ -171,7 +171,7 @@ static void count_measured(const struct counting *counting, const struct measure
 
 static void make_loads(struct links *links, const struct cluster *cluster)
 {
-    int gpus = cluster_gpus(cluster), nics = cluster->ideal ? 0 : cluster->nodes * cluster->network.nics;
+    int gpus = cluster_gpus(cluster), nics = cluster->ideal ? 0 : cluster_nics(cluster);
     int leaves = cluster->ideal ? 0 : cluster_leaf_of(cluster, cluster->nodes - 1) + 1;
 
     for (int c = 0; c < CARRIER_COUNT; c++) {

@@ -46,7 +46,7 @@ static void move_to_host(const struct scenario *scenario, int step, FILE *out)
     static const char *const what[] = {"optimizer", "activations", "weights"};
 
     if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
-        !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(scenario->cluster.host.bandwidth))
+        !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(cluster_host_bandwidth(&scenario->cluster, 0)))
         fprintf(out, "memory.offload=%s\n", what[step]);
 }
 

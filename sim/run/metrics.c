@@ -264,7 +264,7 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     const struct transformer *transformer = scenario->model.transformer;
 
     if (!model_is_timed(&scenario->model))
-        peak = gpu_peak(&scenario->cluster.gpu, precision_products(precision));
+        peak = gpu_peak(cluster_sheet(&scenario->cluster, 0), precision_products(precision));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
     metrics->tokens_per_s_per_gpu = metrics->tokens_per_s / gpus;

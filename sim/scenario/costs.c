@@ -32,7 +32,7 @@ static int report_missing(struct scenario *scenario, struct error *err)
         list = arena_printf(&scenario->arena, "%s%s%s", list, i ? ", " : "", names[i]);
     return error_clash(err, costs_loc(scenario, "gpu"),
                        "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path "
-                       "or one of %s", scenario->cluster.gpu.name, list);
+                       "or one of %s", cluster_sheet(&scenario->cluster, 0)->name, list);
 }
 
 /* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
@@ -47,7 +47,7 @@ static double reached(const struct matmul_record *record, int sms, enum dtype dt
  * a chip may boost to above the one of the data sheet. */
 static int check_rates(const struct scenario *scenario, const struct profile *profile, struct error *err)
 {
-    const struct gpu *gpu = &scenario->cluster.gpu;
+    const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
     const struct matmul_record *records = profile->matmul.items;
     const double tolerance = 1.1;
 
@@ -84,7 +84,7 @@ static int load(struct scenario *scenario, struct error *err)
                                          err)))
         return -1;
     costs->loaded = profile;
-    profile->changed = is_own ? scenario->cluster.gpu.changed : NULL;
+    profile->changed = is_own ? cluster_sheet(&scenario->cluster, 0)->changed : NULL;
     return check_rates(scenario, profile, err);
 }
 
@@ -93,7 +93,7 @@ static struct cost_model model_of(struct scenario *scenario)
     const struct costs_spec *costs = &scenario->costs;
     struct gpu *gpu = ARENA_ARRAY(&scenario->arena, struct gpu, 1);
 
-    *gpu = scenario->cluster.gpu;
+    *gpu = *cluster_sheet(&scenario->cluster, 0);
     return (struct cost_model){
         .source = (enum cost_source)costs->gpu, .attention = (enum attention_generation)costs->attention, .gpu = gpu,
         .profile = costs->loaded, .unaligned_batches = (enum unaligned_batches)costs->unaligned_batches,

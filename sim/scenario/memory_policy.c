@@ -31,7 +31,7 @@ void scenario_settle_precision(struct scenario *scenario)
     const char *dtype = scenario->model.dtype;
 
     if (dtype && !strcmp(dtype, "bfloat16") && !scenario_says_precision(scenario) &&
-        (!scenario->cluster.gpu_name || gpu_rate(&scenario->cluster.gpu, DTYPE_BF16) > 0))
+        (!scenario->cluster.gpu_name || gpu_rate(cluster_sheet(&scenario->cluster, 0), DTYPE_BF16) > 0))
         scenario->memory.precision.format = PRECISION_MIXED_BF16;
 }
 
@@ -167,7 +167,7 @@ double scenario_room(const struct scenario *scenario)
 {
     if (!isnan(scenario->memory.limit))
         return scenario->memory.limit;
-    return scenario->cluster.gpu_name ? scenario->cluster.gpu.memory : INFINITY;
+    return scenario->cluster.gpu_name ? cluster_sheet(&scenario->cluster, 0)->memory : INFINITY;
 }
 
 bool scenario_by_layers(const struct scenario *scenario)
@@ -186,18 +186,19 @@ bool scenario_plans_memory(const struct scenario *scenario)
 /* What needs the host: its links, and for an update there its rate. */
 static int check_host(const struct scenario *scenario, struct error *err)
 {
-    const struct host *host = &scenario->cluster.host;
+    const struct cluster *cluster = &scenario->cluster;
+    bool known = !isnan(cluster_host_bandwidth(cluster, 0));
     struct loc loc = node_loc(scenario->memory.node, "offload");
     int rc = 0;
 
     if (scenario_offloads(scenario, OFFLOAD_NONE))
         return scenario->memory.offload.count == 1 ? 0 :
                error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' beside something else; expected either");
-    if (isnan(host->bandwidth))
+    if (!known)
         rc = error_clash(err, loc,
                          "memory: offload: the cluster says nothing of its hosts; add to it, for example: "
                          "'host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}'");
-    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(host->bandwidth) && isnan(host->update))
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && known && isnan(cluster_host_update(cluster, 0)))
         rc = error_clash(err, loc,
                          "memory: offload: optimizer: the cluster does not say how fast a host updates parameters; add "
                          "for example 'host: {update: 4 B}', parameters a second of a node");
@@ -266,7 +267,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
 static int check_narrow(const struct scenario *scenario, struct error *err)
 {
     struct loc loc = node_loc(scenario->memory.node, "precision");
-    const struct gpu *gpu = &scenario->cluster.gpu;
+    const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
     enum dtype products = precision_products(&scenario->memory.precision);
     enum dtype needed = products == DTYPE_MXFP8 ? DTYPE_NVFP4 : products;
     static const char *const names[] = ENUM_NAMES(PRECISIONS);

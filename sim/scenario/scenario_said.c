@@ -252,7 +252,7 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err)
  * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
 static const char *usual_software(const struct scenario *scenario)
 {
-    const struct gpu_rates *peak = &scenario->cluster.gpu.peak;
+    const struct gpu_rates *peak = &cluster_sheet(&scenario->cluster, 0)->peak;
     const struct parallelism *spec = &scenario->parallelism;
     const struct transformer *shape = scenario->model.transformer;
     bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);

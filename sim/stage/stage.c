@@ -254,7 +254,7 @@ static double seconds_a_byte(const struct cluster *cluster)
 {
     if (cluster->ideal)
         return 0;
-    return 1 / (cluster->nodes > 1 ? cluster->network.bandwidth : cluster->inside.bandwidth);
+    return 1 / cluster_bandwidth(cluster, 0, cluster->nodes == 1);
 }
 
 /* What each layer adds to its stage, where costs balance the stages; else NULL. */

@@ -71,7 +71,7 @@ static void links_of_the_slowest(void **state)
     assert_true(group.slowest.inside_sheet == 3e11 && group.slowest.inside == 3e11);
     assert_true(group.slowest.network_sheet == 2.5e10 && group.slowest.nic_rate == 1e10);
     assert_true(group.slowest.network == 5e9);
-    assert_true(group.slowest.mesh_share == 1 && group.slowest.switch_nics == 1);
+    assert_true(group.mesh_share == 1 && group.slowest.switch_nics == 1);
 }
 
 static void nothing_takes_time_on_the_ideal_cluster(void **state)
