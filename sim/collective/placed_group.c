@@ -31,8 +31,10 @@ static void add_node(struct placed_group *group, const int *members, int count)
 struct node_links node_links_of(const struct cluster *cluster, int node)
 {
     return (struct node_links){
-        .inside_latency = cluster_latency(cluster, node, true), .network_latency = cluster_latency(cluster, node, false),
-        .inside_sheet = cluster_bandwidth(cluster, node, true), .network_sheet = cluster_bandwidth(cluster, node, false),
+        .inside_latency = cluster_latency(cluster, node, true),
+        .network_latency = cluster_latency(cluster, node, false),
+        .inside_sheet = cluster_bandwidth(cluster, node, true),
+        .network_sheet = cluster_bandwidth(cluster, node, false),
         .nic_rate = cluster_nic_rate(cluster, node),
         .inside = cluster_usual_bandwidth(cluster, LINK_PORT_UP),
         .network = cluster_usual_bandwidth(cluster, LINK_NIC_UP),
@@ -70,7 +72,8 @@ static void find_topology(struct placed_group *group)
     topology->nodes = low != high;
     group->slowest = node_links_of(cluster, low);
     /* lists of the members of each node, numbered from 1 */
-    int *first = xcalloc((size_t)(high - low) + 1, sizeof *first), *last = xcalloc((size_t)(high - low) + 1, sizeof *last);
+    size_t span = (size_t)(high - low) + 1;
+    int *first = xcalloc(span, sizeof *first), *last = xcalloc(span, sizeof *last);
     int *members = xcalloc((size_t)group->n, sizeof *members);
 
     for (int i = 0; i < group->n; i++) {
@@ -84,10 +87,10 @@ static void find_topology(struct placed_group *group)
 
         for (int member = first[i]; member; member = next[member - 1])
             members[count++] = member - 1;
-        if (count) {
+        if (count)
             add_node(group, members, count);
+        if (count && i)
             group->slowest = slower(group->slowest, node_links_of(cluster, low + i));
-        }
     }
     free(node);
     free(next);

@@ -34,8 +34,10 @@ struct placed_group {
     int per_node;                    /* as in struct task */
     struct group_topology topology;
     struct node_links slowest;       /* the slowest of the members' links, each for itself; 0 on the ideal cluster */
-    double mesh_share;               /* of the bandwidth inside a node, for a ring over its members (cluster_mesh_share) */
+    double mesh_share;               /* of the bandwidth inside a node, for a ring over its members
+                                        (cluster_mesh_share) */
 };
+/* Places a group of n >= 1 members. It takes time: what runs on the same group again keeps its value. */
 struct placed_group placed_group_of(const struct cluster *cluster, const int *gpus, int n);
 /* The number of consecutive members from `start` on that are on one node. */
 int placed_group_run(const struct placed_group *group, int start);

@@ -75,10 +75,10 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
     for (int t = 0; t < (whole ? 1 : lowering->program->flows); t++) {
         int groups = group_and_siblings(member, group, t);
         struct placed_group placed = placed_group_of(cluster, member->gpus, group_members(group));
+        struct collective_call call = {collective, &placed, bytes, channels};
         struct measured measured;
 
-        if (measure_collective(lowering->measure, &(struct collective_call){collective, &placed, bytes, channels}, groups,
-                               &measured, lowering->err))
+        if (measure_collective(lowering->measure, &call, groups, &measured, lowering->err))
             return -1;
         if (collective->op == COLLECTIVE_ALL_REDUCE)
             lowering_use(lowering, measured.used, measured.protocol);

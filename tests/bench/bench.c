@@ -131,7 +131,8 @@ static int measured_ring(int gpus, double bytes, int repeats)
             measure_init(&measure, engine, &cluster);
             struct placed_group group = placed_group_of(&cluster, all, gpus);
 
-            failed = measure_collective(&measure, &(struct collective_call){gather, &group, bytes, 0}, 1, &measured, &err);
+            failed = measure_collective(&measure, &(struct collective_call){gather, &group, bytes, 0}, 1, &measured,
+                                        &err);
             best = seconds() - begin < best ? seconds() - begin : best;
             measure_release(&measure);
         }

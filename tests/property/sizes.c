@@ -36,8 +36,8 @@ static double seconds_of(struct group_of_nodes *on, double bytes)
     struct measured measured;
     struct error err = {0};
 
-    assert_int_equal(measure_collective(&on->measure, &(struct collective_call){on->collective, &on->group, bytes, 0}, 1,
-                                        &measured, &err), 0);
+    assert_int_equal(measure_collective(&on->measure, &(struct collective_call){on->collective, &on->group, bytes, 0},
+                                        1, &measured, &err), 0);
     return measured.seconds;
 }
 

@@ -360,8 +360,8 @@ static void test_parameters(void **state)
         each_of(folder, count_definitions);
     }
     if (with_many.count > MOST_WITH_MANY)
-        fail_msg("%d functions have %d parameters or more; expected at most %d: pass what belongs together as a value%s",
-                 with_many.count, MANY, MOST_WITH_MANY, with_many.said);
+        fail_msg("%d functions have %d parameters or more; expected at most %d: pass what belongs together as a "
+                 "value%s", with_many.count, MANY, MOST_WITH_MANY, with_many.said);
     count_definitions("text", "int few(int a)\n{\n    many(a, a, a, a, a, a, a, a);\n}\n"
                               "int many(int a, int b, int c, int d, int e, int f, int g, int h)\n{\n}\n");
     assert_non_null(strstr(with_many.said, "text: many has 8"));

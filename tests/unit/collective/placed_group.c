@@ -76,7 +76,8 @@ static void links_of_the_slowest(void **state)
 
 static void nothing_takes_time_on_the_ideal_cluster(void **state)
 {
-    struct cluster cluster = {.nodes = 4, .gpus_per_node = 8, .ideal = true, .inside = {.bandwidth = NAN, .latency = NAN},
+    struct cluster cluster = {.nodes = 4, .gpus_per_node = 8, .ideal = true,
+                              .inside = {.bandwidth = NAN, .latency = NAN},
                               .network = {.bandwidth = NAN, .latency = NAN, .nics = 1}};
     struct placed_group group = placed_group_of(&cluster, identity(), 16);
     struct collective_call call = {collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &group, 1e9, 1};
