@@ -26,8 +26,11 @@ double count_messages(const struct scenario *scenario, const struct stage *stage
     if (scenario_schedule(scenario)->asynchronous)
         updates = scenario_schedule(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
     group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, 0, gpus);
-    if (!channels)
-        channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
+    if (!channels) {
+        struct placed_group group = placed_group_of(&scenario->cluster, gpus, data);
+
+        channels = placed_group_channels(&group);
+    }
     for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
         double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
         double first = recipe->gradients.across ? scenario->groups.of[GROUP_SHARD].size : n, steps;

@@ -216,13 +216,13 @@ static int replay_collective(struct request *request, bool json, struct error *e
     }
     for (int i = 0; i < request->ranks; i++)
         gpus[i] = i;
-    request->channels = request->channels_given;
-    if (!request->channels)
-        request->channels = collective_channels(&request->cluster, &(struct group){.n = request->ranks, .gpus = gpus});
+    struct placed_group group = placed_group_of(&request->cluster, gpus, request->ranks);
+
+    request->channels = request->channels_given ? request->channels_given : placed_group_channels(&group);
     measure_init(&measure, request->engine, &request->cluster);
     measure.progress = &request->progress;
-    rc = measure_collective(&measure, request->collective, gpus, 1, request->ranks, request->bytes, request->channels,
-                            &measured, err);
+    rc = measure_collective(&measure, &(struct collective_call){request->collective, &group, request->bytes,
+                                                                request->channels}, 1, &measured, err);
     if (!rc)
         print_result(request, json, &measured);
     measure_release(&measure);

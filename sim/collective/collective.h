@@ -3,6 +3,7 @@
 #ifndef DTSIM_COLLECTIVE_H
 #define DTSIM_COLLECTIVE_H
 
+#include "collective/placed_group.h"
 #include "engine/program.h"
 
 /* The operations. The vector has `bytes` bytes (as nccl-tests counts them). It is cut into equal chunks, and the chunks
@@ -133,15 +134,16 @@ const struct collective *collective_usual(enum collective_op op, bool library);
 const struct collective *collective_half(const struct collective *all_reduce, enum collective_op op);
 const char *all_reduce_name(size_t index);           /* a choice_name: of collective_of(COLLECTIVE_ALL_REDUCE, index) */
 
-/* The members of a collective. */
-struct group {
-    int n;                           /* members */
-    const int *ranks;                /* a member: the rank of the program that its lanes belong to */
-    const int *gpus;                 /* a member: its GPU */
-    const struct folded *folded; /* the members and channels that are lowered and stand for all; NULL: all are */
+/* A collective call: what is to run, where, and how much of it. The group outlives the call. */
+struct collective_call {
+    const struct collective *collective;
+    const struct placed_group *group;
+    double bytes;                    /* of the vector, as enum collective_op counts them */
+    int channels;                    /* the most that may be used */
 };
+/* What an algorithm sees of the call, if it runs on all its channels. */
+struct task collective_task(const struct collective_call *call);
 
-struct cluster;
 /* The algorithm, channels and protocol that run. */
 struct collective_choice {
     const struct collective *used;   /* the collective itself; for auto the cheapest */
@@ -150,9 +152,10 @@ struct collective_choice {
     double seconds;                  /* estimated by the algorithm's own formula; NaN if there was no choice */
 };
 /* For auto (a collective without `draw`) the cheapest algorithm and protocol by formula; of NCCL's algorithms alone if
- * the cluster has a profile. For any other collective the cheapest protocol. `channels`: the most that may be used. */
-struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
-                                const struct group *group, double bytes, int channels);
+ * the cluster has a profile. For any other collective the cheapest protocol. */
+struct collective_choice collective_choose(const struct collective_call *call);
+/* The call with the algorithm and the channels that were chosen for it. */
+struct collective_call collective_chosen(struct collective_call call, const struct collective *used, int channels);
 /* False for a reduction in the switch on a cluster whose profile has none. */
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
 
@@ -187,46 +190,43 @@ struct folded {
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
 };
-/* False, with nothing to release, if the collective cannot be folded; `folded` then says why. `used`: the choice of
- * collective_choose for all groups (as in measure.h), which runs undisturbed on `channels` channels. The caller frees
- * folded->gpus. */
-bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
-                     const int *gpus, int ngroups, int n, int channels);
+/* False, with nothing to release, if the collective cannot be folded; `folded` then says why. `chosen`: the call with the choice of
+ * collective_choose, which all groups (as in measure.h) run undisturbed. The caller frees folded->gpus. */
+bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups);
 
 /* The DAGs of the collectives that were lowered last: groups, flows and stages have the same ones. Zero-initialise. */
 struct dags { struct known_dag *items; size_t next; };
 void dags_release(struct dags *dags);
 
-/* Adds the collective that collective_choose chooses to the program, as transfers. Each used channel moves its part of
- * `bytes` along its own order of the members. The members of every node are rotated in it, so that channels enter and
- * leave a node through different NICs (as NCCL's rings).
- * lanes: lanes[member * channels + channel]. ready: no message from or to member m begins before ready[m]; or NULL.
- * like: its what, mb and stage are used. done: for each member a zero-second COMPUTE on its first lane, which ends when
- * the member holds its result and all its messages have left. The root is member 0. The share of a member differs from
- * channel to channel, which makes no difference. For a folded group lanes, ready and done are of its n members only. */
-void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
-                      struct program *program, uint32_t *done, struct dags *dags);
+/* The operations of the members among which a collective is lowered. */
+struct member_ops {
+    const uint32_t *lanes;           /* [member * channels + channel], for the channels of the call */
+    const uint32_t *ready;           /* a member: no message from or to it begins before this operation; or NULL */
+    uint32_t *done;                  /* a member: set to a zero-second COMPUTE on its first lane, which ends when it
+                                        holds its result and all its messages have left */
+};
+/* Adds the collective that collective_choose chooses to the program, as transfers, and returns the choice. Each used
+ * channel moves its part of the bytes along its own order of the members. The members of every node are rotated in it,
+ * so that channels enter and leave a node through different NICs (as NCCL's rings).
+ * folded: the members and channels that are lowered and stand for all; NULL: all are. `ops` has only the members that
+ * are lowered. like: its what, mb and stage are used. The root is member 0. The share of a member differs from channel
+ * to channel, which makes no difference. */
+struct collective_choice collective_lower(const struct collective_call *call, const struct folded *folded,
+                                          const struct member_ops *ops, struct new_op like, struct program *program,
+                                          struct dags *dags);
 /* Seconds, estimated by the algorithm's own formula on this cluster, with the cheapest protocol. */
-double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                       double bytes, int channels);
+double collective_cost(const struct collective_call *call);
 /* How the chosen collective's messages differ from transfers without a library; for collective_lower. */
 struct tuning {
     double launch;                   /* s, before a member's first message */
     bool buffered;                   /* as struct op_transfer's: the library's buffers hold several messages */
     struct extra_pair { double delay, overhead; } inside, between;   /* as struct op_transfer's */
 };
-struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
-                                const struct group *group, double bytes);
+/* `chosen`: the call with the choice's algorithm and channels; `protocol`: the choice's. */
+struct tuning collective_tuning(const struct collective_call *chosen, int protocol);
 /* The most messages that it may take on one channel, for the task's ranks and nodes. */
 double collective_messages(const struct collective *collective, const struct task *task);
-/* The default number of channels: the NICs that the members of a node use, of the node that uses the fewest, if the
- * members of a node are next to each other; else, and in one node, 1. */
-int collective_channels(const struct cluster *cluster, const struct group *group);
-/* order[rank of the collective] is a member of the group, on one channel of several. */
-void collective_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
-                      const struct collective *collective, int *order);
-/* The value of task.per_node for the group. */
-int collective_per_node(const struct cluster *cluster, const struct group *group);
+/* order[rank of the collective] is a member of the call's group, on one of the call's channels. */
+void collective_order(const struct collective_call *call, int channel, int *order);
 
 #endif

@@ -1,7 +1,8 @@
 /* Estimates of the time of collectives on a cluster, by their own formulas; the choice of the cheapest algorithm and
  * protocol of the communication library. */
 #include "collective/all_to_all.h"
-#include "collective/group_topology.h"
+#include "collective/collective.h"
+#include "hardware/cluster.h"
 
 #include <math.h>
 
@@ -49,23 +50,25 @@ static void in_rounds(const struct pace *pace, double share, int channels, struc
     rates->launch += latency - rates->network.latency;
 }
 
-/* The factor on the latency of large all-reduces; 1 for all other collectives (NCCL, src/graph/tuning.cc). */
-static double plateau_of(const struct pace *pace, enum collective_op op, const struct group_topology *topology,
-                         double bytes)
+/* The factor on the latency of large all-reduces; 1 for all other collectives (NCCL, src/graph/tuning.cc). `nodes`: the
+ * group spans several. */
+static double plateau_of(const struct pace *pace, enum collective_op op, bool nodes, double bytes)
 {
     if (op != COLLECTIVE_ALL_REDUCE || !(bytes >= pace->plateau_from))       /* NaN: never */
         return 1;
-    return topology->nodes ? pace->spanning_plateau : pace->plateau;
+    return nodes ? pace->spanning_plateau : pace->plateau;
 }
 
 /* The share of the bandwidth in a node that is left, because at the ends of a ring a rank does not send and receive at
  * once. A gather sends n - 1 messages in n steps, the first of which only sends and the last of which only receives; an
  * all-reduce sends 2 (n - 1) in 2 n - 1 (NCCL, src/device/all_gather.h, all_reduce.h). pace.ends says how much of such
  * a step is not hidden. Measured bandwidths of 2, 4 and 8 GPUs follow it within 3 %. */
-static double ends_share(const struct pace *pace, const struct collective *collective, int n, double bytes)
+static double ends_share(const struct pace *pace, const struct collective_call *call)
 {
+    const struct collective *collective = call->collective;
+    int n = call->group->n;
     double messages = (collective->op == COLLECTIVE_ALL_REDUCE ? 2.0 : 1.0) * (n - 1);
-    double ends = pace->all_to_all ? all_to_all_ends(pace->all_to_all, n, bytes) : pace->ends;
+    double ends = pace->all_to_all ? all_to_all_ends(pace->all_to_all, n, call->bytes) : pace->ends;
 
     if (n < 2 || (!collective->ring && collective->op != COLLECTIVE_ALL_TO_ALL))
         return 1;
@@ -84,50 +87,49 @@ static double stepped(const struct pace *pace, enum collective_op op, double ban
 }
 
 /* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
-static struct rates rates_of(const struct cluster *cluster, const struct pace *pace,
-                             const struct collective *collective, const struct group_topology *topology, int n,
-                             double bytes, int channels, bool tuned)
+static struct rates rates_of(const struct collective_call *call, const struct pace *pace, bool tuned)
 {
+    const struct placed_group *group = call->group;
+    const struct node_links *slowest = &group->slowest;
+    const struct collective *collective = call->collective;
     struct rates rates = {
-        .inside = {tuned ? 0 : cluster_latency(cluster, 0, true), cluster_usual_bandwidth(cluster, LINK_PORT_UP)},
-        .network = {tuned ? 0 : cluster_latency(cluster, 0, false), cluster_usual_bandwidth(cluster, LINK_NIC_UP)},
+        .inside = {tuned ? 0 : slowest->inside_latency, slowest->inside},
+        .network = {tuned ? 0 : slowest->network_latency, slowest->network},
         .network_most = INFINITY,
     };
-    double share = cluster_mesh_share(cluster, topology->most);
 
     if (!pace)
         return rates;
-    double factor = plateau_of(pace, collective->op, topology, bytes);
-    rates.launch = pace->launch + cluster->communication->launch;
-    rates.inside.latency = fmax(rates.inside.latency, factor * (topology->nodes ? fmax(pace->inside, pace->spanning) :
-                                                                pace->inside));
-    rates.inside.bandwidth = pace->inside_share * share * cluster_bandwidth(cluster, 0, true);
-    if (!topology->nodes)
-        rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, collective, n, bytes),
+    bool nodes = group->topology.nodes;
+    double factor = plateau_of(pace, collective->op, nodes, call->bytes);
+    rates.launch = pace->launch + group->cluster->communication->launch;
+    rates.inside.latency = fmax(rates.inside.latency,
+                                factor * (nodes ? fmax(pace->inside, pace->spanning) : pace->inside));
+    rates.inside.bandwidth = pace->inside_share * group->mesh_share * slowest->inside_sheet;
+    if (!nodes)
+        rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, call),
                                       pace->inside_most);       /* fmin ignores NaN */
     else
-        rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
-    if (topology->nodes && collective->ring && !tuned)
+        rates.network_most = fmin(fmin(INFINITY, pace->network_most), call->channels * pace->nic_most);
+    if (nodes && collective->ring && !tuned)
         rates.inside.bandwidth = stepped(pace, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
-                                         bytes / n);
-    rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, bytes)),
-                                 pace->network_share *
-                                     (tuned ? cluster_bandwidth(cluster, 0, false) : cluster_nic_rate(cluster, 0))};
+                                         call->bytes / group->n);
+    rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, call->bytes)),
+                                 pace->network_share * (tuned ? slowest->network_sheet : slowest->nic_rate)};
     return rates;
 }
 
 /* The bandwidth of the NICs that the library chose for the group; sends use each GPU's own NIC. */
-static void take_nics(const struct collective *collective, const struct cluster *cluster,
-                      const struct group_topology *topology, struct rates *rates)
+static void take_nics(const struct collective_call *call, struct rates *rates)
 {
-    if (collective->pacer != PACER_SEND)
-        rates->network.bandwidth = group_topology_nic_bandwidth(topology, cluster, rates->network.bandwidth);
+    if (call->collective->pacer != PACER_SEND)
+        rates->network.bandwidth = placed_group_nic_bandwidth(call->group, rates->network.bandwidth);
 }
 
 /* B of the vector that are on their way through the switches at once. */
-static double piece_of(const struct pace *pace, const struct group_topology *topology, const struct task *task)
+static double piece_of(const struct pace *pace, const struct placed_group *group, const struct task *task)
 {
-    const struct list *chunks = topology->nodes ? &pace->spanning_chunks : &pace->chunks;
+    const struct list *chunks = group->topology.nodes ? &pace->spanning_chunks : &pace->chunks;
     double piece = 0, lanes = (double)pace->channels * task->per_node;
 
     for (size_t i = 0; i < chunks->count; i++) {
@@ -140,9 +142,9 @@ static double piece_of(const struct pace *pace, const struct group_topology *top
     return fmin(piece, task->bytes);
 }
 
-static struct fabric fabric_of(const struct cluster *cluster, const struct group_topology *topology,
-                               const struct rates *rates, int channels)
+static struct fabric fabric_of(const struct placed_group *group, const struct rates *rates, int channels)
 {
+    const struct group_topology *topology = &group->topology;
     struct hop inside = {0, INFINITY}, between = inside, crowded = inside;
 
     if (topology->most > 1)
@@ -155,7 +157,7 @@ static struct fabric fabric_of(const struct cluster *cluster, const struct group
                                      fmin(nic * fmin(1, (double)topology->fewest_nics / channels), most)};
     crowded.bandwidth = fmin(nic * topology->share / channels, most);
     if (topology->leaves)
-        crowded.bandwidth /= cluster_oversubscription(cluster);
+        crowded.bandwidth /= cluster_oversubscription(group->cluster);
     if (topology->scattered)
         between = crowded;
     return (struct fabric){.inside = topology->most > 1 ? inside : between, .between = between, .crowded = crowded};
@@ -166,15 +168,14 @@ static int channels_of(const struct collective *collective, int channels)
     return collective->every_nic ? 1 : channels;
 }
 
-/* The pace of a collective with a protocol; false: the library has no such pair. */
-static bool pace_of(const struct collective *collective, const struct cluster *cluster, int protocol,
-                    const struct group_topology *topology, struct pace *pace)
+/* The pace of a collective with a protocol; false: the library has no such pair. `nodes`: the group spans several. */
+static bool pace_of(const struct collective *collective, const struct communication *communication, int protocol,
+                    bool nodes, struct pace *pace)
 {
-    const struct communication *communication = cluster->communication;
     const struct pace *found = NULL;
 
     if (collective->pacer == PACER_SEND)
-        return all_to_all_pace(communication, protocol, topology->nodes, pace);
+        return all_to_all_pace(communication, protocol, nodes, pace);
     if (collective->pacer == PACER_TREE)
         found = paces_with(&communication->tree, (enum protocol)protocol);
     else if (collective->pacer == PACER_NVLS)
@@ -188,11 +189,10 @@ static bool pace_of(const struct collective *collective, const struct cluster *c
 
 static bool has_paces(const struct collective *collective, const struct cluster *cluster)
 {
-    const struct group_topology none = {0};
     struct pace pace;
 
     for (int protocol = 0; cluster->communication && !cluster->ideal && protocol < PROTOCOL_COUNT; protocol++)
-        if (pace_of(collective, cluster, protocol, &none, &pace))
+        if (pace_of(collective, cluster->communication, protocol, false, &pace))
             return true;
     return false;
 }
@@ -204,40 +204,49 @@ static void stand_in_for(struct hop *hop, double latency, double bytes, double f
     hop->bandwidth /= bytes;
 }
 
-static struct rates switched(const struct collective *collective, const struct group_topology *topology,
-                             const struct task *task, double piece, struct rates rates)
+static struct rates switched(const struct collective_call *call, const struct pace *pace, struct rates rates)
 {
-    struct stand_in stand_in = collective->in_switch(task, piece);
+    struct task task = collective_task(call);
+    struct stand_in stand_in = call->collective->in_switch(&task, piece_of(pace, call->group, &task));
 
     if (stand_in.through > 0)        /* topology.share: the part of a NIC's bandwidth that a member has */
         rates.network.bandwidth = fmin(rates.network.bandwidth,
-                                       rates.inside.bandwidth / stand_in.through / topology->share);
+                                       rates.inside.bandwidth / stand_in.through / call->group->topology.share);
     stand_in_for(&rates.inside, stand_in.inside.latency, stand_in.inside.bytes, stand_in.inside.fill);
     stand_in_for(&rates.network, stand_in.between.latency, stand_in.between.bytes, stand_in.between.fill);
     return rates;
 }
 
-static double cost_at(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      const struct group_topology *topology, const struct pace *pace, double bytes,
-                      int channels, bool tuned)
+/* The rates at which the messages of a collective with a pace go. */
+static struct rates paced(const struct collective_call *call, const struct pace *pace)
 {
-    struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group), .bytes = bytes / channels};
-    struct rates rates = rates_of(cluster, pace, collective, topology, group->n, bytes, channels, pace && tuned);
+    struct rates rates = rates_of(call, pace, false);
+
+    take_nics(call, &rates);
+    if (call->collective->in_switch)
+        rates = switched(call, pace, rates);
+    if (call->collective->ring)
+        in_rounds(pace, call->bytes / call->group->n, call->channels, &rates);
+    return rates;
+}
+
+/* Seconds of the call's collective, on all its channels. `tuned`: see rates_of(). */
+static double cost_at(const struct collective_call *call, const struct pace *pace, bool tuned)
+{
+    const struct collective *collective = call->collective;
+    struct task task = collective_task(call);
+    struct rates rates = pace && !tuned ? paced(call, pace) : rates_of(call, pace, tuned);
     struct fabric fabric = {.inside = {0, INFINITY}, .between = {0, INFINITY}, .crowded = {0, INFINITY}};
     double launch;
 
-    if (pace && !tuned)
-        take_nics(collective, cluster, topology, &rates);
-    if (pace && collective->in_switch)
-        rates = switched(collective, topology, &task, piece_of(pace, topology, &task), rates);
-    if (pace && collective->ring && !tuned)
-        in_rounds(pace, bytes / group->n, channels, &rates);
-    launch = group->n > 1 ? rates.launch : 0;
-    if (!cluster->ideal)
-        fabric = fabric_of(cluster, topology, &rates, channels);
+    if (tuned && collective->in_switch)
+        rates = switched(call, pace, rates);
+    launch = call->group->n > 1 ? rates.launch : 0;
+    if (!call->group->cluster->ideal)
+        fabric = fabric_of(call->group, &rates, call->channels);
     fabric.buffered = pace;
     fabric.tuned = tuned;
-    fabric.channels = channels;
+    fabric.channels = call->channels;
     struct hop far = collective->crowds ? fabric.crowded : fabric.between;
 
     if (collective->cost)
@@ -248,26 +257,26 @@ static double cost_at(const struct collective *collective, const struct cluster 
 
 /* A collective with the protocol that takes the least time here, so that more bytes never take less. `supposed`: s that
  * the library's tuning estimates for it, by which auto chooses among algorithms. */
-static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
-                                     const struct group *group, const struct group_topology *topology, double bytes,
-                                     int channels, double *supposed)
+static struct collective_choice choose_protocol(struct collective_call call, double *supposed)
 {
-    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
+    const struct placed_group *group = call.group;
+
+    call.channels = channels_of(call.collective, call.channels);
+    struct collective_choice best = {call.collective, call.channels, PROTOCOL_NONE, INFINITY};
     struct pace pace;
 
-    if (!has_paces(collective, cluster)) {
-        *supposed = best.seconds = cost_at(collective, cluster, group, topology, NULL, bytes, best.channels, false);
+    if (!has_paces(call.collective, group->cluster)) {
+        *supposed = best.seconds = cost_at(&call, NULL, false);
         return best;
     }
     *supposed = INFINITY;
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
         double seconds;
 
-        if (!pace_of(collective, cluster, protocol, topology, &pace))
+        if (!pace_of(call.collective, group->cluster->communication, protocol, group->topology.nodes, &pace))
             continue;
-        *supposed = fmin(*supposed,
-                         cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, true));
-        seconds = cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, false);
+        *supposed = fmin(*supposed, cost_at(&call, &pace, true));
+        seconds = cost_at(&call, &pace, false);
         if (seconds < best.seconds) {
             best.protocol = protocol;
             best.seconds = seconds;
@@ -283,38 +292,36 @@ bool collective_runs_on(const struct collective *collective, const struct cluste
 
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs
  * several ranks in a node. */
-static bool is_candidate(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                         const struct group_topology *topology)
+static bool is_candidate(const struct collective *collective, const struct placed_group *group)
 {
+    const struct cluster *cluster = group->cluster;
+
     if (!collective->draw || !collective_runs_on(collective, cluster))
         return false;
     if (!cluster->communication || cluster->ideal)
         return true;
     if (!collective->library || !has_paces(collective, cluster))
         return false;
-    return collective->pacer == PACER_NVLS ? collective_per_node(cluster, group) > 1 :
-           collective->pacer == PACER_TREE ? topology->nodes : true;
+    return collective->pacer == PACER_NVLS ? group->per_node > 1 :
+           collective->pacer == PACER_TREE ? group->topology.nodes : true;
 }
 
-struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
-                                const struct group *group, double bytes, int channels)
+struct collective_choice collective_choose(const struct collective_call *call)
 {
-    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
-    const struct collective *candidate;
+    const struct collective *collective = call->collective, *candidate;
+    struct collective_choice best = {collective, channels_of(collective, call->channels), PROTOCOL_NONE, NAN};
     double least = INFINITY, supposed;
-    struct group_topology topology;
 
-    if (collective->draw && !has_paces(collective, cluster))
-        return best;
-    topology = cluster->ideal ? (struct group_topology){.share = 1} : group_topology_of(cluster, group);
     if (collective->draw)
-        return choose_protocol(collective, cluster, group, &topology, bytes, channels, &supposed);
+        return has_paces(collective, call->group->cluster) ? choose_protocol(*call, &supposed) : best;
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
+        struct collective_call other = *call;
         struct collective_choice choice;
 
-        if (!is_candidate(candidate, cluster, group, &topology))
+        if (!is_candidate(candidate, call->group))
             continue;
-        choice = choose_protocol(candidate, cluster, group, &topology, bytes, channels, &supposed);
+        other.collective = candidate;
+        choice = choose_protocol(other, &supposed);
         if (!best.used->draw || supposed < least) {
             best = choice;
             least = supposed;
@@ -323,16 +330,11 @@ struct collective_choice collective_choose(const struct collective *collective, 
     return best;
 }
 
-double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                       double bytes, int channels)
+double collective_cost(const struct collective_call *call)
 {
-    struct group_topology topology = cluster->ideal ? (struct group_topology){.share = 1}
-                                                    : group_topology_of(cluster, group);
     double supposed;
 
-    if (!collective->draw)
-        return collective_choose(collective, cluster, group, bytes, channels).seconds;
-    return choose_protocol(collective, cluster, group, &topology, bytes, channels, &supposed).seconds;
+    return call->collective->draw ? choose_protocol(*call, &supposed).seconds : collective_choose(call).seconds;
 }
 
 static struct extra_pair pair_of(struct extra extra)
@@ -340,35 +342,27 @@ static struct extra_pair pair_of(struct extra extra)
     return (struct extra_pair){extra.delay, extra.overhead};
 }
 
-struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
-                                const struct group *group, double bytes)
+struct tuning collective_tuning(const struct collective_call *chosen, int protocol)
 {
-    struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group),
-                        .bytes = bytes / choice->channels};
+    const struct placed_group *group = chosen->group;
+    const struct group_topology *topology = &group->topology;
     struct tuning tuning = {0};
-    struct group_topology topology;
     struct rates rates;
     struct pace pace;
 
-    if (choice->protocol == PROTOCOL_NONE)
+    if (protocol == PROTOCOL_NONE)
         return tuning;
-    topology = group_topology_of(cluster, group);
-    pace_of(choice->used, cluster, choice->protocol, &topology, &pace);
-    rates = rates_of(cluster, &pace, choice->used, &topology, group->n, bytes, choice->channels, false);
-    take_nics(choice->used, cluster, &topology, &rates);
+    pace_of(chosen->collective, group->cluster->communication, protocol, topology->nodes, &pace);
+    rates = paced(chosen, &pace);
     tuning.buffered = true;
-    if (choice->used->in_switch)
-        rates = switched(choice->used, &topology, &task, piece_of(&pace, &topology, &task), rates);
-    if (choice->used->ring)
-        in_rounds(&pace, bytes / group->n, choice->channels, &rates);
     tuning.launch = group->n > 1 ? rates.launch : 0;
-    if (topology.most > 1)
-        tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
+    if (topology->most > 1)
+        tuning.inside = pair_of(cluster_pace(group->cluster, true, rates.inside.latency,
                                              fmin(rates.inside.bandwidth, rates.network_most)));
-    if (topology.nodes) {
-        int used = choice->channels < topology.fewest_nics ? choice->channels : topology.fewest_nics;
+    if (topology->nodes) {
+        int used = chosen->channels < topology->fewest_nics ? chosen->channels : topology->fewest_nics;
 
-        tuning.between = pair_of(cluster_pace(cluster, false, rates.network.latency,
+        tuning.between = pair_of(cluster_pace(group->cluster, false, rates.network.latency,
                                               fmin(rates.network.bandwidth, rates.network_most / used)));
     }
     return tuning;

@@ -5,58 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number of consecutive members from `start` that are on one node. */
-static int run_length(const struct cluster *cluster, const struct group *group, int start)
+struct task collective_task(const struct collective_call *call)
 {
-    int node = cluster_node_of(cluster, group->gpus[start]), end = start + 1;
-
-    while (end < group->n && cluster_node_of(cluster, group->gpus[end]) == node)
-        end++;
-    return end - start;
+    return (struct task){.n = call->group->n, .per_node = call->group->per_node, .bytes = call->bytes / call->channels};
 }
 
-/* The number of NICs that the members of a run use. */
-static int run_nics(const struct cluster *cluster, const struct group *group, int start, int length)
+struct collective_call collective_chosen(struct collective_call call, const struct collective *used, int channels)
 {
-    int nics = 0;
-
-    for (int i = start; i < start + length; i++) {
-        int nic = cluster_nic_of(cluster, group->gpus[i]), seen = start;
-
-        while (seen < i && cluster_nic_of(cluster, group->gpus[seen]) != nic)
-            seen++;
-        nics += seen == i;
-    }
-    return nics;
-}
-
-int collective_per_node(const struct cluster *cluster, const struct group *group)
-{
-    int length = run_length(cluster, group, 0);
-
-    for (int start = 0; start < group->n; start += length)
-        if (run_length(cluster, group, start) != length)
-            return 1;
-    return length;
-}
-
-int collective_channels(const struct cluster *cluster, const struct group *group)
-{
-    int length = run_length(cluster, group, 0), first = length, nics = run_nics(cluster, group, 0, length), last = -1;
-
-    if (length == group->n)
-        return 1;
-    for (int start = 0; start < group->n; start += length) {
-        int node = cluster_node_of(cluster, group->gpus[start]), own;
-
-        length = run_length(cluster, group, start);
-        own = run_nics(cluster, group, start, length);
-        if (length != first && node <= last)
-            return 1;                            /* nodes that come again: their NICs would serve twice */
-        last = node > last ? node : last;
-        nics = own < nics ? own : nics;
-    }
-    return nics;
+    call.collective = used;
+    call.channels = channels;
+    return call;
 }
 
 /* Channel c begins a node's g members at member ceil(c g / channels). If the node has `channels` NICs, this is the
@@ -64,16 +22,18 @@ int collective_channels(const struct cluster *cluster, const struct group *group
  * leaves through NIC c - 1. A root stays the first. A chain is the ring from the root on, and the members of its node
  * before it come last (as NCCL's broadcasts and reductions go round its rings, src/device/broadcast.h). For other
  * algorithms the other members of the root's node are rotated without it. */
-void collective_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
-                      const struct collective *collective, int *order)
+void collective_order(const struct collective_call *call, int channel, int *order)
 {
+    const struct collective *collective = call->collective;
+    const struct placed_group *group = call->group;
+    int channels = call->channels;
     bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
     int start = 0, root = 0;
 
     if (rooted && !collective->chain)
         order[start++] = 0;
     for (int length; start < group->n; start += length) {
-        length = run_length(cluster, group, start);
+        length = placed_group_run(group, start);
         int rotation = (channel * length + channels - 1) / channels;
         for (int i = 0; i < length; i++)
             order[start + i] = start + (i + rotation) % length;
@@ -93,7 +53,7 @@ void collective_order(const struct cluster *cluster, const struct group *group, 
 /* The state of a collective's lowering. */
 struct lowering {
     const struct dag *dag;
-    const struct group *group;   /* the members that are lowered */
+    const struct placed_group *group;    /* the members that are lowered */
     double bytes;            /* B of a channel */
     int channels, stride;    /* channels used, lanes a member */
     const uint32_t *lanes, *ready;
@@ -193,57 +153,75 @@ static void lower_launch(struct lowering *lowering, uint32_t *launched)
     lowering->ready = launched;
 }
 
-void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
-                      struct program *program, uint32_t *done, struct dags *dags)
+/* The messages of every channel, each in its own order of the members. */
+static void lower_channels(struct lowering *lowering, const struct collective_call *chosen)
 {
-    const struct folded *folded = group->folded;
-    struct group lowered = folded ? (struct group){.n = folded->n, .gpus = folded->gpus} : *group;
-    const struct dag *dag;
-    struct collective_choice choice;
-    uint32_t *launched;
-    size_t n = (size_t)lowered.n;
-    struct lowering lowering = {
-        .group = &lowered, .stride = channels,
-        .lanes = lanes, .ready = ready, .program = program,
-        .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
-    };
+    size_t n = (size_t)chosen->group->n;
 
-    BUG_IF(channels < 1);
-    choice = collective_choose(collective, cluster, group, bytes, channels);
-    lowering.tuning = collective_tuning(&choice, cluster, group, bytes);
-    lowering.node = xcalloc(n, sizeof *lowering.node);
-    launched = xcalloc(n, sizeof *launched);
-    for (int member = 0; member < lowered.n; member++)
-        lowering.node[member] = cluster->ideal ? 0 : cluster_node_of(cluster, lowered.gpus[member]);
-    if (lowering.tuning.launch > 0)
-        lower_launch(&lowering, launched);
-    lowering.bytes = bytes / choice.channels;
-    lowering.channels = folded ? folded->channels : choice.channels;
-    lowering.dag = dag = dags_find(dags, choice.used, &(struct task){
-        .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
-        .folded = folded && folded->n < group->n ? folded->n : 0,
-    });
-    BUG_IF(dag->messages.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
-    lowering.channel = xcalloc((size_t)lowering.channels, sizeof *lowering.channel);
-    for (int c = 0; c < lowering.channels; c++) {
-        struct channel *channel = &lowering.channel[c];
+    lowering->channel = xcalloc((size_t)lowering->channels, sizeof *lowering->channel);
+    for (int c = 0; c < lowering->channels; c++) {
+        struct channel *channel = &lowering->channel[c];
 
         channel->order = xcalloc(n, sizeof *channel->order);
         channel->place = xcalloc(n, sizeof *channel->place);
-        collective_order(cluster, &lowered, c, choice.channels, choice.used, channel->order);
-        for (int rank = 0; rank < lowered.n; rank++)
+        collective_order(chosen, c, channel->order);
+        for (int rank = 0; rank < chosen->group->n; rank++)
             channel->place[channel->order[rank]] = rank;
-        lower_channel(&lowering, c);
+        lower_channel(lowering, c);
     }
+}
+
+static void lowering_release(struct lowering *lowering)
+{
+    for (int c = 0; c < lowering->channels; c++) {
+        free(lowering->channel[c].order);
+        free(lowering->channel[c].place);
+    }
+    free(lowering->channel);
+    free(lowering->deps.items);
+    free(lowering->node);
+}
+
+struct collective_choice collective_lower(const struct collective_call *call, const struct folded *folded,
+                                          const struct member_ops *ops, struct new_op like, struct program *program,
+                                          struct dags *dags)
+{
+    struct placed_group lowered = *call->group;      /* its members alone are fewer if it is folded */
+    struct lowering lowering = {
+        .group = &lowered, .stride = call->channels, .lanes = ops->lanes, .ready = ops->ready, .program = program,
+        .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
+    };
+    struct collective_choice choice;
+    struct collective_call chosen;
+    struct task task;
+    uint32_t *launched;
+
+    BUG_IF(call->channels < 1);
+    choice = collective_choose(call);
+    chosen = collective_chosen(*call, choice.used, choice.channels);
+    lowering.tuning = collective_tuning(&chosen, choice.protocol);
+    task = collective_task(&chosen);
+    task.folded = folded && folded->n < lowered.n ? folded->n : 0;
+    if (folded) {
+        lowered.n = folded->n;
+        lowered.gpus = folded->gpus;
+    }
+    chosen.group = &lowered;
+    lowering.node = xcalloc((size_t)lowered.n, sizeof *lowering.node);
+    launched = xcalloc((size_t)lowered.n, sizeof *launched);
     for (int member = 0; member < lowered.n; member++)
-        lower_end(&lowering, member, &done[member]);
-    for (int c = 0; c < lowering.channels; c++) {
-        free(lowering.channel[c].order);
-        free(lowering.channel[c].place);
-    }
-    free(lowering.channel);
-    free(lowering.deps.items);
-    free(lowering.node);
+        lowering.node[member] = lowered.cluster->ideal ? 0 : cluster_node_of(lowered.cluster, lowered.gpus[member]);
+    if (lowering.tuning.launch > 0)
+        lower_launch(&lowering, launched);
+    lowering.bytes = task.bytes;
+    lowering.channels = folded ? folded->channels : choice.channels;
+    lowering.dag = dags_find(dags, choice.used, &task);
+    BUG_IF(lowering.dag->messages.count * (size_t)lowering.channels + program->ops.count + (size_t)lowered.n >
+           UINT32_MAX);
+    lower_channels(&lowering, &chosen);
+    for (int member = 0; member < lowered.n; member++)
+        lower_end(&lowering, member, &ops->done[member]);
+    lowering_release(&lowering);
     free(launched);
+    return choice;
 }

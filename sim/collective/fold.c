@@ -148,12 +148,14 @@ static void choose(struct folded *folded, const struct groups *groups, const str
         folded->of_channels.why = why ? why : groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
 }
 
-bool collective_fold(struct folded *folded, const struct collective *used, const struct cluster *cluster,
-                     const int *gpus, int ngroups, int n, int channels)
+bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups)
 {
-    struct groups groups = {.cluster = cluster, .gpus = gpus, .ngroups = ngroups, .n = n};
+    const struct collective *used = chosen->collective;
+    const int *gpus = chosen->group->gpus;
+    int n = chosen->group->n, channels = chosen->channels;
+    struct groups groups = {.cluster = chosen->group->cluster, .gpus = gpus, .ngroups = ngroups, .n = n,
+                            .per_node = chosen->group->per_node};
 
-    groups.per_node = collective_per_node(cluster, &(struct group){.n = n, .gpus = gpus});
     for (int i = 0; i < ngroups * n; i++)
         groups.most = member_node(&groups, i) >= groups.most ? member_node(&groups, i) + 1 : groups.most;
     choose(folded, &groups, used, channels);

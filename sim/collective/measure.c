@@ -15,11 +15,13 @@ struct measurement {
         size_t placement;        /* its number in the cache */
         int engine, channels, ngroups, n;
     } key;
+    const struct collective_call *call;  /* the one that was asked for, with its number of channels */
     struct measured result;
     struct pairs pairs;          /* of the first group */
 };
 _Static_assert(sizeof(struct measurement_key) ==
                sizeof(void *) + sizeof(double) + sizeof(size_t) + 4 * sizeof(int), "no bytes between the numbers");
+_Static_assert(sizeof(struct node_links) == 9 * sizeof(double), "no bytes between the numbers");
 
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
 {
@@ -41,12 +43,12 @@ void measure_release(struct measure *measure)
     memset(measure, 0, sizeof *measure);
 }
 
-/* A GPU's node and leaf relative to the first GPU's, its index within the node, and its NIC where that is slow. Two
- * placements that differ only in their first node and leaf take the same time, if no NIC of theirs is slower than
- * others: such a NIC is like itself alone. */
+/* A GPU's node and leaf relative to the first GPU's, its index within the node, its NIC where that is slow, and its
+ * node's links. Two placements that differ only in their first node and leaf take the same time, if their nodes have
+ * the same links and no NIC of theirs is slower than others: such a NIC is like itself alone. */
 static void add_places(struct cache_key *key, const struct cluster *cluster, const int *gpus, size_t count)
 {
-    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
+    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0), last = -1;
 
     for (size_t i = 0; i < count; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
@@ -56,6 +58,12 @@ static void add_places(struct cache_key *key, const struct cluster *cluster, con
         };
 
         cache_key_add(key, place, sizeof place);
+        if (node != last) {
+            const struct node_links links = node_links_of(cluster, node);
+
+            cache_key_add(key, &links, sizeof links);
+        }
+        last = node;
     }
 }
 
@@ -90,28 +98,31 @@ static bool find_placement(struct measure *measure, const int *gpus, size_t coun
 
 /* Lowers every group's collective into one program; all start at once. Of a folded one only its members. Sets for each
  * rank which operation is its last; the caller frees the array. */
-static uint32_t *lower_groups(struct measure *measure, const struct measurement *wanted, const int *gpus,
-                              const struct folded *folded, struct program *program)
+static uint32_t *lower_groups(struct measure *measure, const struct measurement *wanted, const struct folded *folded,
+                              struct program *program)
 {
-    int channels = wanted->key.channels, members = folded ? folded->n : wanted->key.n;
+    const struct placed_group *first = wanted->call->group;
+    int channels = wanted->call->channels, ngroups = wanted->key.ngroups, members = folded ? folded->n : first->n;
     uint32_t *lanes = xcalloc((size_t)members * (size_t)channels, sizeof *lanes);
-    uint32_t *done = xcalloc((size_t)wanted->key.ngroups * (size_t)members, sizeof *done);
+    uint32_t *done = xcalloc((size_t)ngroups * (size_t)members, sizeof *done);
 
-    program->ranks = wanted->key.ngroups * members;
-    for (int g = 0; g < wanted->key.ngroups; g++) {
-        struct group group = {.n = wanted->key.n, .gpus = gpus + (size_t)g * (size_t)wanted->key.n};
+    program->ranks = ngroups * members;
+    for (int g = 0; g < ngroups; g++) {
+        const int *gpus = first->gpus + (size_t)g * (size_t)first->n;
+        struct placed_group group = g ? placed_group_of(first->cluster, gpus, first->n) : *first;
+        struct collective_call call = *wanted->call;
         struct folded own;
 
+        call.group = &group;
         if (folded) {
-            own = (struct folded){.n = folded->n, .channels = folded->channels, .gpus = folded->gpus + g * members};
-            group.folded = &own;
+            own = *folded;
+            own.gpus += g * members;
         }
         for (int m = 0; m < members; m++)
             for (int c = 0; c < channels; c++)
                 lanes[m * channels + c] = program_lane(program, g * members + m, LANE_COLLECTIVE, c);
-        collective_lower(wanted->key.collective, measure->cluster, &group, wanted->key.bytes, channels, lanes, NULL,
-                         (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done + g * members,
-                         &measure->dags);
+        collective_lower(&call, folded ? &own : NULL, &(struct member_ops){lanes, NULL, done + g * members},
+                         (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, &measure->dags);
     }
     free(lanes);
     return done;
@@ -176,32 +187,30 @@ static struct pairs pairs_of_ranks(const struct collective *used, struct task ta
 
 /* The pairs of the whole collective, where a part of it stands for all: the bytes that links carry beside the payload
  * depend on whether a pair is within a node. */
-static void unfold_pairs(const struct measure *measure, struct measurement *wanted, const int *gpus)
+static void unfold_pairs(struct measurement *wanted)
 {
-    struct group group = {.n = wanted->key.n, .gpus = gpus};
-    int *order = xcalloc((size_t)wanted->key.n, sizeof *order), channels = wanted->result.channels;
+    struct collective_call call = collective_chosen(*wanted->call, wanted->result.used, wanted->result.channels);
+    const struct placed_group *group = call.group;
+    int *order = xcalloc((size_t)group->n, sizeof *order);
     double overhead[2] = {0};
-    struct pairs whole = {0}, ranks = pairs_of_ranks(wanted->result.used, (struct task){
-        .n = wanted->key.n, .per_node = collective_per_node(measure->cluster, &group),
-        .bytes = wanted->key.bytes / channels,
-    });
+    struct pairs whole = {0}, ranks = pairs_of_ranks(call.collective, collective_task(&call));
 
     for (size_t i = 0; i < wanted->pairs.count; i++) {
         const struct pair *pair = &wanted->pairs.items[i];
 
         if (pair->payload > 0)
-            overhead[cluster_within_node(measure->cluster, (int[]){pair->src, pair->dst}, 2)] =
+            overhead[cluster_within_node(group->cluster, (int[]){pair->src, pair->dst}, 2)] =
                 pair->wire / pair->payload;
     }
-    for (int c = 0; c < channels; c++) {
-        collective_order(measure->cluster, &group, c, channels, wanted->result.used, order);
+    for (int c = 0; c < call.channels; c++) {
+        collective_order(&call, c, order);
         for (size_t i = 0; i < ranks.count; i++) {
             const struct pair *pair = &ranks.items[i];
-            int ends[] = {gpus[order[pair->src]], gpus[order[pair->dst]]};
+            int ends[] = {group->gpus[order[pair->src]], group->gpus[order[pair->dst]]};
 
             *GROW(&whole) = (struct pair){
                 ends[0], ends[1], pair->payload,
-                pair->payload * overhead[cluster_within_node(measure->cluster, ends, 2)],
+                pair->payload * overhead[cluster_within_node(group->cluster, ends, 2)],
             };
         }
     }
@@ -239,14 +248,14 @@ static bool members_alike(const struct program *program, const uint32_t *done, c
 }
 
 /* `share`: the part of the first group's messages that is replayed; less than 1 if it is folded. */
-static int run(struct measure *measure, struct measurement *wanted, const int *gpus,
-               const struct folded *folded, double share, struct error *err)
+static int run(struct measure *measure, struct measurement *wanted, const struct folded *folded, double share,
+               struct error *err)
 {
-    int members = folded ? folded->n : wanted->key.n, rc;
+    const struct placed_group *group = wanted->call->group;
+    int members = folded ? folded->n : group->n, per_node = group->per_node, rc;
     struct program program = {.progress = measure->progress};
     struct timeline timeline;
-    uint32_t *done = lower_groups(measure, wanted, gpus, folded, &program);
-    int per_node = collective_per_node(measure->cluster, &(struct group){.n = wanted->key.n, .gpus = gpus});
+    uint32_t *done = lower_groups(measure, wanted, folded, &program);
     bool few = folded && folded->channels < wanted->result.channels;
     double bytes = 0, messages = 0;
 
@@ -269,10 +278,10 @@ static int run(struct measure *measure, struct measurement *wanted, const int *g
     wanted->result.seconds = timeline.makespan;
     wanted->result.alike = !rc && members_alike(&program, done, &timeline, per_node, few ? folded->channels *
                                                 (per_node / wanted->result.channels) : per_node);
-    wanted->result.bytes_sent = bytes / share / wanted->key.n;
+    wanted->result.bytes_sent = bytes / share / group->n;
     wanted->result.messages = rint(messages / share);
     if (folded && measure->counts)
-        unfold_pairs(measure, wanted, gpus);
+        unfold_pairs(wanted);
     merge_pairs(&wanted->pairs);
     free(done);
     timeline_release(&timeline);
@@ -285,20 +294,19 @@ static int run(struct measure *measure, struct measurement *wanted, const int *g
 enum { MOST_MESSAGES = 1 << 26, MOST_CHUNKS = 1 << 29 };
 
 /* Replays what collective_choose has chosen. */
-static int measure_anew(struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
+static int measure_anew(struct measure *measure, struct measurement *wanted, struct error *err)
 {
-    const struct collective *collective = wanted->key.collective, *used = wanted->result.used;
-    int n = wanted->key.n, channels = wanted->result.channels, rc;
-    struct group group = {.n = n, .gpus = gpus};
-    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group),
-                        .bytes = wanted->key.bytes / channels};
+    struct collective_call call = collective_chosen(*wanted->call, wanted->result.used, wanted->result.channels);
+    const struct collective *collective = wanted->call->collective, *used = call.collective;
+    int n = call.group->n, rc;
+    struct task task = collective_task(&call);
     struct folded folded;
-    bool folds = collective_fold(&folded, used, measure->cluster, gpus, wanted->key.ngroups, n, channels);
-    double share = folds ? (double)folded.n / n * folded.channels / channels : 1;
+    bool folds = collective_fold(&folded, &call, wanted->key.ngroups);
+    double share = folds ? (double)folded.n / n * folded.channels / call.channels : 1;
 
     wanted->result.of_nodes = folded.of_nodes;
     wanted->result.of_channels = folded.of_channels;
-    double messages = collective_messages(used, &task) * channels * wanted->key.ngroups * share;
+    double messages = collective_messages(used, &task) * call.channels * wanted->key.ngroups * share;
     double chunks = (double)(folds ? folded.n : n) * used->chunks(&task);
 
     if (messages > MOST_MESSAGES)
@@ -313,55 +321,54 @@ static int measure_anew(struct measure *measure, struct measurement *wanted, con
                          used->name, n, chunks, (double)MOST_CHUNKS);
     else
         rc = progress_admit(measure->progress, messages, err) ||
-             run(measure, wanted, gpus, folds ? &folded : NULL, share, err) ? -1 : 0;
+             run(measure, wanted, folds ? &folded : NULL, share, err) ? -1 : 0;
     if (folds)
         free(folded.gpus);
     return rc;
 }
 
 /* Measures what no one asked for before. */
-static int measure_first(struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
+static int measure_first(struct measure *measure, struct measurement *wanted, struct error *err)
 {
-    const struct measurement_key *key = &wanted->key;
-    struct group group = {.n = key->n, .gpus = gpus};
-    struct collective_choice choice =
-        collective_choose(key->collective, measure->cluster, &group, key->bytes, key->channels);
+    struct collective_choice choice = collective_choose(wanted->call);
 
     wanted->result.channels = choice.channels;
     wanted->result.used = choice.used;
     wanted->result.protocol = choice.protocol;
     wanted->result.index = -1;
-    if (measure_anew(measure, wanted, gpus, err)) {
+    if (measure_anew(measure, wanted, err)) {
         free(wanted->pairs.items);
         return -1;
     }
     if (measure->counts) {
         wanted->result.index = (int)measure->counted.count;
-        *GROW(&measure->counted) = (struct counted){wanted->pairs, gpus[0]};
+        *GROW(&measure->counted) = (struct counted){wanted->pairs, wanted->call->group->gpus[0]};
     }
     return 0;
 }
 
-int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups,
-                       int n, double bytes, int channels, struct measured *result, struct error *err)
+int measure_collective(struct measure *measure, const struct collective_call *call, int ngroups,
+                       struct measured *result, struct error *err)
 {
-    struct group group = {.n = n, .gpus = gpus};
-    struct measurement wanted = {.key = {.collective = collective, .bytes = bytes, .engine = (int)measure->engine,
-                                         .ngroups = ngroups, .n = n}};
+    const struct placed_group *group = call->group;
+    struct collective_call asked = *call;
+    struct measurement wanted = {.key = {.collective = call->collective, .bytes = call->bytes,
+                                         .engine = (int)measure->engine, .ngroups = ngroups, .n = group->n},
+                                 .call = &asked};
     const struct measured *known;
     bool placed;
 
-    BUG_IF(measure->counts && measure->cache != &measure->own);
-    *result = (struct measured){.used = collective, .channels = 1, .protocol = PROTOCOL_NONE, .index = -1};
-    if (n <= 1)
+    BUG_IF((measure->counts && measure->cache != &measure->own) || group->cluster != measure->cluster);
+    *result = (struct measured){.used = call->collective, .channels = 1, .protocol = PROTOCOL_NONE, .index = -1};
+    if (group->n <= 1)
         return 0;
-    wanted.key.channels = channels ? channels : collective_channels(measure->cluster, &group);
-    placed = find_placement(measure, gpus, (size_t)ngroups * (size_t)n, &wanted.key.placement);
+    wanted.key.channels = asked.channels = call->channels ? call->channels : placed_group_channels(group);
+    placed = find_placement(measure, group->gpus, (size_t)ngroups * (size_t)group->n, &wanted.key.placement);
     known = placed ? cache_find(measure->cache, CACHE_COLLECTIVE, &wanted.key, sizeof wanted.key) : NULL;
-    if (!known && measure_first(measure, &wanted, gpus, err))
+    if (!known && measure_first(measure, &wanted, err))
         return -1;
     *result = known ? *known : wanted.result;
-    result->first = gpus[0];
+    result->first = group->gpus[0];
     if (placed && !known)
         cache_copy(measure->cache, CACHE_COLLECTIVE, &wanted.key, sizeof wanted.key, result, sizeof *result);
     return 0;

@@ -33,7 +33,7 @@ struct carried { int index, first, kind; double bytes; };
 
 struct measure {
     enum engine engine;
-    const struct cluster *cluster;
+    const struct cluster *cluster;   /* of all calls */
     struct progress *progress;   /* how far a command is, or NULL; none after measure_init() */
     struct cache *cache;             /* of many scenarios; at first `own` */
     struct cache own;
@@ -49,10 +49,11 @@ struct measure {
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster);
 void measure_release(struct measure *measure);
 
-/* Measures a collective that `ngroups` groups of `n` members run at the same time on gpus[group * n + member]. channels
- * 0: collective_channels decides. Groups of one member take no time. */
-int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups,
-                       int n, double bytes, int channels, struct measured *result, struct error *err);
+/* Measures a collective that `ngroups` groups run at the same time: the call's group, and others of as many members,
+ * whose GPUs follow in its array: gpus[group * n + member]. `channels` 0: placed_group_channels decides. Groups of one
+ * member take no time. */
+int measure_collective(struct measure *measure, const struct collective_call *call, int ngroups,
+                       struct measured *result, struct error *err);
 /* Counts `bytes`, of all members together, that the group with first GPU `first` sends like measured collective
  * `index`. */
 void measure_carry(struct measure *measure, int index, int first, int kind, double bytes);

@@ -280,7 +280,7 @@ static void say_software(struct emit *e)
 
 void emit_megatron_write(struct emit *e)
 {
-    int gpus = scenario_gpus(e->scenario), per_node = e->scenario->cluster.gpus_per_node;
+    int gpus = scenario_gpus(e->scenario), per_node = cluster_node_gpus(&e->scenario->cluster, 0);
     int nodes = per_node > 0 ? (gpus + per_node - 1) / per_node : 1;
 
     fprintf(e->out, "torchrun --nnodes %d --nproc_per_node %d %s", nodes, gpus / nodes,

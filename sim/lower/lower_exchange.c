@@ -77,7 +77,6 @@ static uint32_t member_lane(struct lowering *lowering, const struct members *mem
 static void exchange_flow(struct lowering *lowering, struct members *members, const struct emission *exchange,
                           struct new_op like, int flow)
 {
-    const struct cluster *cluster = &lowering->scenario->cluster;
     int channels = members->channels;
 
     for (int i = 0; i < members->all * channels; i++)
@@ -90,19 +89,14 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
             members->ready[i] = program_add(lowering->program, like, &members->ready[i], 1);
     }
     for (int first = 0; first < members->all; first += members->size) {
-        struct group group = {
-            .n = members->size, .ranks = members->ranks + first, .gpus = members->gpus + flow * members->all + first,
-        };
+        struct member_ops ops = {members->lanes + first * channels, members->ready + first,
+                                 members->ends + flow * members->all + first};
+        struct collective_choice choice = collective_lower(&(struct collective_call){
+            exchange->collective, members_group(lowering, members, flow, first), exchange->bytes, channels,
+        }, NULL, &ops, like, lowering->program, &lowering->measure->dags);
 
-        collective_lower(exchange->collective, cluster, &group, exchange->bytes, channels,
-                         members->lanes + first * channels, members->ready + first, like, lowering->program,
-                         members->ends + flow * members->all + first, &lowering->measure->dags);
-        if (exchange->collective->op == COLLECTIVE_ALL_REDUCE && members->kind != GROUP_EMBEDDING) {
-            struct collective_choice choice =
-                collective_choose(exchange->collective, cluster, &group, exchange->bytes, channels);
-
+        if (exchange->collective->op == COLLECTIVE_ALL_REDUCE && members->kind != GROUP_EMBEDDING)
             lowering_use(lowering, choice.used, choice.protocol);
-        }
     }
 }
 
@@ -205,25 +199,32 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     }, after));
 }
 
-/* Exchanges so many parameters of a layer, all at once or, with `flatten: false`, a piece after the other. `each`: B a
- * parameter. */
-static struct event exchange_layer(struct lowering *lowering, struct place here, const struct slice *layer,
-                                   enum parameter_class class, double parameters, double each,
+/* So many parameters of a class of a layer; `each`: B a parameter. */
+struct layer_part {
+    const struct slice *layer;
+    enum parameter_class class;
+    double parameters, each;
+};
+
+/* Exchanges a part of a layer, all at once or, with `flatten: false`, a piece after the other. */
+static struct event exchange_layer(struct lowering *lowering, struct place here, const struct layer_part *part,
                                    struct emission exchange, struct event after)
 {
-    enum group_kind kind = lowering->scenario->groups.sums[class];
+    const struct slice *layer = part->layer;
+    enum group_kind kind = lowering->scenario->groups.sums[part->class];
     bool flatten = lowering->scenario->parallelism.flatten;
     struct event last = {0};
     double piece;
 
     for (size_t next = 0; !flatten && next < layer->ntensors;) {
-        next = slice_piece(layer, class, next, &piece);
-        exchange.bytes = piece * each;
+        next = slice_piece(layer, part->class, next, &piece);
+        exchange.bytes = piece * part->each;
         struct event done = exchange_alone(lowering, here, kind, exchange, after);
 
         last = done.count ? done : last;
     }
-    exchange.bytes = (parameters - (flatten ? 0 : layer->trained.of[class])) * each;     /* frozen ones are no pieces */
+    piece = part->parameters - (flatten ? 0 : layer->trained.of[part->class]);       /* frozen ones are no pieces */
+    exchange.bytes = piece * part->each;
     struct event done = exchange_alone(lowering, here, kind, exchange, after);
 
     return done.count ? done : last;
@@ -236,9 +237,9 @@ struct event gather_layer(struct lowering *lowering, struct place here, const st
     struct event last = {0};
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
-        struct event done = exchange_layer(lowering, here, layer, class, slice_weights(layer).of[class], each,
-                                           (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS, 0},
-                                           after);
+        struct layer_part part = {layer, class, slice_weights(layer).of[class], each};
+        struct emission exchange = {scenario->recipe.weights.collective, WHAT_WEIGHTS, 0};
+        struct event done = exchange_layer(lowering, here, &part, exchange, after);
 
         last = done.count ? done : last;
     }
@@ -254,13 +255,13 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
     struct event end = after;
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
-        double bytes = layer->trained.of[class] * each;
-        struct event done = exchange_layer(lowering, here, layer, class, layer->trained.of[class], each,
-                                           (struct emission){recipe->gradients.collective, WHAT_SYNC, 0}, after);
+        struct layer_part part = {layer, class, layer->trained.of[class], each};
+        struct emission exchange = {recipe->gradients.collective, WHAT_SYNC, 0};
+        struct event done = exchange_layer(lowering, here, &part, exchange, after);
 
         if (recipe->gradients.across && last && done.count)
             done = exchange_alone(lowering, here, GROUP_SAME_SHARE, (struct emission){
-                recipe->gradients.across, WHAT_SYNC, bytes / recipe->divided[HELD_STATES][class],
+                recipe->gradients.across, WHAT_SYNC, part.parameters * each / recipe->divided[HELD_STATES][class],
             }, done);
         if (done.count)
             here.chunk_state->synced = end = done;

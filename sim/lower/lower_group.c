@@ -67,23 +67,25 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
                       double bytes, int channels, struct exchange_cost *cost)
 {
     struct lowering *lowering = member->lowering;
+    const struct cluster *cluster = &lowering->scenario->cluster;
     const struct process_group *group = &lowering->scenario->groups.of[kind];
     bool whole = kind == GROUP_TENSOR || group->tensors > 1;     /* it has all GPUs of a tensor group */
 
     *cost = (struct exchange_cost){0};
     for (int t = 0; t < (whole ? 1 : lowering->program->flows); t++) {
         int groups = group_and_siblings(member, group, t);
+        struct placed_group placed = placed_group_of(cluster, member->gpus, group_members(group));
+        struct collective_call call = {collective, &placed, bytes, channels};
         struct measured measured;
 
-        if (measure_collective(lowering->measure, collective, member->gpus, groups, group_members(group), bytes, channels,
-                               &measured, lowering->err))
+        if (measure_collective(lowering->measure, &call, groups, &measured, lowering->err))
             return -1;
         lowering_measured(lowering, kind, &measured);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
         cost->index = measured.index;
         cost->first = t == 0 ? measured.first : cost->first;
-        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, group_members(group));
+        cost->share = contention_share(cluster, member->gpus, placed.n);
     }
     return 0;
 }
@@ -198,14 +200,15 @@ static int gathered_attention(const struct member *member, double bytes, struct 
 static int pass_cost(const struct member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
-    const struct cluster *cluster = &member->lowering->scenario->cluster;
     int n = member->lowering->scenario->parallelism.context;
-    struct group group = {.n = n, .gpus = member->gpus};
 
     if (group_cost(member, GROUP_CONTEXT, gather, n * bytes, 1, ring))
         return -1;
-    struct collective_choice choice = collective_choose(gather, cluster, &group, n * bytes, 1);
-    double launch = collective_tuning(&choice, cluster, &group, n * bytes).launch;
+    struct placed_group group = placed_group_of(&member->lowering->scenario->cluster, member->gpus, n);
+    struct collective_call call = {gather, &group, n * bytes, 1};
+    struct collective_choice choice = collective_choose(&call);
+    struct collective_call chosen = collective_chosen(call, choice.used, choice.channels);
+    double launch = collective_tuning(&chosen, choice.protocol).launch;
     ring->seconds = launch + (ring->seconds - launch) / (n - 1);
     return 0;
 }

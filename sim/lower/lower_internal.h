@@ -225,8 +225,9 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
 /* lower_members.c */
 /* A collective, its purpose and its size in B. */
 struct emission { const struct collective *collective; enum op_what what; double bytes; };
-/* A group and the groups that share links with it: their GPUs, group by group and flow by flow. */
-struct siblings { int groups, *gpus; };
+/* A group and the groups that share links with it. Their GPUs follow in the group's array, group by group and flow by
+ * flow. */
+struct siblings { int groups; struct placed_group group; };
 /* All members that hold a virtual stage: in each replica one rank, or all sharers, in both directions. They are sorted
  * by group, and all groups are of one size: a process group of replicas, with all ranks of these that hold the
  * stage. */
@@ -241,13 +242,17 @@ struct members {
     struct event *after;     /* a member of the program: its next exchange waits for this; */
     struct event *done;      /* the end of its last exchange; empty if it had none */
     int exchanged;           /* exchanges lowered message by message so far */
-    struct siblings *siblings;       /* a group */
+    struct siblings *siblings;       /* a group; without GPUs until it is asked for */
+    struct placed_group *placed;     /* [flow * groups + group]; the same */
     uint32_t *lanes, *ready, *ends;  /* scratch: [member * channels + channel], a member, [flow * all + member] */
 };
 /* Made once for each kind of group and stage. */
 struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage);
 /* The two members that hold the copies of tied weights in a replica. */
 struct members *members_tied(struct lowering *lowering, int replica);
+/* One flow of the group that begins at member `first`. */
+const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
+                                         int first);
 /* Measures an exchange of the group that begins at member `first`, while the groups that share links with it do the
  * same. */
 int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,

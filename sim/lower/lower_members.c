@@ -38,13 +38,15 @@ static struct position *find_positions(const struct lowering *lowering, enum gro
     return positions;
 }
 
-/* Channels of the collectives of a group. */
-static int group_channels(const struct lowering *lowering, const int *gpus, int n)
+const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
+                                         int first)
 {
-    int channels = lowering->scenario->parallelism.channels;
+    struct placed_group *group = &members->placed[(flow * members->all + first) / members->size];
 
-    return channels ? channels :
-           collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
+    if (!group->gpus)
+        *group = placed_group_of(&lowering->scenario->cluster, members->gpus + flow * members->all + first,
+                                 members->size);
+    return group;
 }
 
 /* `all` members in groups of `size`. `positions`: the first `here` are in the program; `ring`: the same members, each
@@ -70,8 +72,11 @@ static struct members *members_make(struct lowering *lowering, struct members li
         for (int t = 0; t < scenario->parallelism.tensor; t++)
             members->gpus[t * all + i] = scenario_gpu(scenario, t, ring[i].replica, ring[i].rank);
     }
+    members->placed = ARENA_ARRAY(arena, struct placed_group, all / like.size * lowering->program->flows);
     if (!members->channels)
-        members->channels = group_channels(lowering, members->gpus, members->size);
+        members->channels = scenario->parallelism.channels;
+    if (!members->channels)
+        members->channels = placed_group_channels(members_group(lowering, members, 0, 0));
     members->lanes = ARENA_ARRAY(arena, uint32_t, all * members->channels);
     members->after = ARENA_ARRAY(arena, struct event, all);
     members->done = ARENA_ARRAY(arena, struct event, all);
@@ -135,15 +140,14 @@ static bool share_links(const struct cluster *cluster, const int *a, const int *
     return false;
 }
 
-/* The GPUs of the group that begins at member `first`, and of the groups that share links with it; all flows of
- * each. */
+/* The group that begins at member `first`, and the groups that share links with it; all flows of each. */
 static const struct siblings *find_siblings(struct lowering *lowering, struct members *members, int first)
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
     struct siblings *siblings = &members->siblings[first / members->size];
-    int size = members->size, flows = lowering->program->flows, *gpus;
+    int size = members->size, flows = lowering->program->flows, *gpus, *kept;
 
-    if (siblings->gpus)
+    if (siblings->groups)
         return siblings;
     gpus = xcalloc((size_t)members->all * (size_t)flows, sizeof *gpus);
     for (int i = 0; i < members->all; i += size) {
@@ -155,9 +159,10 @@ static const struct siblings *find_siblings(struct lowering *lowering, struct me
             memcpy(gpus + siblings->groups++ * size, members->gpus + t * members->all + other,
                    (size_t)size * sizeof *gpus);
     }
-    siblings->gpus = ARENA_ARRAY(&lowering->arena, int, siblings->groups * size);
-    memcpy(siblings->gpus, gpus, (size_t)(siblings->groups * size) * sizeof *gpus);
+    kept = ARENA_ARRAY(&lowering->arena, int, siblings->groups * size);
+    memcpy(kept, gpus, (size_t)(siblings->groups * size) * sizeof *gpus);
     free(gpus);
+    siblings->group = placed_group_of(cluster, kept, size);
     return siblings;
 }
 
@@ -165,9 +170,9 @@ int members_measure(struct lowering *lowering, struct members *members, int firs
                     struct measured *measured)
 {
     const struct siblings *siblings = find_siblings(lowering, members, first);
+    struct collective_call call = {exchange->collective, &siblings->group, exchange->bytes, members->channels};
 
-    if (measure_collective(lowering->measure, exchange->collective, siblings->gpus, siblings->groups, members->size,
-                           exchange->bytes, members->channels, measured, lowering->err))
+    if (measure_collective(lowering->measure, &call, siblings->groups, measured, lowering->err))
         return -1;
     lowering_measured(lowering, members->kind, measured);
     return 0;

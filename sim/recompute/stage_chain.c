@@ -7,11 +7,14 @@
 static double estimate(const struct scenario *scenario, const struct collective *collective, const int *gpus, int n,
                        double bytes)
 {
-    const struct cluster *cluster = &scenario->cluster;
-    struct group group = {.n = n, .gpus = gpus};
-    int given = scenario->parallelism.channels, channels = given ? given : collective_channels(cluster, &group);
+    int given = scenario->parallelism.channels;
 
-    return n > 1 && bytes > 0 ? collective_cost(collective, cluster, &group, bytes, channels) : 0;
+    if (n <= 1 || !(bytes > 0))
+        return 0;
+    struct placed_group group = placed_group_of(&scenario->cluster, gpus, n);
+
+    return collective_cost(&(struct collective_call){collective, &group, bytes,
+                                                     given ? given : placed_group_channels(&group)});
 }
 
 /* Estimated costs of exchanges. */

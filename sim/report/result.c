@@ -237,7 +237,9 @@ json_t *model_json(const struct scenario *scenario)
 
 json_t *gpu_json(const struct scenario *scenario)
 {
-    return scenario->cluster.gpu_name ? json_string(scenario->cluster.gpu_name) : json_null();
+    const char *name = cluster_gpu_name(&scenario->cluster, 0);
+
+    return name ? json_words(name) : json_null();
 }
 
 json_t *result_metrics_json(const struct run *run)

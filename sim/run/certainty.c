@@ -40,6 +40,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHES);
     bool timed = model_is_timed(&scenario->model), calibrated = scenario->costs.gpu == COST_CALIBRATED;
     const char *software = scenario->software.like, *family = scenario->software.names.family;
+    const char *gpu = cluster_gpu_name(&scenario->cluster, 0);
     const struct transformer *shape = scenario->model.transformer;
     struct likeness likeness = {
         .gpus = scenario_gpus(scenario), .measured = measured_share(&metrics->bases),
@@ -54,7 +55,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     if (likeness.experts > 0)
         snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatch]);
     certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
-    snprintf(likeness.gpu, sizeof likeness.gpu, "%s", scenario->cluster.gpu_name ? scenario->cluster.gpu_name : "");
+    snprintf(likeness.gpu, sizeof likeness.gpu, "%s", gpu ? gpu : "");
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
     if (!scenario->cluster.ideal && scenario_gpus(scenario) > cluster_node_gpus(&scenario->cluster, 0))
         likeness.nic = cluster_nic_rate(&scenario->cluster, 0);

@@ -78,7 +78,7 @@ struct parallelism {
     double live_parameters, reuse_distance, prefetch;    /* parameters; zero 3 without flatten: struct tensor_walk */
     int server;                      /* how a server gathers and sends: index of server_names */
     int all_reduce;                  /* index of collective_of, of the all-reduces */
-    int channels;                    /* rings at once; 0: collective_channels */
+    int channels;                    /* rings at once; 0: placed_group_channels */
     struct list placement;           /* of int, enum dimension: fastest-varying first */
     struct list split;               /* of int: layers of every virtual stage; empty: as `balance` says */
     int balance;                     /* enum balance */

@@ -130,10 +130,11 @@ static bool split_by_weights(const struct layer *layers, size_t count, size_t ns
     return stage + 1 == nstages && (begins[stage] < block || layers[count - 1].role == LAYER_LAST);
 }
 
-int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
-                 const struct layer *layers, const struct split_cost *costs, size_t count, size_t **begins,
-                 struct error *err)
+int split_blocks(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
+                 const struct split_cost *costs, size_t count, size_t **begins, struct error *err)
 {
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct plan *plan = &scenario->plan;
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = 0, others;
     char product[64];
 

@@ -15,8 +15,7 @@ struct split_cost {
  * and then the first ones get one block less; a stage with the embedding or the output layer may get none.
  * begins: the first block of every stage, then the number of blocks; in the arena. Errors: more stages than layers, a
  * split that does not fit this model (EXIT_INFEASIBLE). */
-int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
-                 const struct layer *layers, const struct split_cost *costs, size_t count, size_t **begins,
-                 struct error *err);
+int split_blocks(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
+                 const struct split_cost *costs, size_t count, size_t **begins, struct error *err);
 
 #endif

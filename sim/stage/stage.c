@@ -310,8 +310,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
 
     if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
-        split_blocks(arena, spec, &scenario->plan, layers, split_costs(arena, scenario, layers, count), count, &begins,
-                     err))
+        split_blocks(arena, scenario, layers, split_costs(arena, scenario, layers, count), count, &begins, err))
         return -1;
     fill_stages(arena, scenario, layers, count, begins, stages, times);
     if (spec->partitioned_outputs && spec->tensor > 1)

@@ -145,7 +145,10 @@ int published_simulate(const struct published *published, const struct published
 
     for (int i = 0; i < row->ranks; i++)
         gpus[i] = i / per_node * whole + i % per_node;
-    rc = measure_collective(measure, row->collective, gpus, 1, row->ranks, row->bytes, 0, measured, err);
+    struct placed_group group = placed_group_of(&published->cluster, gpus, row->ranks);
+
+    rc = measure_collective(measure, &(struct collective_call){row->collective, &group, row->bytes, 0}, 1, measured,
+                            err);
     free(gpus);
     if (!rc)
         measured->seconds = fmax(measured->seconds, host_seconds(published, row));

@@ -130,7 +130,10 @@ static int measured_ring(int gpus, double bytes, int repeats)
             double begin = seconds();
 
             measure_init(&measure, engine, &cluster);
-            failed = measure_collective(&measure, gather, all, 1, gpus, bytes, 0, &measured, &err);
+            struct placed_group group = placed_group_of(&cluster, all, gpus);
+
+            failed = measure_collective(&measure, &(struct collective_call){gather, &group, bytes, 0}, 1, &measured,
+                                        &err);
             best = seconds() - begin < best ? seconds() - begin : best;
             measure_release(&measure);
         }

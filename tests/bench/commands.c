@@ -28,8 +28,9 @@ static const struct workload {
 } workloads[] = {
     {"start", "--version", 0, true},
     {"check tour 03", "check scenarios/tour/03-gpipe.yaml", 0, false},
-    {"tour 03, fast", "run scenarios/tour/03-gpipe.yaml " FAST, 0, false},
+    {"tour 03, fast", "run scenarios/tour/03-gpipe.yaml " FAST, 0, true},
     {"tour 06, fast", "run scenarios/tour/06-3d.yaml " FAST, 0, true},
+    {"tour 25, fast", "run scenarios/tour/25-offloading.yaml " FAST, 0, true},
     {"tour 05, simgrid", "run scenarios/tour/05-tensor.yaml --engine simgrid", 0, false},
     {"tour 06, simgrid", "run scenarios/tour/06-3d.yaml --engine simgrid", 0, false},
     {"1T on 3,072 GPUs, fast", TRILLION FAST, 164110, true},

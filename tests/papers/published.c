@@ -106,10 +106,11 @@ static void all_tables_load(void **state)
 static double all_reduce_seconds(struct measure *measure, int n, double bytes)
 {
     static const int gpus[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct placed_group group = placed_group_of(measure->cluster, gpus, n);
+    struct collective_call call = {collective_find(COLLECTIVE_ALL_REDUCE, "auto"), &group, bytes, 0};
     struct measured measured;
 
-    assert_int_equal(measure_collective(measure, collective_find(COLLECTIVE_ALL_REDUCE, "auto"), gpus, 1, n, bytes, 0,
-                                        &measured, &error), 0);
+    assert_int_equal(measure_collective(measure, &call, 1, &measured, &error), 0);
     return measured.seconds;
 }
 

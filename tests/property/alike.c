@@ -112,7 +112,7 @@ static int changes_take_reasons_away(const struct simulated *simulated)
     char nics[48];
     int taken;
 
-    snprintf(nics, sizeof nics, "cluster.network.nics=%d", simulated->scenario.cluster.gpus_per_node);
+    snprintf(nics, sizeof nics, "cluster.network.nics=%d", cluster_node_gpus(&simulated->scenario.cluster, 0));
     taken = change_takes_away(simulated, WHY_NICS, nics);
     for (size_t i = 0; i < COUNT(changes); i++)
         taken += change_takes_away(simulated, changes[i].reasons, changes[i].set);

@@ -19,17 +19,16 @@ static const double most_at_a_switch = 1.25;
 struct group_of_nodes {
     const char *platform;
     const struct collective *collective;
-    const struct cluster *cluster;
     struct measure measure;
-    struct group group;
+    struct placed_group group;
     const struct shape *shape;
     int violations;
 };
 
 static int protocol_of(const struct group_of_nodes *on, double bytes)
 {
-    return collective_choose(on->collective, on->cluster, &on->group, bytes,
-                             collective_channels(on->cluster, &on->group)).protocol;
+    return collective_choose(&(struct collective_call){on->collective, &on->group, bytes,
+                                                       placed_group_channels(&on->group)}).protocol;
 }
 
 static double seconds_of(struct group_of_nodes *on, double bytes)
@@ -37,8 +36,8 @@ static double seconds_of(struct group_of_nodes *on, double bytes)
     struct measured measured;
     struct error err = {0};
 
-    assert_int_equal(measure_collective(&on->measure, on->collective, on->group.gpus, 1, on->group.n, bytes, 0, &measured,
-                                        &err), 0);
+    assert_int_equal(measure_collective(&on->measure, &(struct collective_call){on->collective, &on->group, bytes, 0},
+                                        1, &measured, &err), 0);
     return measured.seconds;
 }
 
@@ -91,12 +90,12 @@ static int check_group(const char *platform, const struct shape *shape, const st
 {
     int n = shape->nodes * shape->per_node, *gpus = xcalloc((size_t)n, sizeof *gpus);
     struct group_of_nodes on = {
-        .platform = platform, .collective = collective, .cluster = cluster, .shape = shape,
-        .group = {.n = n, .gpus = gpus},
+        .platform = platform, .collective = collective, .shape = shape,
     };
 
     for (int i = 0; i < n; i++)
         gpus[i] = i / shape->per_node * cluster->kinds[0].gpus + i % shape->per_node;
+    on.group = placed_group_of(cluster, gpus, n);
     measure_init(&on.measure, ENGINE_FAST, cluster);
     check_sizes(&on);
     measure_release(&on.measure);

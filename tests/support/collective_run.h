@@ -32,27 +32,25 @@ static inline void run_init(struct run *run, const struct collective *collective
                             const int *gpus, double bytes, int channels, const double *delays)
 {
     uint32_t lanes[MAX_MEMBERS * MAX_CHANNELS];
-    int ranks[MAX_MEMBERS];
-    struct group group = {.n = n, .ranks = ranks, .gpus = gpus};
+    struct placed_group group = placed_group_of(cluster, gpus, n);
+    struct collective_call call = {collective, &group, bytes, channels};
+    struct member_ops ops = {lanes, delays ? run->ready : NULL, run->done};
     struct new_op like = {.what = WHAT_SYNC, .mb = -1, .stage = 3, .takes = 5, .frees = 7};
     struct dags dags = {0};
 
     memset(run, 0, sizeof *run);
-    run->task = (struct task){.n = n, .per_node = collective_per_node(cluster, &group), .bytes = bytes / channels};
+    run->task = collective_task(&call);
     run->program.ranks = n;
-    for (int m = 0; m < n; m++) {
-        ranks[m] = m;
+    for (int m = 0; m < n; m++)
         for (int c = 0; c < channels; c++)
             lanes[m * channels + c] = program_lane(&run->program, m, LANE_COLLECTIVE, c);
-    }
     for (int m = 0; delays && m < n; m++) {
         struct new_op op = {.kind = OP_COMPUTE, .amount = delays[m]};
         op.lane = program_lane(&run->program, m, LANE_COMPUTE, 0);
         run->ready[m] = program_add(&run->program, op, NULL, 0);
     }
     run->first = (uint32_t)run->program.ops.count;
-    collective_lower(collective, cluster, &group, bytes, channels, lanes, delays ? run->ready : NULL, like,
-                     &run->program, run->done, &dags);
+    collective_lower(&call, NULL, &ops, like, &run->program, &dags);
     dags_release(&dags);
     timeline_init(&run->timeline, &run->program);
     replay_ideal(&run->program, cluster, &run->timeline);

@@ -9,8 +9,9 @@ static double seconds(const struct cluster *cluster, int n, double bytes)
 
     for (int m = 0; m < n; m++)
         members[m] = m;
-    return collective_cost(collective_usual(COLLECTIVE_ALL_TO_ALL, true), cluster,
-                           &(struct group){.n = n, .ranks = members, .gpus = members}, bytes, 1);
+    struct placed_group group = placed_group_of(cluster, members, n);
+
+    return collective_cost(&(struct collective_call){collective_usual(COLLECTIVE_ALL_TO_ALL, true), &group, bytes, 1});
 }
 
 /* Messages whose time the bytes take, of n = 4 ranks that send 80 GB/s. */

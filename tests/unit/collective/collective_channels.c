@@ -57,8 +57,8 @@ static void count_crossings(const struct run *run, const struct cluster *cluster
 static void check_nics(const char *name, int nodes, int gpus_per_node, int nics)
 {
     struct cluster cluster = make_cluster(nodes, gpus_per_node, nics);
-    struct group group = {.n = nodes * gpus_per_node, .gpus = identity()};
-    int channels = collective_channels(&cluster, &group);
+    struct placed_group group = placed_group_of(&cluster, identity(), nodes * gpus_per_node);
+    int channels = placed_group_channels(&group);
     struct crossings crossings;
     struct run run;
 
@@ -169,9 +169,9 @@ static void channels_are_the_nics_of_a_node(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT(cases); k++) {
         struct cluster cluster = make_cluster(4, 8, cases[k].nics);
-        struct group group = {.n = cases[k].n, .gpus = cases[k].gpus};
+        struct placed_group group = placed_group_of(&cluster, cases[k].gpus, cases[k].n);
 
-        assert_int_equal(collective_channels(&cluster, &group), cases[k].channels);
+        assert_int_equal(placed_group_channels(&group), cases[k].channels);
     }
 }
 

@@ -27,7 +27,10 @@ static struct measured simulate(enum engine engine, const struct cluster *cluste
     struct error err = {0};
 
     measure_init(&measure, engine, cluster);
-    assert_int_equal(measure_collective(&measure, collective, identity(), 1, n, bytes, channels, &measured, &err), 0);
+    struct placed_group group = placed_group_of(cluster, identity(), n);
+
+    assert_int_equal(measure_collective(&measure, &(struct collective_call){collective, &group, bytes, channels}, 1,
+                                        &measured, &err), 0);
     measure_release(&measure);
     return measured;
 }
@@ -77,8 +80,8 @@ static void flat_networks_agree_with_closed_forms(void **state)
 static void check_estimate(const struct collective *collective, const struct shape *shape, double bytes, double seconds)
 {
     struct cluster cluster = make_cluster(shape->nodes, shape->gpus_per_node, shape->nics);
-    struct group group = {.n = shape->nodes * shape->gpus_per_node, .gpus = identity()};
-    double cost = collective_cost(collective, &cluster, &group, bytes, collective_channels(&cluster, &group));
+    struct placed_group group = placed_group_of(&cluster, identity(), shape->nodes * shape->gpus_per_node);
+    double cost = collective_cost(&(struct collective_call){collective, &group, bytes, placed_group_channels(&group)});
     bool powers = (group.n & (group.n - 1)) == 0, near = false;
 
     near |= collective == all_reduce("ring") || collective == all_reduce("hierarchical");
@@ -138,15 +141,17 @@ static void auto_takes_the_cheapest_by_formula(void **state)
     (void)state;
     for (int round = 0; round < 3000; round++) {
         struct cluster cluster = make_cluster(1 + random_below(&seed, 8), 1 + random_below(&seed, 8), 1);
-        struct group group = {.gpus = gpus};
         double bytes = pow(10, random_below(&seed, 10));
         int most = 1 + random_below(&seed, MAX_CHANNELS);
         const struct collective *chosen, *candidate;
         struct collective_choice choice;
 
         cluster.kinds[0].nics.count = 1 + random_below(&seed, 8);
-        group.n = random_group(&seed, &cluster, gpus);
-        choice = collective_choose(all_reduce("auto"), &cluster, &group, bytes, most);
+        int n = random_group(&seed, &cluster, gpus);
+        struct placed_group group = placed_group_of(&cluster, gpus, n);
+        struct collective_call call = {all_reduce("auto"), &group, bytes, most};
+
+        choice = collective_choose(&call);
         chosen = choice.used;
         assert_true(chosen->draw && choice.channels == (chosen->every_nic ? 1 : most));
         assert_true(choice.protocol == PROTOCOL_NONE && !chosen->in_switch);
@@ -154,10 +159,10 @@ static void auto_takes_the_cheapest_by_formula(void **state)
             used |= (uint64_t)(candidate == chosen) << i;
             if (!candidate->draw)
                 continue;
-            assert_ptr_equal(collective_choose(candidate, &cluster, &group, bytes, most).used, candidate);
+            call.collective = candidate;
+            assert_ptr_equal(collective_choose(&call).used, candidate);
             /* no switch of these clusters reduces, so auto must refuse algorithms that need one */
-            assert_true(candidate->in_switch || choice.seconds <=
-                        collective_cost(candidate, &cluster, &group, bytes, most));
+            assert_true(candidate->in_switch || choice.seconds <= collective_cost(&call));
         }
     }
     /* with larger groups every algorithm is chosen somewhere */
@@ -198,8 +203,8 @@ static void hierarchical_form_is_exact_on_two_levels(void **state)
     for (int nodes = 1; nodes <= 8; nodes++)
         for (int g = 1; g <= 8; g++) {
             struct cluster cluster = make_cluster(nodes, g, g);
-            struct group group = {.n = nodes * g, .gpus = identity()};
-            double cost = collective_cost(all_reduce("hierarchical"), &cluster, &group, 1e8, 8);
+            struct placed_group group = placed_group_of(&cluster, identity(), nodes * g);
+            double cost = collective_cost(&(struct collective_call){all_reduce("hierarchical"), &group, 1e8, 8});
             enum engine engine = (nodes + g) % 5 ? ENGINE_IDEAL : ENGINE_SIMGRID;
             double seconds = simulate(engine, &cluster, all_reduce("hierarchical"), group.n, 1e8, 8).seconds;
 
@@ -232,8 +237,8 @@ static void hierarchical_falls_back_to_the_ring(void **state)
     (void)state;
     for (size_t k = 0; k < COUNT(cases); k++) {
         struct messages flat = {0}, levels = {0};
-        struct group group = {.n = cases[k].n, .gpus = cases[k].gpus};
-        struct task task = {.n = group.n, .per_node = collective_per_node(&cluster, &group), .bytes = 1e6};
+        struct placed_group group = placed_group_of(&cluster, cases[k].gpus, cases[k].n);
+        struct task task = collective_task(&(struct collective_call){all_reduce("ring"), &group, 1e6, 1});
         bool same;
 
         assert_int_equal(task.per_node, cases[k].per_node);

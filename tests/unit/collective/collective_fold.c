@@ -108,12 +108,12 @@ static struct measured measure_whole(const struct question *question, enum engin
     struct dags dags = {0};
 
     for (int g = 0; g < question->ngroups; g++) {
-        struct group group = {.n = n, .gpus = question->gpus + g * n};
+        struct placed_group group = placed_group_of(&question->cluster, question->gpus + g * n, n);
 
         for (int i = 0; i < n * channels; i++)
             lanes[i] = program_lane(&program, g * n + i / channels, LANE_COLLECTIVE, i % channels);
-        collective_lower(question->collective, &question->cluster, &group, question->bytes, channels, lanes, NULL,
-                         (struct new_op){.what = WHAT_SYNC}, &program, done, &dags);
+        collective_lower(&(struct collective_call){question->collective, &group, question->bytes, channels}, NULL,
+                         &(struct member_ops){lanes, NULL, done}, (struct new_op){.what = WHAT_SYNC}, &program, &dags);
     }
     dags_release(&dags);
     timeline_init(&timeline, &program);
@@ -144,13 +144,13 @@ static void assert_same(const char *what, double actual, double expected, const 
 /* Whether it is folded. */
 static bool folds(const struct question *question, int *members, int *channels)
 {
-    struct group group = {.n = question->n, .gpus = question->gpus};
-    struct collective_choice choice = collective_choose(question->collective, &question->cluster, &group,
-                                                        question->bytes, question->channels);
+    struct placed_group group = placed_group_of(&question->cluster, question->gpus, question->n);
+    struct collective_call call = {question->collective, &group, question->bytes, question->channels};
+    struct collective_choice choice = collective_choose(&call);
+    struct collective_call chosen = collective_chosen(call, choice.used, choice.channels);
     struct folded folded;
 
-    if (!collective_fold(&folded, choice.used, &question->cluster, question->gpus, question->ngroups, question->n,
-                              choice.channels))
+    if (!collective_fold(&folded, &chosen, question->ngroups))
         return false;
     *members = folded.n;
     *channels = folded.channels;
@@ -167,8 +167,10 @@ static int check_question(const struct question *question)
         struct measure measure;
 
         measure_init(&measure, engine, &question->cluster);
-        assert_int_equal(measure_collective(&measure, question->collective, question->gpus, question->ngroups,
-                                            question->n, question->bytes, question->channels, &measured, &error), 0);
+        struct placed_group group = placed_group_of(&question->cluster, question->gpus, question->n);
+        struct collective_call call = {question->collective, &group, question->bytes, question->channels};
+
+        assert_int_equal(measure_collective(&measure, &call, question->ngroups, &measured, &error), 0);
         measure_release(&measure);
         whole = measure_whole(question, engine);
         assert_same(engine_names[engine], measured.seconds, whole.seconds, question);
@@ -203,13 +205,13 @@ static void whole_nodes_take_as_long(void **state)
         struct question question = {
             .cluster = nodes_like(platform, nodes, shape[0], shape[1]), .ngroups = 1, .n = nodes * shape[0],
         };
-        struct group group = {.n = question.n, .gpus = identity()};
+        struct placed_group group = placed_group_of(&question.cluster, identity(), question.n);
 
         memcpy(question.gpus, identity(), (size_t)question.n * sizeof(int));
         for (int k = 0; k < 3; k++) {
             question.collective = collective_find(ops[(i + k) % 3], "ring");
             question.bytes = (const double[]){3e3, 1e6, 1e9}[k];
-            question.channels = k == i % 5 ? 1 + i % 4 : collective_channels(&question.cluster, &group);
+            question.channels = k == i % 5 ? 1 + i % 4 : placed_group_channels(&group);
             if (question.n * question.n * question.channels > (k == i % 7 ? 9000 : 2000))
                 continue;
             int protocol = check_question(&question);
@@ -236,13 +238,13 @@ static void algorithms_of_libraries_take_as_long(void **state)
             .ngroups = 1, .n = nodes * gpus,
             .collective = collective_find(COLLECTIVE_ALL_REDUCE, names[i % (int)COUNT(names)]),
         };
-        struct group group = {.n = question.n, .gpus = question.gpus};
-
         assert_true(question.n <= (int)COUNT(question.gpus));
         for (int m = 0; m < question.n; m++)
             question.gpus[m] = m;
         question.bytes = (const double[]){3e3, 1e6, 3e7}[i % 5 % 3];
-        question.channels = i % 4 ? collective_channels(&question.cluster, &group) : 1 + i % 3;
+        struct placed_group group = placed_group_of(&question.cluster, question.gpus, question.n);
+
+        question.channels = i % 4 ? placed_group_channels(&group) : 1 + i % 3;
         if (!collective_runs_on(question.collective, &question.cluster))
             continue;
         check_question(&question);

@@ -19,7 +19,10 @@ static struct measured run_text(enum engine engine, const struct cluster *cluste
     for (int i = 0; i < n; i++)
         first_gpus[i] = i * stride;
     measure_init(&measure, engine, cluster);
-    assert_int_equal(measure_collective(&measure, collective, first_gpus, 1, n, bytes, 0, &measured, &error), 0);
+    struct placed_group group = placed_group_of(cluster, first_gpus, n);
+
+    assert_int_equal(measure_collective(&measure, &(struct collective_call){collective, &group, bytes, 0}, 1, &measured,
+                                        &error), 0);
     measure_release(&measure);
     return measured;
 }
@@ -317,21 +320,22 @@ static void groups_share_nics(void **state)
             "host: {across: 6 GB/s}, communication: {profile: ./own.yaml, nics: %s}}", cases[i].nics));
         int n = 4 * cases[i].per_node, gpus[32];
         double bytes = 1e12, share = bytes / n / cases[i].per_node;
-        struct group group = {.n = n, .gpus = gpus};
         struct measure measure;
         struct measured measured = {0};
 
         for (int m = 0; m < n; m++)
             gpus[m] = cases[i].first + m * cases[i].stride;
+        struct placed_group group = placed_group_of(&cluster, gpus, n);
+        struct collective_call call = {all_reduce("ring"), &group, bytes, 0};
+
         for (int k = 0; k < 2; k++) {
             measure_init(&measure, k ? ENGINE_SIMGRID : ENGINE_IDEAL, &cluster);
-            assert_int_equal(measure_collective(&measure, all_reduce("ring"), gpus, 1, n, bytes, 0, &measured, &error),
-                             0);
+            assert_int_equal(measure_collective(&measure, &call, 1, &measured, &error), 0);
             assert_near(measured.seconds, 2 * (n - 1) * share / cases[i].bandwidth, 0.01);
             measure_release(&measure);
         }
-        assert_near(collective_cost(all_reduce("ring"), &cluster, &group, bytes, cases[i].per_node),
-                    measured.seconds, 0.01);
+        call.channels = cases[i].per_node;
+        assert_near(collective_cost(&call), measured.seconds, 0.01);
     }
 }
 

@@ -1,0 +1,51 @@
+/* placed_group: the GPUs that run a collective together, and what their places on the cluster make of it: how they are
+ * spread over nodes, PCIe switches and NICs, and what the slowest of them has of each link. */
+#ifndef DTSIM_PLACED_GROUP_H
+#define DTSIM_PLACED_GROUP_H
+
+#include <stdbool.h>
+
+struct cluster;
+
+struct group_topology {
+    int most;                /* the most members of a node */
+    int fewest_nics;         /* the fewest NICs that the members of a node use */
+    double share;            /* share of a NIC that a member has while all send; the least of all nodes */
+    bool scattered;          /* the members of a node are not next to one another */
+    bool together;           /* two members of a node are below one PCIe switch */
+    bool nodes, leaves;      /* the group spans several */
+};
+
+/* The links of a node, but for the shares that stragglers' NICs have (slow_parts.h). NaN: there is no such link. */
+struct node_links {
+    double inside_latency, network_latency;      /* s */
+    double inside_sheet, network_sheet;          /* B/s of a port, of a NIC: the data sheet's */
+    double nic_rate;                 /* B/s of a NIC: its bandwidth, or the rate to which it is limited */
+    double inside, network;          /* B/s of a port, of a NIC, that transfers can use: efficiency is applied */
+    double switch_nics;              /* NICs of a PCIe switch, at least 1 */
+    double across;                   /* B/s from one PCIe switch through host memory to another; NaN: unlimited */
+};
+struct node_links node_links_of(const struct cluster *cluster, int node);
+
+struct placed_group {
+    const struct cluster *cluster;
+    int n;                           /* members */
+    const int *gpus;                 /* a member: its GPU; the caller's, and not copied */
+    int per_node;                    /* as in struct task */
+    struct group_topology topology;
+    struct node_links slowest;       /* the slowest of the members' links, each for itself; 0 on the ideal cluster */
+    double mesh_share;               /* of the bandwidth inside a node, for a ring over its members
+                                        (cluster_mesh_share) */
+};
+/* Places a group of n >= 1 members. It takes time: what runs on the same group again keeps its value. */
+struct placed_group placed_group_of(const struct cluster *cluster, const int *gpus, int n);
+/* The number of consecutive members from `start` on that are on one node. */
+int placed_group_run(const struct placed_group *group, int start);
+/* The default number of channels: the NICs that the members of a node use, of the node that uses the fewest, if the
+ * members of a node are next to each other; else, and in one node, 1. */
+int placed_group_channels(const struct placed_group *group);
+/* B/s that the group gets of a NIC of `bandwidth` B/s while the groups of the other GPUs below its PCIe switch do the
+ * same. The library's choice of NICs (communication.h, enum nic_choice) and routes through the host reduce it. */
+double placed_group_nic_bandwidth(const struct placed_group *group, double bandwidth);
+
+#endif
