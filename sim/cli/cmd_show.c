@@ -186,7 +186,7 @@ static void print_route(const struct cluster *cluster, const char *what, int src
 static void show_platform(const struct cluster *cluster)
 {
     struct arena arena = {0};
-    int per_node = cluster->gpus_per_node, gpus = cluster_gpus(cluster), leaf = cluster_leaf_nodes(cluster);
+    int per_node = cluster_node_gpus(cluster, 0), gpus = cluster_gpus(cluster), leaf = cluster_leaf_nodes(cluster);
 
     if (cluster->ideal) {
         puts("the ideal cluster: as many GPUs as needed, zero latency, infinite bandwidth");

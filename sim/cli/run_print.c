@@ -133,21 +133,22 @@ static void print_cluster(const struct scenario *scenario, FILE *out)
     const struct cluster *cluster = &scenario->cluster;
     int taken = scenario->gpus_taken;
     struct arena arena = {0};
-    const char *changes = cluster->gpu_spec ? gpu_changes(&arena, cluster->gpu_spec) : "";
+    const char *changes = cluster_gpu_spec(cluster, 0) ? gpu_changes(&arena, cluster_gpu_spec(cluster, 0)) : "";
     const char *said = cluster_said(&arena, cluster);
 
     fprintf(out, "  %-24s ", "cluster");
     if (cluster->ideal)
-        fputs(cluster->gpu_name ? "GPUs on a network that takes no time, each " : "a network that takes no time", out);
+        fputs(cluster_gpu_name(cluster, 0) ? "GPUs on a network that takes no time, each "
+                                           : "a network that takes no time", out);
     else
-        fprintf(out, "%d node%s of %d ", cluster->nodes, cluster->nodes == 1 ? "" : "s", cluster->gpus_per_node);
-    if (cluster->gpu_name)
+        fprintf(out, "%d node%s of %d ", cluster->nodes, cluster->nodes == 1 ? "" : "s", cluster_node_gpus(cluster, 0));
+    if (cluster_gpu_name(cluster, 0))
         text_write(TEXT_LINE, cluster_sheet(cluster, 0)->title, out);
     else if (!cluster->ideal)
-        fputs(cluster->gpus_per_node == 1 ? "GPU" : "GPUs", out);
+        fputs(cluster_node_gpus(cluster, 0) == 1 ? "GPU" : "GPUs", out);
     if (*changes)
         fprintf(out, " with %s", changes);
-    if (!cluster->ideal && taken < cluster->gpus_per_node && scenario_gpus(scenario) > taken)
+    if (!cluster->ideal && taken < cluster_node_gpus(cluster, 0) && scenario_gpus(scenario) > taken)
         fprintf(out, ", %d of each used", taken);
     if (cluster->title) {
         fputs("; ", out);

@@ -24,7 +24,7 @@ static int member_node(const struct groups *groups, int i)
 static bool nodes_are_alike(const struct groups *groups)
 {
     bool *seen = xcalloc((size_t)groups->most, sizeof *seen), alike = true;
-    int gpus_per_node = groups->cluster->gpus_per_node;
+    int gpus_per_node = cluster_node_gpus(groups->cluster, 0);
 
     for (int i = 0; i < groups->ngroups * groups->n && alike; i++) {
         int member = i % groups->n, place = member % groups->per_node;

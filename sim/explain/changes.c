@@ -46,13 +46,13 @@ void changes_of_network(struct changes *changes, const struct workload *workload
 {
     const struct scenario *scenario = workload->scenario;
     const struct cluster *cluster = &scenario->cluster;
-    const struct gpu_spec *spec = cluster->gpu_spec;
+    const struct gpu_spec *spec = cluster_gpu_spec(cluster, 0);
     const char *gpu = spec ? node_flow(changes->arena, field_dump(changes->arena, &gpu_spec_table, spec)) : NULL;
 
     if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         add(changes, arena_printf(changes->arena, "cluster={platform: ideal, nodes: %d, gpus_per_node: %d%s%s}",
-                                  cluster->nodes, cluster->gpus_per_node, gpu ? ", gpu: " : "", gpu ? gpu : ""));
+                                  cluster->nodes, cluster_node_gpus(cluster, 0), gpu ? ", gpu: " : "", gpu ? gpu : ""));
 }
 
 void changes_of_schedule(struct changes *changes, const struct workload *workload)

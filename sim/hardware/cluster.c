@@ -4,48 +4,102 @@
 
 #include "cache/cache.h"
 
+/* The node after the part's last one. */
+static int end_of(const struct cluster *cluster, int part)
+{
+    return part + 1 < cluster->part_count ? cluster->parts[part + 1].first : cluster->nodes;
+}
+
+/* The number of its GPUs, or of its NICs, that stand before a node's first one. */
+static int before(const struct cluster *cluster, int node, bool nics)
+{
+    int count = 0, part = 0;
+
+    for (; part + 1 < cluster->part_count && end_of(cluster, part) <= node; part++) {
+        const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
+
+        count += (end_of(cluster, part) - cluster->parts[part].first) * (nics ? kind->nics.count : kind->gpus);
+    }
+    const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
+    return count + (node - cluster->parts[part].first) * (nics ? kind->nics.count : kind->gpus);
+}
+
+/* The node whose GPU, or NIC, has that number. */
+static int node_of(const struct cluster *cluster, int number, bool nics)
+{
+    for (int part = 0;; part++) {
+        const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
+        int each = nics ? kind->nics.count : kind->gpus, first = cluster->parts[part].first;
+        int nodes = end_of(cluster, part) - first;
+
+        if (part + 1 >= cluster->part_count || number < nodes * each)
+            return first + number / each;
+        number -= nodes * each;
+    }
+}
+
 void cluster_size(struct cluster *cluster, int gpus)
 {
     if (cluster->nodes == 0)
-        cluster->nodes = gpus > 0 ? (gpus - 1) / cluster->gpus_per_node + 1 : 1;
+        cluster->nodes = gpus > 0 ? (gpus - 1) / cluster->kinds[0].gpus + 1 : 1;
 }
 
 int cluster_gpus(const struct cluster *cluster)
 {
-    return cluster->nodes * cluster->gpus_per_node;
-}
-
-int cluster_node_of(const struct cluster *cluster, int gpu)
-{
-    return gpu / cluster->gpus_per_node;
+    return before(cluster, cluster->nodes, false);
 }
 
 int cluster_nics(const struct cluster *cluster)
 {
-    return cluster->nodes * cluster->network.nics;
+    return before(cluster, cluster->nodes, true);
 }
 
-int cluster_node_nics(const struct cluster *cluster, int node)
+int cluster_node_of(const struct cluster *cluster, int gpu)
 {
-    (void)node;
-    return cluster->network.nics;
-}
-
-int cluster_node_nic(const struct cluster *cluster, int node, int k)
-{
-    return node * cluster->network.nics + k;
+    return node_of(cluster, gpu, false);
 }
 
 int cluster_node_of_nic(const struct cluster *cluster, int nic)
 {
-    return nic / cluster->network.nics;
+    return node_of(cluster, nic, true);
+}
+
+int cluster_place_of(const struct cluster *cluster, int gpu)
+{
+    return gpu - before(cluster, cluster_node_of(cluster, gpu), false);
+}
+
+int cluster_node_gpu(const struct cluster *cluster, int node, int k)
+{
+    return before(cluster, node, false) + k;
+}
+
+int cluster_node_nic(const struct cluster *cluster, int node, int k)
+{
+    return before(cluster, node, true) + k;
+}
+
+int cluster_node_gpus(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->gpus;
+}
+
+int cluster_node_nics(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->nics.count;
 }
 
 int cluster_nic_of(const struct cluster *cluster, int gpu)
 {
-    int local = gpu % cluster->gpus_per_node, node = cluster_node_of(cluster, gpu);
+    for (int part = 0, nics = 0;; part++) {
+        const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
+        int nodes = end_of(cluster, part) - cluster->parts[part].first, count = kind->nics.count;
 
-    return cluster_node_nic(cluster, node, local * cluster_node_nics(cluster, node) / cluster->gpus_per_node);
+        if (part + 1 >= cluster->part_count || gpu < nodes * kind->gpus)
+            return nics + gpu / kind->gpus * count + gpu % kind->gpus * count / kind->gpus;
+        gpu -= nodes * kind->gpus;
+        nics += nodes * count;
+    }
 }
 
 enum topology cluster_topology(const struct cluster *cluster)
@@ -85,13 +139,40 @@ bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n)
     return true;
 }
 
-static void route_through(struct route *route, const struct cluster *cluster, enum link_kind kind, int index)
+static double usual_at(const struct cluster *cluster, int node, enum link_kind kind)
 {
-    struct link link = {kind, index};
+    const struct network *network = &cluster->network;
+    const struct machine_kind *own = cluster_kind(cluster, node);
+
+    if (cluster->ideal)
+        return INFINITY;
+    if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
+        return own->inside.bandwidth * own->inside.efficiency;
+    double nic = cluster_nic_rate(cluster, node) * network->efficiency;
+    if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
+        return nic;
+    return network->topology.leaf_nodes * own->nics.count * nic / network->topology.oversubscription;
+}
+
+static bool is_nic(struct link link)
+{
+    return link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN;
+}
+
+/* Of a link of that node, or of the leaf switch above it. */
+static double bandwidth_of(const struct cluster *cluster, int node, struct link link)
+{
+    double usual = usual_at(cluster, node, link.kind);
+
+    return is_nic(link) && cluster->nic_shares ? usual * cluster->nic_shares[link.index] : usual;
+}
+
+static void route_through(struct route *route, const struct cluster *cluster, int node, struct link link)
+{
 
     BUG_IF(route->count == ROUTE_MAX);
     route->links[route->count++] = link;
-    route->bandwidth = fmin(route->bandwidth, cluster_link_bandwidth(cluster, link));
+    route->bandwidth = fmin(route->bandwidth, bandwidth_of(cluster, node, link));
 }
 
 struct route cluster_route(const struct cluster *cluster, int src, int dst)
@@ -105,63 +186,60 @@ struct route cluster_route(const struct cluster *cluster, int src, int dst)
     src_node = cluster_node_of(cluster, src);
     dst_node = cluster_node_of(cluster, dst);
     if (src_node == dst_node) {
-        route.latency = cluster->inside.latency;
-        route_through(&route, cluster, LINK_PORT_UP, src);
-        route_through(&route, cluster, LINK_PORT_DOWN, dst);
+        route.latency = cluster_latency(cluster, src_node, true);
+        route_through(&route, cluster, src_node, (struct link){LINK_PORT_UP, src});
+        route_through(&route, cluster, dst_node, (struct link){LINK_PORT_DOWN, dst});
         return route;
     }
     src_leaf = cluster_leaf_of(cluster, src_node);
     dst_leaf = cluster_leaf_of(cluster, dst_node);
     route.latency = cluster->network.latency;
-    route_through(&route, cluster, LINK_NIC_UP, cluster_nic_of(cluster, src));
+    route_through(&route, cluster, src_node, (struct link){LINK_NIC_UP, cluster_nic_of(cluster, src)});
     if (src_leaf != dst_leaf) {
-        route_through(&route, cluster, LINK_LEAF_UP, src_leaf);
-        route_through(&route, cluster, LINK_LEAF_DOWN, dst_leaf);
+        route_through(&route, cluster, src_node, (struct link){LINK_LEAF_UP, src_leaf});
+        route_through(&route, cluster, dst_node, (struct link){LINK_LEAF_DOWN, dst_leaf});
     }
-    route_through(&route, cluster, LINK_NIC_DOWN, cluster_nic_of(cluster, dst));
+    route_through(&route, cluster, dst_node, (struct link){LINK_NIC_DOWN, cluster_nic_of(cluster, dst)});
     return route;
 }
 
 bool cluster_share_switch(const struct cluster *cluster, int gpu, int other)
 {
-    int below = cluster->gpus_per_switch, gpus = cluster->gpus_per_node;
+    int below = cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpus_per_switch;
 
-    return below && gpu % gpus / below == other % gpus / below;
+    return below && cluster_place_of(cluster, gpu) / below == cluster_place_of(cluster, other) / below;
 }
 
 double cluster_switch_nics(const struct cluster *cluster, int node)
 {
-    return fmax(1, (double)cluster->gpus_per_switch * cluster_node_nics(cluster, node) / cluster->gpus_per_node);
+    const struct machine_kind *kind = cluster_kind(cluster, node);
+
+    return fmax(1, (double)kind->gpus_per_switch * kind->nics.count / kind->gpus);
 }
 
 enum inside_link cluster_inside_link(const struct cluster *cluster, int node)
 {
-    (void)node;
-    return (enum inside_link)cluster->inside.link;
+    return (enum inside_link)cluster_kind(cluster, node)->inside.link;
 }
 
 bool cluster_is_mesh(const struct cluster *cluster, int node)
 {
-    (void)node;
-    return cluster->inside.meshes.count > 0;
+    return cluster_kind(cluster, node)->inside.meshes.count > 0;
 }
 
 double cluster_latency(const struct cluster *cluster, int node, bool inside)
 {
-    (void)node;
-    return inside ? cluster->inside.latency : cluster->network.latency;
+    return inside ? cluster_kind(cluster, node)->inside.latency : cluster->network.latency;
 }
 
 double cluster_bandwidth(const struct cluster *cluster, int node, bool inside)
 {
-    (void)node;
-    return inside ? cluster->inside.bandwidth : cluster->network.bandwidth;
+    return inside ? cluster_kind(cluster, node)->inside.bandwidth : cluster_kind(cluster, node)->nics.bandwidth;
 }
 
 double cluster_nic_limit(const struct cluster *cluster, int node)
 {
-    (void)node;
-    return cluster->network.rate;
+    return cluster_kind(cluster, node)->nics.rate;
 }
 
 double cluster_nic_rate(const struct cluster *cluster, int node)
@@ -171,32 +249,38 @@ double cluster_nic_rate(const struct cluster *cluster, int node)
     return limit > 0 ? fmin(bandwidth, limit) : bandwidth;
 }
 
+const char *cluster_gpu_name(const struct cluster *cluster, int gpu)
+{
+    return cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpu_name;
+}
+
+const struct gpu_spec *cluster_gpu_spec(const struct cluster *cluster, int gpu)
+{
+    return cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpu_spec;
+}
+
 const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu)
 {
-    (void)gpu;
-    return &cluster->gpu;
+    return &cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpu;
 }
 
 double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind)
 {
-    const struct network *network = &cluster->network;
-    double nic = cluster_nic_rate(cluster, 0) * network->efficiency;
+    return usual_at(cluster, 0, kind);
+}
 
-    if (cluster->ideal)
-        return INFINITY;
-    if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
-        return cluster->inside.bandwidth * cluster->inside.efficiency;
-    if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
-        return nic;
-    return network->topology.leaf_nodes * network->nics * nic / network->topology.oversubscription;
+double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind)
+{
+    return usual_at(cluster, node, kind);
 }
 
 double cluster_link_bandwidth(const struct cluster *cluster, struct link link)
 {
-    bool nic = link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN;
-    double usual = cluster_usual_bandwidth(cluster, link.kind);
+    bool port = link.kind == LINK_PORT_UP || link.kind == LINK_PORT_DOWN, nic = is_nic(link);
+    int node = port ? cluster_node_of(cluster, link.index) : nic ? cluster_node_of_nic(cluster, link.index) :
+               link.index * cluster_leaf_nodes(cluster);
 
-    return nic && cluster->nic_shares ? usual * cluster->nic_shares[link.index] : usual;
+    return bandwidth_of(cluster, node, link);
 }
 
 double cluster_nic_share(const struct cluster *cluster, int gpu)
@@ -206,38 +290,35 @@ double cluster_nic_share(const struct cluster *cluster, int gpu)
 
 double cluster_host_bandwidth(const struct cluster *cluster, int node)
 {
-    (void)node;
-    return cluster->host.bandwidth * cluster->host.efficiency;
+    return cluster_kind(cluster, node)->host.bandwidth * cluster_kind(cluster, node)->host.efficiency;
 }
 
 double cluster_host_copy(const struct cluster *cluster, int node, double bytes)
 {
-    return cluster->host.latency + bytes / cluster_host_bandwidth(cluster, node);
+    return cluster_kind(cluster, node)->host.latency + bytes / cluster_host_bandwidth(cluster, node);
 }
 
 double cluster_host_memory(const struct cluster *cluster, int node)
 {
-    (void)node;
-    return cluster->host.memory;
+    return cluster_kind(cluster, node)->host.memory;
 }
 
 double cluster_host_update(const struct cluster *cluster, int node)
 {
-    (void)node;
-    return cluster->host.update;
+    return cluster_kind(cluster, node)->host.update;
 }
 
 double cluster_across(const struct cluster *cluster, int node)
 {
-    (void)node;
-    return cluster->host.across;
+    return cluster_kind(cluster, node)->host.across;
 }
 
 double cluster_mesh_share(const struct cluster *cluster, int gpus)
 {
-    const struct mesh *meshes = cluster->inside.meshes.items;
+    const struct list *list = &cluster->kinds[0].inside.meshes;
+    const struct mesh *meshes = list->items;
 
-    for (size_t i = 0; i < cluster->inside.meshes.count; i++)
+    for (size_t i = 0; i < list->count; i++)
         if (meshes[i].gpus == gpus)
             return meshes[i].share;
     return 1;
@@ -245,7 +326,7 @@ double cluster_mesh_share(const struct cluster *cluster, int gpus)
 
 struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth)
 {
-    double usual = inside ? cluster->inside.latency : cluster->network.latency;
+    double usual = cluster_latency(cluster, 0, inside);
     double link = cluster_usual_bandwidth(cluster, inside ? LINK_PORT_UP : LINK_NIC_UP);
 
     return (struct extra){latency - usual, isinf(bandwidth) ? 0 : link / bandwidth - 1};
@@ -253,16 +334,17 @@ struct extra cluster_pace(const struct cluster *cluster, bool inside, double lat
 
 struct extra cluster_send(const struct cluster *cluster, int src, int dst)
 {
-    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+    int node = cluster_node_of(cluster, src);
+    bool inside = node == cluster_node_of(cluster, dst);
     const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
 
     if (!pace || cluster->ideal)
         return (struct extra){0, 0};
     if (inside)
-        return cluster_pace(cluster, true, fmax(pace->inside, cluster->inside.latency),
-                            pace->inside_share * cluster->inside.bandwidth);
-    return cluster_pace(cluster, false, fmax(pace->network, cluster->network.latency),
-                        pace->network_share * cluster_nic_rate(cluster, cluster_node_of(cluster, src)));
+        return cluster_pace(cluster, true, fmax(pace->inside, cluster_latency(cluster, node, true)),
+                            pace->inside_share * cluster_bandwidth(cluster, node, true));
+    return cluster_pace(cluster, false, fmax(pace->network, cluster_latency(cluster, node, false)),
+                        pace->network_share * cluster_nic_rate(cluster, node));
 }
 
 double cluster_copy(const struct cluster *cluster, int src, int dst)
@@ -295,7 +377,7 @@ static void numbers_key(const double *numbers, int count, struct cache_key *key)
 void cluster_key(const struct cluster *cluster, struct cache_key *key)
 {
     const struct communication *communication = cluster->communication;
-    const bool has[] = {cluster->ideal, communication != NULL, cluster->gpu_name != NULL};
+    const bool has[] = {cluster->ideal, communication != NULL};
 
     field_key(&cluster_table, cluster, key);
     cache_key_add(key, has, sizeof has);
@@ -306,6 +388,9 @@ void cluster_key(const struct cluster *cluster, struct cache_key *key)
         cache_key_add(key, &communication->launch, sizeof communication->launch);
         cache_key_add(key, &communication->nics, sizeof communication->nics);
     }
-    if (cluster->gpu_name)
-        field_key(&gpu_table, &cluster->gpu, key);
+    for (int part = 0; part < cluster->part_count; part++)
+        cache_key_add(key, &cluster->parts[part], sizeof cluster->parts[part]);
+    for (int kind = 0; kind < KINDS_MAX; kind++)
+        if (cluster->kinds[kind].gpu_name)
+            field_key(&gpu_table, &cluster->kinds[kind].gpu, key);
 }

@@ -7,8 +7,7 @@
 #ifndef DTSIM_CLUSTER_H
 #define DTSIM_CLUSTER_H
 
-#include "hardware/communication.h"
-#include "hardware/gpu.h"
+#include "hardware/cluster_internal.h"
 
 #define TOPOLOGIES(X) X(TOPOLOGY_NONBLOCKING, "nonblocking") X(TOPOLOGY_LEAF_SPINE, "leaf-spine")
 enum topology { TOPOLOGIES(ENUM_VALUE) };
@@ -17,64 +16,6 @@ enum topology { TOPOLOGIES(ENUM_VALUE) };
 #define INSIDE_LINKS(X) X(INSIDE_OTHER, "other") X(INSIDE_NVLINK, "nvlink") X(INSIDE_PCIE, "pcie")
 enum inside_link { INSIDE_LINKS(ENUM_VALUE) };
 
-/* In a node whose links connect pairs of GPUs: rings of `gpus` GPUs, which follow these links, get `share` of the
- * bandwidth. */
-struct mesh {
-    const struct node *node;
-    int gpus;
-    double share;
-};
-
-struct cluster {
-    const struct node *node;
-    const struct node *base;         /* the keys of the platform's file; keys of `node` replace them; NULL: none */
-    const char *platform;            /* name or absolute path of the platform's file, or NULL; "ideal": a network that
-                                        takes no time, whose bandwidths and latencies are NaN */
-    const char *title;
-    int nodes;                       /* 0: as many as are needed (cluster_size sets it) */
-    int gpus_per_node;
-    int gpus_per_switch;             /* GPUs of a PCIe switch, all equally near to its NICs; 0: no two share one */
-    const struct gpu_spec *gpu_spec; /* NULL: none (times are given) */
-    const char *gpu_name;            /* its name: platforms/gpus/NAME.yaml, or an absolute path; set by cluster_load */
-    struct inside {
-        const struct node *node;
-        int link;                    /* enum inside_link */
-        double bandwidth;            /* B/s per GPU and direction, data sheet; NaN: not given, with one GPU per node */
-        double latency;              /* s, one way, GPU to GPU; NaN as above */
-        double efficiency;           /* achievable share of the bandwidth: transfers get efficiency * bandwidth */
-        struct list meshes;          /* of struct mesh; empty if a switch connects all GPUs of a node */
-    } inside;
-    struct network {
-        const struct node *node;
-        double bandwidth;            /* B/s per NIC and direction, data sheet; NaN: not given, with one node */
-        double latency;              /* s, one way, GPU to GPU; NaN as above */
-        double efficiency;           /* achievable share of the bandwidth of NICs and uplinks */
-        double rate;                 /* B/s to which a NIC is limited, at most its bandwidth; NaN or 0: no limit */
-        int nics;                    /* per node */
-        struct topology_spec {
-            const struct node *node;
-            int kind;                /* enum topology */
-            int leaf_nodes;          /* nodes per leaf switch, >= 1; 0 if nonblocking */
-            double oversubscription; /* bandwidth of a leaf's NICs / bandwidth of its uplinks, >= 1; 1 if nonblocking */
-        } topology;
-    } network;
-    struct host {
-        const struct node *node;
-        double bandwidth;            /* B/s per GPU and direction while all GPUs of a node move data; NaN: not known */
-        double latency;              /* s per copy */
-        double efficiency;           /* achievable share of the bandwidth */
-        double memory;               /* B per node; NaN: not known, taken as enough */
-        double update;               /* parameters/s that the CPUs of a node update with Adam; NaN: not known */
-        double across;               /* B/s of all traffic that goes from one PCIe switch through host memory to
-                                        another; NaN: not known, taken as unlimited */
-    } host;
-    bool ideal;                      /* zero latency, infinite bandwidth */
-    const double *gpu_slower;        /* a GPU: how many times as long its computations take; NULL: 1 (slow_parts.h) */
-    const double *nic_shares;        /* a NIC: the share of its bandwidth that is left; NULL: 1 */
-    const struct communication_spec *communication_spec;     /* NULL: not given */
-    const struct communication *communication;       /* set by cluster_load; NULL: latency + bytes / bandwidth */
-    struct gpu gpu;                  /* set by cluster_load if gpu_name is set */
-};
 extern const struct table cluster_table;
 
 /* Reads and checks a cluster, with its platform, GPU and communication profile. `value` is the value of `cluster:` (a
@@ -94,8 +35,12 @@ int cluster_nic_of(const struct cluster *cluster, int gpu);     /* numbered over
 int cluster_node_of_nic(const struct cluster *cluster, int nic);
 int cluster_leaf_of(const struct cluster *cluster, int node);   /* 0 if nonblocking */
 int cluster_nics(const struct cluster *cluster);                /* of all nodes */
+int cluster_node_gpus(const struct cluster *cluster, int node);
 int cluster_node_nics(const struct cluster *cluster, int node);
-int cluster_node_nic(const struct cluster *cluster, int node, int k);   /* the number of the node's NIC k, from 0 */
+/* The number of the node's GPU k, of its NIC k, from 0; and the k of a GPU. */
+int cluster_node_gpu(const struct cluster *cluster, int node, int k);
+int cluster_node_nic(const struct cluster *cluster, int node, int k);
+int cluster_place_of(const struct cluster *cluster, int gpu);
 /* Whether two GPUs of a node are below the same PCIe switch; the number of NICs below each switch, at least 1. */
 bool cluster_share_switch(const struct cluster *cluster, int gpu, int other);
 double cluster_switch_nics(const struct cluster *cluster, int node);
@@ -116,7 +61,11 @@ struct route {
 /* A GPU's route to itself leads through its port, as that of a message between two GPUs of a node: it may stand for
  * several GPUs (collective.h, struct folded). */
 struct route cluster_route(const struct cluster *cluster, int src, int dst);
-/* The data sheet of a GPU. Its numbers are 0 if the cluster names no GPU (gpu_name). */
+/* The name of a GPU: platforms/gpus/NAME.yaml, or an absolute path; NULL if the cluster names none, as where the times
+ * of a model are given. The value of `gpu:`, or NULL. */
+const char *cluster_gpu_name(const struct cluster *cluster, int gpu);
+const struct gpu_spec *cluster_gpu_spec(const struct cluster *cluster, int gpu);
+/* The data sheet of a GPU, with what the cluster changes of it. Its numbers are 0 if the GPU has no name. */
 const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu);
 /* What connects the GPUs of a node, and whether these links connect pairs of GPUs (struct mesh). */
 enum inside_link cluster_inside_link(const struct cluster *cluster, int node);
@@ -136,6 +85,8 @@ int cluster_leaf_nodes(const struct cluster *cluster);
 double cluster_oversubscription(const struct cluster *cluster);
 /* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied. */
 double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind);
+/* The same of a node's links of that kind. */
+double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind);
 /* The same of one link, which may be slower. */
 double cluster_link_bandwidth(const struct cluster *cluster, struct link link);
 /* The share of a NIC's bandwidth that is left; of the GPU's own NIC. */

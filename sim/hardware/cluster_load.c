@@ -55,21 +55,26 @@ static const struct table inside_table = {
 };
 
 static const struct field network_fields[] = {
-    {KEY(network, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "bandwidth per NIC and direction, from the data sheet"},
-    {KEY(network, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+    {.key = "bandwidth", AT(cluster, kinds[0].nics.bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
+     .positive = true, .brief = "bandwidth per NIC and direction, from the data sheet"},
+    {.key = "latency", AT(cluster, network.latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
-    {KEY(network, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .fallback = "1",
-     .brief = "share of the bandwidth that transfers achieve"},
-    {KEY(network, rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+    {.key = "efficiency", AT(cluster, network.efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6,
+     .max = 1, .fallback = "1", .brief = "share of the bandwidth that transfers achieve"},
+    {.key = "rate", AT(cluster, kinds[0].nics.rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
-    {KEY(network, nics), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
-     .brief = "number of NICs per node; the node's GPUs share them evenly"},
-    {KEY(network, topology), .kind = FIELD_RECORD, .table = &topology_table,
+    {.key = "nics", AT(cluster, kinds[0].nics.count), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
+     .fallback = "1", .brief = "number of NICs per node; the node's GPUs share them evenly"},
+    {.key = "topology", AT(cluster, network.topology), .kind = FIELD_RECORD, .table = &topology_table,
      .brief = "the switches: nonblocking, or a mapping such as {leaf_nodes: 16, oversubscription: 2}"},
 };
 
-static const struct table network_table = {TABLE("network", "the network between nodes", network, network_fields)};
+/* Its record is the cluster, as the NICs belong to the kind of node and the rest to the network. It has no size of its own:
+ * the cluster's table clears the whole. */
+static const struct table network_table = {
+    .name = "network", .brief = "the network between nodes", .fields = network_fields, .count = COUNT(network_fields),
+    .size = 0, .node_offset = offsetof(struct cluster, network.node),
+};
 
 static const struct field host_fields[] = {
     {KEY(host, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
@@ -97,18 +102,20 @@ static const struct field cluster_fields[] = {
     {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
      .brief = "number of nodes; 0: as many as the scenario needs. A scenario that needs several nodes and does not "
               "fill them takes as many GPUs of each, unless that cuts its innermost groups"},
-    {KEY(cluster, gpus_per_node), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
+    {.key = "gpus_per_node", AT(cluster, kinds[0].gpus), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
+     .fallback = "1",
      .brief = "number of GPUs per node; a number below the platform's also drops NICs beyond one per GPU"},
-    {KEY(cluster, gpus_per_switch), .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
+    {.key = "gpus_per_switch", AT(cluster, kinds[0].gpus_per_switch), .kind = FIELD_INT, .min = 0,
+     .max = GPUS_PER_NODE_MAX, .fallback = "0",
      .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
               "communication.nics"},
-    {.key = "gpu", AT(cluster, gpu_spec), .kind = FIELD_OPTIONAL, .table = &gpu_spec_table,
+    {.key = "gpu", AT(cluster, kinds[0].gpu_spec), .kind = FIELD_OPTIONAL, .table = &gpu_spec_table,
      .brief = "a name of platforms/gpus/ or a path; not needed for a model whose times are given"},
-    {KEY(cluster, inside), .kind = FIELD_RECORD, .table = &inside_table,
+    {.key = "inside", AT(cluster, kinds[0].inside), .kind = FIELD_RECORD, .table = &inside_table,
      .brief = "links between the GPUs of a node; not needed for gpus_per_node: 1"},
-    {KEY(cluster, network), .kind = FIELD_RECORD, .table = &network_table,
+    {.key = "network", .offset = 0, .kind = FIELD_RECORD, .table = &network_table,
      .brief = "network between nodes; not needed for nodes: 1"},
-    {KEY(cluster, host), .kind = FIELD_RECORD, .table = &host_table,
+    {.key = "host", AT(cluster, kinds[0].host), .kind = FIELD_RECORD, .table = &host_table,
      .brief = "host memory and the links to it; not needed unless something is offloaded"},
     {.key = "communication", AT(cluster, communication_spec), .kind = FIELD_OPTIONAL,
      .table = &communication_spec_table,
@@ -169,11 +176,11 @@ static int check_topology(struct topology_spec *topology, struct error *err)
  * not fit the number of GPUs: it is then set to one per GPU. */
 static int check_nics(struct cluster *cluster, struct error *err)
 {
-    struct loc loc = field_loc(&network_table, &cluster->network, "nics");
-    int gpus = cluster->gpus_per_node, nics = cluster->network.nics;
+    struct loc loc = field_loc(&network_table, cluster, "nics");
+    int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count;
 
     if (cluster->nodes == 1 && gpus % nics != 0)
-        cluster->network.nics = nics = gpus;
+        cluster->kinds[0].nics.count = nics = gpus;
     if (nics > gpus)
         return error_clash(err, loc, "network: %d NICs are more than the GPUs of a node (%d); expected at "
                            "most as many, such as 'network: {nics: %d}'", nics, gpus, gpus);
@@ -184,7 +191,7 @@ static int check_nics(struct cluster *cluster, struct error *err)
 
 static int check_switches(const struct cluster *cluster, struct error *err)
 {
-    int gpus = cluster->gpus_per_node, below = cluster->gpus_per_switch;
+    int gpus = cluster->kinds[0].gpus, below = cluster->kinds[0].gpus_per_switch;
 
     if (below == 0 || below >= gpus || gpus % below == 0)
         return 0;
@@ -195,15 +202,15 @@ static int check_switches(const struct cluster *cluster, struct error *err)
 
 static int check_rate(const struct cluster *cluster, struct error *err)
 {
-    const struct network *network = &cluster->network;
+    const struct nics *nics = &cluster->kinds[0].nics;
     char rate[48], bandwidth[48];
 
-    if (!(network->rate > network->bandwidth))       /* either may be NaN */
+    if (!(nics->rate > nics->bandwidth))       /* either may be NaN */
         return 0;
-    return error_clash(err, field_loc(&network_table, network, "rate"),
+    return error_clash(err, field_loc(&network_table, cluster, "rate"),
                        "network: rate: %s is more than the bandwidth of a NIC, %s; expected at most that, or leave it "
-                       "out", unit_format_short(UNIT_BANDWIDTH, network->rate, rate, sizeof rate),
-                       unit_format_short(UNIT_BANDWIDTH, network->bandwidth, bandwidth, sizeof bandwidth));
+                       "out", unit_format_short(UNIT_BANDWIDTH, nics->rate, rate, sizeof rate),
+                       unit_format_short(UNIT_BANDWIDTH, nics->bandwidth, bandwidth, sizeof bandwidth));
 }
 
 /* The ideal cluster's network takes no time: a bandwidth or a latency is refused, as it would have no effect. */
@@ -212,14 +219,14 @@ static int check_ideal(struct cluster *cluster, struct error *err)
     static const char *const silent[] = {"bandwidth", "latency"};
     int status = 0;
 
-    cluster->inside.bandwidth = cluster->inside.latency = NAN;
-    cluster->network.bandwidth = cluster->network.latency = cluster->network.rate = NAN;
+    cluster->kinds[0].inside.bandwidth = cluster->kinds[0].inside.latency = NAN;
+    cluster->kinds[0].nics.bandwidth = cluster->network.latency = cluster->kinds[0].nics.rate = NAN;
     for (size_t i = 0; i < COUNT(silent); i++) {
-        if (field_given(&inside_table, &cluster->inside, silent[i]))
-            status = error_clash(err, field_loc(&inside_table, &cluster->inside, silent[i]),
+        if (field_given(&inside_table, &cluster->kinds[0].inside, silent[i]))
+            status = error_clash(err, field_loc(&inside_table, &cluster->kinds[0].inside, silent[i]),
                                  "inside: the ideal cluster has no %s", silent[i]);
-        if (field_given(&network_table, &cluster->network, silent[i]))
-            status = error_clash(err, field_loc(&network_table, &cluster->network, silent[i]),
+        if (field_given(&network_table, cluster, silent[i]))
+            status = error_clash(err, field_loc(&network_table, cluster, silent[i]),
                                  "network: the ideal cluster has no %s", silent[i]);
     }
     return status;
@@ -227,7 +234,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 
 static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
 {
-    struct host *host = &cluster->host;
+    struct host *host = &cluster->kinds[0].host;
     int status = check_topology(&cluster->network.topology, err);
 
     if (check_nics(cluster, err))
@@ -239,17 +246,17 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
     if (cluster->ideal)
         return check_ideal(cluster, err) ? -1 : status;
     const char *pairs = NULL, *nodes = NULL;
-    if (cluster->gpus_per_node > 1)
-        pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->gpus_per_node);
+    if (cluster->kinds[0].gpus > 1)
+        pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->kinds[0].gpus);
     if (cluster->nodes > 1)
         nodes = arena_printf(arena, "%d nodes need its bandwidth and latency", cluster->nodes);
     else if (cluster->nodes == 0)
         nodes = "without 'nodes' there may be several nodes; only 'nodes: 1' needs no network";
-    struct inside *inside = &cluster->inside;
-    struct network *network = &cluster->network;
+    struct inside *inside = &cluster->kinds[0].inside;
+    struct nics *nics = &cluster->kinds[0].nics;
     if (check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err))
         status = -1;
-    if (check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err))
+    if (check_link(cluster, &network_table, cluster, nodes, &nics->bandwidth, &cluster->network.latency, err))
         status = -1;
     return check_rate(cluster, err) ? -1 : status;
 }
@@ -259,20 +266,20 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     struct gpu_spec *spec;
     const char *name;
 
-    if (!cluster->gpu_spec || !cluster->gpu_spec->name)
+    if (!cluster->kinds[0].gpu_spec || !cluster->kinds[0].gpu_spec->name)
         return 0;
     spec = ARENA_ARRAY(arena, struct gpu_spec, 1);
-    *spec = *cluster->gpu_spec;
+    *spec = *cluster->kinds[0].gpu_spec;
     name = spec->name;
     struct loc loc = field_loc(&gpu_spec_table, spec, "name");
     if (data_is_path(name) &&
         !(spec->name = data_absolute(arena, data_beside(arena, loc.file, name), err)))
         return -1;
-    cluster->gpu_spec = spec;
-    cluster->gpu_name = spec->name;
-    if (gpu_load(arena, name, loc, &cluster->gpu, err))
+    cluster->kinds[0].gpu_spec = spec;
+    cluster->kinds[0].gpu_name = spec->name;
+    if (gpu_load(arena, name, loc, &cluster->kinds[0].gpu, err))
         return -1;
-    gpu_change(arena, spec, &cluster->gpu);
+    gpu_change(arena, spec, &cluster->kinds[0].gpu);
     return 0;
 }
 
@@ -287,7 +294,7 @@ static int load_communication(struct arena *arena, struct cluster *cluster, stru
     cluster->communication_spec = spec;
     if (communication_load(arena, spec, &cluster->communication, err))
         return -1;
-    if (spec->nics != NICS_OWN && cluster->gpus_per_switch == 0)
+    if (spec->nics != NICS_OWN && cluster->kinds[0].gpus_per_switch == 0)
         return error_clash(err, field_loc(&communication_spec_table, spec, "nics"),
                            "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch "
                            "and its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
@@ -310,6 +317,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
         return -1;
     }
     int status = field_parse(arena, &cluster_table, whole, cluster, err);
+    cluster->part_count = 1;
     cluster->ideal = ideal;
     cluster->base = base;
     if (!status)

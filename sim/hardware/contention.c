@@ -4,20 +4,22 @@
 
 bool contention_possible(const struct cluster *cluster)
 {
-    return cluster->communication && cluster->gpu.multiprocessors > 0 &&
+    return cluster->communication && cluster_sheet(cluster, 0)->multiprocessors > 0 &&
            (cluster->communication->channels_inside > 0 || cluster->communication->channels_spanning > 0);
 }
 
 double contention_share(const struct cluster *cluster, const int *gpus, int n)
 {
     const struct communication *library = cluster->communication;
+    int nics = cluster_node_nics(cluster, cluster_node_of(cluster, gpus[0]));
+    int multiprocessors = cluster_sheet(cluster, gpus[0])->multiprocessors;
     double channels = 0;
 
     if (library)
         channels = cluster_within_node(cluster, gpus, n)
                        ? library->channels_inside
-                       : fmin(library->channels_spanning, 2.0 * cluster->network.nics);
-    return cluster->gpu.multiprocessors ? fmin(1, channels / cluster->gpu.multiprocessors) : 0;
+                       : fmin(library->channels_spanning, 2.0 * nics);
+    return multiprocessors ? fmin(1, channels / multiprocessors) : 0;
 }
 
 double contention_exposed(double collective, double kernels, double share)

@@ -48,18 +48,18 @@ static int set_gpu(const struct straggler *straggler, const struct cluster *clus
 
 static int set_nic(const struct slow_link *link, const struct cluster *cluster, double *shares, struct error *err)
 {
-    int nics = cluster->network.nics;
-
     if (cluster->ideal)
         return error_clash(err, link->node->loc, "slow_links: the ideal cluster has no NICs; expected a "
                            "cluster with a network");
     if (check_number(&slow_link_table, link, "node", link->of_node, cluster->nodes, "the cluster", err) ||
-        check_number(&slow_link_table, link, "nic", link->nic, nics, "a node", err))
+        check_number(&slow_link_table, link, "nic", link->nic, cluster_node_nics(cluster, link->of_node), "a node",
+                     err))
         return -1;
-    if (shares[link->of_node * nics + link->nic] > 0)
+    int nic = cluster_node_nic(cluster, link->of_node, link->nic);
+    if (shares[nic] > 0)
         return error_add(err, EXIT_INPUT, field_loc(&slow_link_table, link, "nic"),
                          "slow_links: NIC %d of node %d is named twice", link->nic, link->of_node);
-    shares[link->of_node * nics + link->nic] = link->share;
+    shares[nic] = link->share;
     return 0;
 }
 
@@ -78,7 +78,7 @@ static const double *completed(double *values, int count)
 int slow_parts_set(struct arena *arena, const struct list *stragglers, const struct list *slow_links,
                    struct cluster *cluster, struct error *err)
 {
-    int gpus = cluster_gpus(cluster), nics = cluster->nodes * cluster->network.nics, rc = 0;
+    int gpus = cluster_gpus(cluster), nics = cluster_nics(cluster), rc = 0;
     double *slower = stragglers->count ? ARENA_ARRAY(arena, double, gpus) : NULL;
     double *shares = slow_links->count ? ARENA_ARRAY(arena, double, nics) : NULL;
 

@@ -7,7 +7,7 @@ bool private_links(const struct cluster *cluster)
 {
     return cluster->ideal || cluster->nodes == 1 ||
            (cluster_topology(cluster) == TOPOLOGY_NONBLOCKING &&
-            cluster_node_nics(cluster, 0) == cluster->gpus_per_node);
+            cluster_node_nics(cluster, 0) == cluster_node_gpus(cluster, 0));
 }
 
 static int node_of(const struct scenario *scenario, int t, int d, int p)

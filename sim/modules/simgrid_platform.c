@@ -106,7 +106,7 @@ void platform_print(const struct cluster *cluster, const bool *used, FILE *out)
     fprintf(out, "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                  "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Full\">\n");
     if (!cluster->ideal) {
-        if (cluster->gpus_per_node > 1)
+        if (cluster_node_gpus(cluster, 0) > 1)
             print_ports(cluster, used, out);
         if (cluster->nodes > 1)
             print_network(cluster, used, out);

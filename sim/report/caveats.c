@@ -47,7 +47,7 @@ static const char *gpu_note(struct arena *arena, const struct scenario *scenario
     if (!gpu->changed)
         return NULL;
     return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title,
-                        gpu_changes(arena, scenario->cluster.gpu_spec),
+                        gpu_changes(arena, cluster_gpu_spec(&scenario->cluster, 0)),
                         model_is_timed(&scenario->model) ? "without effect on the times, which the scenario gives" :
                         profile ? "kernels that this moves by more than 1 % are scaled from those that were measured, "
                                   "and count as extrapolated" :
@@ -254,10 +254,10 @@ static const char *leaves_note(struct arena *arena, const struct scenario *scena
 static bool is_unused(const struct scenario *scenario, const char *part, const char *key)
 {
     const struct cluster *cluster = &scenario->cluster;
-    bool one_node = scenario_gpus(scenario) <= cluster->gpus_per_node;
+    bool one_node = scenario_gpus(scenario) <= cluster_node_gpus(cluster, 0);
 
     if (!strcmp(part, "inside"))
-        return cluster->gpus_per_node == 1 || scenario_gpus(scenario) == 1;
+        return cluster_node_gpus(cluster, 0) == 1 || scenario_gpus(scenario) == 1;
     if (!strcmp(key, "across") || !strcmp(key, "gpus_per_switch"))
         return one_node || cluster->ideal || !cluster->communication || cluster->communication->nics == NICS_OWN;
     if (!strcmp(part, "host"))

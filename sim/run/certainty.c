@@ -52,7 +52,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     }
     name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
-    if (!scenario->cluster.ideal && scenario_gpus(scenario) > scenario->cluster.gpus_per_node)
+    if (!scenario->cluster.ideal && scenario_gpus(scenario) > cluster_node_gpus(&scenario->cluster, 0))
         likeness.nic = cluster_nic_rate(&scenario->cluster, 0);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
     snprintf(likeness.family, sizeof likeness.family, "%s", family ? family : "none");
@@ -117,7 +117,7 @@ static const char *unlike_network(struct arena *arena, const struct scenario *sc
 
     if (scenario->cluster.ideal)
         return "its network takes no time";
-    if (!evidence || evidence->slowest_nic == 0 || scenario_gpus(scenario) <= scenario->cluster.gpus_per_node)
+    if (!evidence || evidence->slowest_nic == 0 || scenario_gpus(scenario) <= cluster_node_gpus(&scenario->cluster, 0))
         return NULL;
     slower = nic < evidence->slowest_nic * (1 - NIC_ROUNDED);
     if (!slower && nic <= evidence->fastest_nic * (1 + NIC_ROUNDED))

@@ -15,7 +15,7 @@ static struct loc costs_loc(const struct scenario *scenario, const char *key)
 /* The GPU's own profile, or NULL. A GPU of one's own file is another one, whatever that is called. */
 static int find_own(struct scenario *scenario, const char **profile, struct error *err)
 {
-    const char *gpu = scenario->cluster.gpu_name, *path = NULL;
+    const char *gpu = cluster_gpu_name(&scenario->cluster, 0), *path = NULL;
     int rc = gpu && !data_is_path(gpu) ? data_file(&scenario->arena, folder, gpu, &path, err) : 0;
 
     *profile = path ? gpu : NULL;

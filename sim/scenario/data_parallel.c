@@ -92,12 +92,12 @@ static int check_replicated(const struct scenario *scenario, struct error *err)
             rc = error_clash(err, STRATEGY_LOC(scenario, degrees[i].key),
                              "strategy: %s: %d, but DataParallel copies the whole model to every GPU; expected 1, or "
                              "'data_parallel: ddp'", degrees[i].key, degrees[i].degree);
-    if (!rc && !scenario->cluster.ideal && spec->data > scenario->cluster.gpus_per_node)
+    if (!rc && !scenario->cluster.ideal && spec->data > cluster_node_gpus(&scenario->cluster, 0))
         rc = error_infeasible(
             err, ERROR_GPUS, STRATEGY_LOC(scenario, "data"),
             "strategy: data: %d GPUs on several nodes, but DataParallel is one process on one node of %d; "
             "expected at most these, or 'data_parallel: ddp'",
-            spec->data, scenario->cluster.gpus_per_node);
+            spec->data, cluster_node_gpus(&scenario->cluster, 0));
     return rc;
 }
 

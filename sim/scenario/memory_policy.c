@@ -31,7 +31,7 @@ void scenario_settle_precision(struct scenario *scenario)
     const char *dtype = scenario->model.dtype;
 
     if (dtype && !strcmp(dtype, "bfloat16") && !scenario_says_precision(scenario) &&
-        (!scenario->cluster.gpu_name || gpu_rate(cluster_sheet(&scenario->cluster, 0), DTYPE_BF16) > 0))
+        (!cluster_gpu_name(&scenario->cluster, 0) || gpu_rate(cluster_sheet(&scenario->cluster, 0), DTYPE_BF16) > 0))
         scenario->memory.precision.format = PRECISION_MIXED_BF16;
 }
 
@@ -167,7 +167,7 @@ double scenario_room(const struct scenario *scenario)
 {
     if (!isnan(scenario->memory.limit))
         return scenario->memory.limit;
-    return scenario->cluster.gpu_name ? cluster_sheet(&scenario->cluster, 0)->memory : INFINITY;
+    return cluster_gpu_name(&scenario->cluster, 0) ? cluster_sheet(&scenario->cluster, 0)->memory : INFINITY;
 }
 
 bool scenario_by_layers(const struct scenario *scenario)
@@ -280,7 +280,7 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
                            "memory: precision: %s needs a transformer; this model says nothing of "
                            "its products; try mixed-bf16",
                            name);
-    if (scenario->cluster.gpu_name && gpu_rate(gpu, needed) == 0)
+    if (cluster_gpu_name(&scenario->cluster, 0) && gpu_rate(gpu, needed) == 0)
         return error_clash(err, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
                            lacks, gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
     if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)

@@ -32,14 +32,15 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
 
 int scenario_nth_gpu(const struct scenario *scenario, int i)
 {
-    int per_node = scenario->cluster.gpus_per_node, taken = scenario->gpus_taken;
+    int per_node = cluster_node_gpus(&scenario->cluster, 0), taken = scenario->gpus_taken;
 
     return taken == 0 || taken == per_node ? i : i / taken * per_node + i % taken;
 }
 
 bool scenario_runs_on(const struct scenario *scenario, int gpu)
 {
-    int per_node = scenario->cluster.gpus_per_node, taken = scenario->gpus_taken ? scenario->gpus_taken : per_node;
+    int per_node = cluster_node_gpus(&scenario->cluster, 0);
+    int taken = scenario->gpus_taken ? scenario->gpus_taken : per_node;
 
     return gpu % per_node < taken && gpu / per_node * taken + gpu % per_node < scenario_gpus(scenario);
 }
@@ -60,7 +61,8 @@ static int innermost_degree(const struct scenario *scenario)
 void gpus_take(struct scenario *scenario)
 {
     struct cluster *cluster = &scenario->cluster;
-    int gpus = scenario_gpus(scenario), per_node = cluster->gpus_per_node, innermost = innermost_degree(scenario);
+    int per_node = cluster_node_gpus(cluster, 0);
+    int gpus = scenario_gpus(scenario), innermost = innermost_degree(scenario);
     int fewest = (gpus - 1) / per_node + 1, most = cluster->nodes ? cluster->nodes : fewest + fewest / 8;
 
     scenario->gpus_taken = per_node;

@@ -89,7 +89,7 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
 int group_nodes(const struct scenario *scenario, enum group_kind kind)
 {
     const struct process_group *group = &scenario->groups.of[kind];
-    int members = group_members(group), per_node = scenario->cluster.gpus_per_node, nodes = 1;
+    int members = group_members(group), per_node = cluster_node_gpus(&scenario->cluster, 0), nodes = 1;
     int *gpus = xcalloc((size_t)members, sizeof *gpus);
 
     group_gpus(scenario, group, 0, 0, 0, gpus);

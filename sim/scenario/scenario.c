@@ -159,11 +159,11 @@ static int check_model(const struct scenario *scenario, struct error *err)
     int stages = plan_virtual_stages(&scenario->plan), rc = 0;
     int given = model_is_per_rank(model) ? scenario->plan.stages : stages;
 
-    if (!model_is_timed(model) && scenario->cluster.ideal && !scenario->cluster.gpu_name)
+    if (!model_is_timed(model) && scenario->cluster.ideal && !cluster_gpu_name(&scenario->cluster, 0))
         return error_clash(err, node_loc(scenario->node, "cluster"),
                            "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
                            "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
-    if (!model_is_timed(model) && !scenario->cluster.gpu_name)
+    if (!model_is_timed(model) && !cluster_gpu_name(&scenario->cluster, 0))
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
                          "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
     if (model->stages.count > 1 && (int)model->stages.count != given)

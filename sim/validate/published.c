@@ -80,9 +80,9 @@ static int resolve_row(struct published *published, struct published_row *row, s
     if (!collective_runs_on(row->collective, cluster))
         return error_add(err, EXIT_INPUT, loc, "row: %s needs switches that reduce: a cluster whose communication "
                          "profile has 'nvls'", row->collective->name);
-    if (row->per_node > cluster->gpus_per_node)
+    if (row->per_node > cluster_node_gpus(cluster, 0))
         return error_add(err, EXIT_INPUT, field_loc(&row_table, row, "per_node"),
-                         "row: per_node: a node has %d GPUs; expected at most that", cluster->gpus_per_node);
+                         "row: per_node: a node has %d GPUs; expected at most that", cluster_node_gpus(cluster, 0));
     if (!cluster->ideal && row->ranks > most)
         return error_add(err, EXIT_INFEASIBLE, field_loc(&row_table, row, "ranks"),
                          "row: ranks: %d ranks, the cluster has room for %d", row->ranks, most);
@@ -96,8 +96,8 @@ static void size_cluster(struct published *published)
 
     for (size_t i = 0; i < published->rows.count; i++) {
         const struct published_row *row = (const struct published_row *)published->rows.items + i;
-        int per_node = row->per_node ? row->per_node : published->cluster.gpus_per_node;
-        int gpus = ((row->ranks - 1) / per_node + 1) * published->cluster.gpus_per_node;
+        int per_node = row->per_node ? row->per_node : cluster_node_gpus(&published->cluster, 0);
+        int gpus = ((row->ranks - 1) / per_node + 1) * cluster_node_gpus(&published->cluster, 0);
 
         most = gpus > most ? gpus : most;
     }
@@ -129,7 +129,7 @@ double published_seconds(const struct published_row *row)
 static double host_seconds(const struct published *published, const struct published_row *row)
 {
     const struct published_host *host = published->host;
-    int per_node = row->per_node ? row->per_node : published->cluster.gpus_per_node;
+    int per_node = row->per_node ? row->per_node : cluster_node_gpus(&published->cluster, 0);
 
     if (!host)
         return 0;
@@ -140,7 +140,7 @@ static double host_seconds(const struct published *published, const struct publi
 int published_simulate(const struct published *published, const struct published_row *row, struct measure *measure,
                        struct measured *measured, struct error *err)
 {
-    int whole = published->cluster.gpus_per_node, per_node = row->per_node ? row->per_node : whole, rc;
+    int whole = cluster_node_gpus(&published->cluster, 0), per_node = row->per_node ? row->per_node : whole, rc;
     int *gpus = xcalloc((size_t)row->ranks, sizeof *gpus);
 
     for (int i = 0; i < row->ranks; i++)

@@ -17,8 +17,8 @@ static const struct { double arrival; uint32_t most; double starts[4]; } lanes[]
 
 static void test_lane_chooses(void **state)
 {
-    static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 2,
-                                           .inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.25}};
+    static const struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 2,
+                                           .kinds[0].inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.25}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(lanes); i++)

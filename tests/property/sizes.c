@@ -94,7 +94,7 @@ static int check_group(const char *platform, const struct shape *shape, const st
     };
 
     for (int i = 0; i < n; i++)
-        gpus[i] = i / shape->per_node * cluster->gpus_per_node + i % shape->per_node;
+        gpus[i] = i / shape->per_node * cluster->kinds[0].gpus + i % shape->per_node;
     on.group = placed_group_of(cluster, gpus, n);
     measure_init(&on.measure, ENGINE_FAST, cluster);
     check_sizes(&on);
@@ -125,7 +125,7 @@ static void test_library(void **state)
 
             simulated_load(&simulated, "model: {stages: {forward: 1 s, backward: 1 s}}\nbatch: {micro_batches: 1}\n"
                            "cluster: {platform: %s, nodes: %d}\nstrategy: {data: 1}\n", platforms[p], shape->nodes);
-            for (size_t i = 0; (collective = collective_at(i)) && shape->per_node <= cluster->gpus_per_node; i++)
+            for (size_t i = 0; (collective = collective_at(i)) && shape->per_node <= cluster->kinds[0].gpus; i++)
                 if (collective->library && collective->draw && smooth(collective) &&
                     collective_runs_on(collective, cluster))
                     violations += check_group(platforms[p], shape, cluster, collective);

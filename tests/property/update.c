@@ -71,7 +71,7 @@ static void updates(void **state)
                 bytes += cases[i].passes[pass];
             bytes *= simulated.workload.stages[0].parameters / (zero ? 4 : 1);
             expect_close(ordinary_times(&simulated.workload)[0].update.seconds,
-                         traffic_seconds(&simulated.scenario.cluster.gpu, bytes));
+                         traffic_seconds(&simulated.scenario.cluster.kinds[0].gpu, bytes));
             simulated_release(&simulated);
         }
 }
@@ -85,7 +85,7 @@ static double weight_seconds(const char *memory, const char *strategy, int micro
     load(&simulated, memory, strategy, micro_batches);
     seconds = ordinary_times(&simulated.workload)[0].work[BACKWARD_WEIGHT].seconds;
     *parameters = simulated.workload.stages[0].parameters;
-    *gpu = simulated.scenario.cluster.gpu;
+    *gpu = simulated.scenario.cluster.kinds[0].gpu;
     simulated_release(&simulated);
     return seconds;
 }
@@ -183,7 +183,7 @@ static void around_sums(void **state)
             load(&simulated, memory, cases[i].strategy, cases[i].micro_batches);
             updates[more] = ordinary_times(&simulated.workload)[0].update.seconds;
             if (cases[i].sent > 0)
-                expected = traffic_seconds(&simulated.scenario.cluster.gpu,
+                expected = traffic_seconds(&simulated.scenario.cluster.kinds[0].gpu,
                                            5 * cases[i].sent * simulated.workload.stages[0].parameters);
             simulated_release(&simulated);
         }

@@ -39,16 +39,16 @@ static inline double amount(double scale)
 
 static inline struct cluster random_cluster(void)
 {
-    struct cluster cluster = {.nodes = 1 + (int)draw(6), .gpus_per_node = 1 + (int)draw(8)};
+    struct cluster cluster = {.nodes = 1 + (int)draw(6), .kinds[0].gpus = 1 + (int)draw(8)};
 
-    cluster.nodes += cluster.nodes * cluster.gpus_per_node == 1;
-    cluster.inside.bandwidth = 1e9 * (1 + uniform());
-    cluster.inside.latency = draw(3) ? 1e-5 * uniform() : 0;
-    cluster.network.bandwidth = 1e8 * (1 + uniform());
+    cluster.nodes += cluster.nodes * cluster.kinds[0].gpus == 1;
+    cluster.kinds[0].inside.bandwidth = 1e9 * (1 + uniform());
+    cluster.kinds[0].inside.latency = draw(3) ? 1e-5 * uniform() : 0;
+    cluster.kinds[0].nics.bandwidth = 1e8 * (1 + uniform());
     cluster.network.latency = draw(3) ? 1e-4 * uniform() : 0;
-    cluster.inside.efficiency = 1 - uniform() / 2;
+    cluster.kinds[0].inside.efficiency = 1 - uniform() / 2;
     cluster.network.efficiency = 1 - uniform() / 2;
-    cluster.network.nics = 1 + (int)draw((uint64_t)cluster.gpus_per_node);
+    cluster.kinds[0].nics.count = 1 + (int)draw((uint64_t)cluster.kinds[0].gpus);
     cluster.network.topology.kind = draw(2) ? TOPOLOGY_LEAF_SPINE : TOPOLOGY_NONBLOCKING;
     cluster.network.topology.leaf_nodes = 1 + (int)draw(3);
     cluster.network.topology.oversubscription = 1 + 7 * uniform();

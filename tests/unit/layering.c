@@ -114,6 +114,18 @@ static void check_file(const char *path, const char *text)
     }
 }
 
+/* What a cluster is made of is private to sim/hardware/: other rooms ask functions of a GPU or of a node. */
+static void check_members(const char *path, const char *text)
+{
+    static const char *const members[] = {
+        "cluster->kinds", "cluster->part", "cluster->network", "->cluster.kinds", "->cluster.part", "->cluster.network",
+    };
+
+    for (size_t i = 0; i < COUNT(members) && !strncmp(path, "sim/", 4) && strncmp(path, "sim/hardware/", 13); i++)
+        if (strstr(text, members[i]))
+            fail_msg("%s reads %s; expected a function of hardware/cluster.h", path, members[i]);
+}
+
 static int is_source(const struct dirent *entry)
 {
     const char *dot = strrchr(entry->d_name, '.');
@@ -368,11 +380,17 @@ static void test_parameters(void **state)
     assert_null(strstr(with_many.said, "few"));
 }
 
+static void test_members(void **state)
+{
+    (void)state;
+    each_source(check_members);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folders), cmocka_unit_test(test_unit_names),
-        cmocka_unit_test(test_includes),
+        cmocka_unit_test(test_includes), cmocka_unit_test(test_members),
         cmocka_unit_test(test_names), cmocka_unit_test(test_parameters),
     };
 

@@ -17,7 +17,7 @@ static double seconds(const struct cluster *cluster, int n, double bytes)
 /* Messages whose time the bytes take, of n = 4 ranks that send 80 GB/s. */
 static double messages(const struct cluster *cluster, double share)
 {
-    return (seconds(cluster, 4, 4 * share) - 9e-6 - 3 * cluster->inside.latency) / (share / 80e9);
+    return (seconds(cluster, 4, 4 * share) - 9e-6 - 3 * cluster->kinds[0].inside.latency) / (share / 80e9);
 }
 
 /* The own share counts 0.9 of a message up to 1 MB for each peer, and 0.1 from there on, but the time does not fall;
@@ -52,9 +52,9 @@ static void exchanges_grow_with_their_size(void **state)
     assert_non_null(names);
     for (int i = 0; names[i]; i++) {
         struct cluster cluster = load_good(names[i]);
-        int most = cluster.inside.meshes.count ? 1 : cluster.gpus_per_node;      /* a mesh has a pace for each number */
+        int most = cluster.kinds[0].inside.meshes.count ? 1 : cluster.kinds[0].gpus;  /* a pace for each on a mesh */
 
-        cluster_size(&cluster, cluster.gpus_per_node);
+        cluster_size(&cluster, cluster.kinds[0].gpus);
         for (int n = 2; n <= most; n++, tried++)
             for (double bytes = 1024; bytes < 64e9; bytes *= 1.25) {
                 double once = seconds(&cluster, n, bytes), more = seconds(&cluster, n, 1.25 * bytes);

@@ -55,7 +55,7 @@ static void check_flat(const struct collective *collective, enum engine engine, 
     if (collective == all_reduce("double-tree"))     /* two children send to their parent at once */
         over = engine == ENGINE_IDEAL ? collective->error : 0.75;
     cluster.network.latency = latency;
-    expected = collective->ideal(&task, latency, cluster.network.bandwidth);
+    expected = collective->ideal(&task, latency, cluster.kinds[0].nics.bandwidth);
     seconds = simulate(engine, &cluster, collective, n, task.bytes, 1).seconds;
     if (seconds < expected * (1 - 1e-7 - collective->error) || seconds > expected * (1 + over))
         fail_msg("%s %s of %d on engine %d: %g s, not %g s", collective_op_names[collective->op], collective->name, n,
@@ -146,7 +146,7 @@ static void auto_takes_the_cheapest_by_formula(void **state)
         const struct collective *chosen, *candidate;
         struct collective_choice choice;
 
-        cluster.network.nics = 1 + random_below(&seed, 8);
+        cluster.kinds[0].nics.count = 1 + random_below(&seed, 8);
         int n = random_group(&seed, &cluster, gpus);
         struct placed_group group = placed_group_of(&cluster, gpus, n);
         struct collective_call call = {all_reduce("auto"), &group, bytes, most};
@@ -321,7 +321,7 @@ static void exchanges_have_protocols_of_their_own(void **state)
     node.communication = nodes.communication = &told;
     for (int n = 2; n <= 8; n *= 2)
         for (double bytes = 1024; bytes < 1e9; bytes *= 8) {
-            double latency = (n - 1) * node.inside.latency, part = bytes / n / node.inside.bandwidth;
+            double latency = (n - 1) * node.kinds[0].inside.latency, part = bytes / n / node.kinds[0].inside.bandwidth;
             double small = ll.launch + latency + part * (n - 1 + ll.ends) / ll.inside_share;
             double large = simple.launch + latency + part * (n - 1 + simple.ends) / simple.inside_share;
             struct measured told_so = simulate(ENGINE_FAST, &node, pairwise, n, bytes, 1);
@@ -330,7 +330,8 @@ static void exchanges_have_protocols_of_their_own(void **state)
             assert_true(fabs(told_so.seconds / fmin(small, large) - 1) < 1e-9);
         }
     double spanning = simulate(ENGINE_FAST, &nodes, pairwise, 8, 1e6, 1).seconds;
-    double as_send = send.inside + 3 * node.inside.latency + 0.75e6 / (0.5 * node.inside.bandwidth);
+    const struct inside *links = &node.kinds[0].inside;
+    double as_send = send.inside + 3 * links->latency + 0.75e6 / (0.5 * links->bandwidth);
     nodes.communication = node.communication = &plain;
     assert_true(spanning == simulate(ENGINE_FAST, &nodes, pairwise, 8, 1e6, 1).seconds);
     assert_true(fabs(simulate(ENGINE_FAST, &node, pairwise, 4, 1e6, 1).seconds / as_send - 1) < 1e-9);

@@ -137,7 +137,8 @@ static void assert_same(const char *what, double actual, double expected, const 
         return;
     fail_msg("%s: %.15g folded up, %.15g whole: %s, %d groups of %d on %d GPUs and %d NICs a node, %d channels, %g B",
              what, actual, expected, collective_op_names[question->collective->op], question->ngroups, question->n,
-             question->cluster.gpus_per_node, question->cluster.network.nics, question->channels, question->bytes);
+             question->cluster.kinds[0].gpus, question->cluster.kinds[0].nics.count, question->channels,
+             question->bytes);
 }
 
 /* Whether it is folded. */
@@ -267,7 +268,7 @@ static struct cluster random_cluster(uint64_t *seed)
     int gpus = 1 + random_below(seed, 6), nics = random_below(seed, 2) ? gpus : 1 + random_below(seed, gpus);
     struct cluster cluster = make_cluster(2 + random_below(seed, 6), gpus, nics);
 
-    cluster.network.bandwidth = 1e9 * (1 + random_below(seed, 100));
+    cluster.kinds[0].nics.bandwidth = 1e9 * (1 + random_below(seed, 100));
     cluster.network.latency = 1e-6 * random_below(seed, 10);
     if (random_below(seed, 2))
         cluster.network.topology = (struct topology_spec){
@@ -282,7 +283,7 @@ static struct cluster random_cluster(uint64_t *seed)
 static void random_groups(struct question *question, uint64_t *seed)
 {
     const struct cluster *cluster = &question->cluster;
-    int gpus = cluster->gpus_per_node, nodes[8], places[8], kind = random_below(seed, 8);
+    int gpus = cluster->kinds[0].gpus, nodes[8], places[8], kind = random_below(seed, 8);
 
     memcpy(nodes, identity(), sizeof nodes);
     memcpy(places, identity(), sizeof places);

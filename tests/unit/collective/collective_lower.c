@@ -34,10 +34,10 @@ static void times_are_the_closed_form(void **state)
                 int channels = n % 3 == 2 && !collective->every_nic ? 3 : 1;
                 struct run run;
 
-                cluster.inside.latency = k % 2 ? latency : 1;
-                cluster.inside.bandwidth = k % 2 ? bandwidth : 1;
+                cluster.kinds[0].inside.latency = k % 2 ? latency : 1;
+                cluster.kinds[0].inside.bandwidth = k % 2 ? bandwidth : 1;
                 cluster.network.latency = k % 2 ? 1 : latency;
-                cluster.network.bandwidth = k % 2 ? 1 : bandwidth;
+                cluster.kinds[0].nics.bandwidth = k % 2 ? 1 : bandwidth;
                 run_init(&run, collective, &cluster, n, identity(), bytes, channels, NULL);
                 assert_near(run.timeline.makespan, collective->ideal(&run.task, latency, bandwidth), collective, n);
                 run_release(&run);

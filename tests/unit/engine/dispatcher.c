@@ -6,8 +6,8 @@
 
 #include "engine/dispatcher.h"
 
-static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 4,
-                                       .inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
+static const struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 4,
+                                       .kinds[0].inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
 
 static uint32_t add(struct program *program, enum op_kind kind, uint32_t lane, double amount, int dep)
 {

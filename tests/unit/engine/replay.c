@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* One node of 8 GPUs, 450 GB/s and 1 us. */
-static const struct cluster node = {.nodes = 1, .gpus_per_node = 8,
-                                    .inside = {.bandwidth = 450e9, .efficiency = 1, .latency = 1e-6}};
+static const struct cluster node = {.nodes = 1, .kinds[0].gpus = 8,
+                                    .kinds[0].inside = {.bandwidth = 450e9, .efficiency = 1, .latency = 1e-6}};
 
 static void assert_near(double value, double expect, double relative)
 {
@@ -71,7 +71,7 @@ static void test_sizes(void **state)
             struct program program = {0};
             struct timeline timeline;
 
-            cluster.inside.latency = latencies[l];
+            cluster.kinds[0].inside.latency = latencies[l];
             send(&program, add_lane(&program), 2, 5, sizes[i], NULL, 0);
             replayed(ENGINE_SIMGRID, &program, &cluster, &timeline);
             assert_true(timeline.start[0] == 0);
@@ -104,8 +104,8 @@ static void expect_flows(const struct cluster *cluster, const struct flow *flows
 
 static void test_sharing(void **state)
 {
-    struct cluster cluster = {.nodes = 1, .gpus_per_node = 8,
-                              .inside = {.bandwidth = 1e9, .efficiency = 1, .latency = 1e-3}};
+    struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 8,
+                              .kinds[0].inside = {.bandwidth = 1e9, .efficiency = 1, .latency = 1e-3}};
     static const struct flow out[] = {{0, 1, 1e6, 0, 3e-3}, {0, 2, 1e6, 0, 3e-3}};
     static const struct flow in[] = {{1, 0, 1e6, 0, 3e-3}, {2, 0, 1e6, 0, 3e-3}};
     static const struct flow both_ways[] = {{0, 1, 1e6, 0, 2e-3}, {1, 0, 1e6, 0, 2e-3}};
@@ -130,8 +130,9 @@ static void test_sharing(void **state)
 static void test_network(void **state)
 {
     struct cluster cluster = {
-        .nodes = 4, .gpus_per_node = 4, .inside = {.bandwidth = 1e12, .efficiency = 1},
-        .network = {.bandwidth = 10e9, .efficiency = 1, .nics = 2,
+        .nodes = 4, .kinds[0].gpus = 4, .kinds[0].inside = {.bandwidth = 1e12, .efficiency = 1},
+        .kinds[0].nics = {.bandwidth = 10e9, .count = 2},
+        .network = {.efficiency = 1,
                     .topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 4}},
     };
     static const struct flow shared_nic[] = {{0, 4, 10e9, 0, 2}, {1, 6, 10e9, 0, 2}};
@@ -153,8 +154,8 @@ static void test_network(void **state)
 /* Lanes keep their order; dependencies across lanes; operations of no time. */
 static void test_order(void **state)
 {
-    struct cluster cluster = {.nodes = 1, .gpus_per_node = 4,
-                              .inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
+    struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 4,
+                              .kinds[0].inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
     static const double starts[] = {0, 1, 1, 1, 3.5, 0, 3.5, 4, 7};
     static const double ends[] = {1, 1, 1, 3.5, 7, 0, 4, 7.5, 7};
     struct program program = {0};
@@ -197,7 +198,7 @@ static void test_empty(void **state)
 
 static void test_ideal_cluster(void **state)
 {
-    struct cluster cluster = {.nodes = 2, .gpus_per_node = 1, .ideal = true};
+    struct cluster cluster = {.nodes = 2, .kinds[0].gpus = 1, .ideal = true};
     struct program program = {0};
     struct timeline timeline;
     uint32_t lane = add_lane(&program), dep = compute(&program, lane, 0.1, NULL, 0);
@@ -215,8 +216,8 @@ static void test_ideal_cluster(void **state)
 static void test_many_lanes(void **state)
 {
     enum { LANES = 5000 };
-    struct cluster cluster = {.nodes = 1, .gpus_per_node = 2,
-                              .inside = {.bandwidth = 1e9, .efficiency = 1, .latency = 1e-6}};
+    struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 2,
+                              .kinds[0].inside = {.bandwidth = 1e9, .efficiency = 1, .latency = 1e-6}};
     struct program program = {0};
     struct timeline timeline;
     double end = 1e-6;
@@ -242,7 +243,7 @@ static void test_failure(void **state)
     struct error err = {0};
 
     (void)state;
-    cluster.inside.bandwidth = NAN;
+    cluster.kinds[0].inside.bandwidth = NAN;
     send(&program, add_lane(&program), 0, 1, 1, NULL, 0);
     timeline_init(&timeline, &program);
     assert_int_equal(replay(ENGINE_SIMGRID, &program, &cluster, &timeline, &err), -1);

@@ -176,7 +176,7 @@ static void test_agree_without_contention(void **state)
 
         seed = i * 0x9E3779B97F4A7C15u;
         cluster = random_cluster();
-        cluster.gpus_per_node += cluster.gpus_per_node % 2;     /* pairs stay within a node */
+        cluster.kinds[0].gpus += cluster.kinds[0].gpus % 2;     /* pairs stay within a node */
         random_program(&program, &cluster, true);
         replayed(ENGINE_SIMGRID, &program, &cluster, &simgrid);
         replayed(ENGINE_IDEAL, &program, &cluster, &ideal);
@@ -259,7 +259,7 @@ static void test_doubling(void **state)
             program.ops.items[op].amount *= 2;
         for (size_t t = 0; t < program.traits.count; t++)        /* of a COMPUTE these bytes are 0 */
             program.traits.items[t].transfer.delay *= 2;
-        cluster.inside.latency *= 2;
+        cluster.kinds[0].inside.latency *= 2;
         cluster.network.latency *= 2;
         replayed(ENGINE_SIMGRID, &program, &cluster, &twice);
         for (size_t op = 0; op < program.ops.count; op++)

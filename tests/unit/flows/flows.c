@@ -102,8 +102,8 @@ static void test_max_min(void **state)
 {
     (void)state;
     for (uint64_t i = 1; i <= CLUSTERS; i++) {
-        struct cluster cluster = {.inside = {.bandwidth = 3e9, .efficiency = 1},
-                                  .network = {.bandwidth = 1e9, .efficiency = 1}};
+        struct cluster cluster = {.kinds[0].inside = {.bandwidth = 3e9, .efficiency = 1},
+                                  .kinds[0].nics.bandwidth = 1e9, .network = {.efficiency = 1}};
         struct given given = {.cluster = &cluster};
         struct event_heap ends;
         struct flows flows;
@@ -111,8 +111,8 @@ static void test_max_min(void **state)
 
         seed = i;
         cluster.nodes = 2 + draw(6);
-        cluster.gpus_per_node = 1 + draw(4);
-        cluster.network.nics = 1 + draw(cluster.gpus_per_node);
+        cluster.kinds[0].gpus = 1 + draw(4);
+        cluster.kinds[0].nics.count = 1 + draw(cluster.kinds[0].gpus);
         cluster.network.topology = (struct topology_spec){
             .kind = draw(2) ? TOPOLOGY_LEAF_SPINE : TOPOLOGY_NONBLOCKING, .leaf_nodes = 1 + draw(3),
             .oversubscription = 1 + draw(8) * 0.7,
@@ -148,7 +148,8 @@ static void test_max_min(void **state)
 /* 10 units on a port of 1 a second: alone for 4 s, half of it for 6 s, alone again. */
 static void test_progress(void **state)
 {
-    static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 3, .inside = {.bandwidth = 1, .efficiency = 1}};
+    static const struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 3,
+                                           .kinds[0].inside = {.bandwidth = 1, .efficiency = 1}};
     struct event_heap ends;
     struct flows flows;
     uint32_t ids[2];

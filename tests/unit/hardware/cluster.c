@@ -13,9 +13,10 @@
 /* 5 nodes of 4 GPUs with 2 NICs; 2 nodes a leaf. */
 static const struct cluster leaf_spine = {
     .nodes = 5,
-    .gpus_per_node = 4,
-    .inside = {.bandwidth = 300e9, .latency = 1.1e-6, .efficiency = 1},
-    .network = {.bandwidth = 25e9, .latency = 3.3e-6, .efficiency = 1, .nics = 2,
+    .kinds[0].gpus = 4,
+    .kinds[0].inside = {.bandwidth = 300e9, .latency = 1.1e-6, .efficiency = 1},
+    .kinds[0].nics = {.bandwidth = 25e9, .count = 2},
+    .network = {.latency = 3.3e-6, .efficiency = 1,
                 .topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 3}},
 };
 
@@ -57,8 +58,8 @@ static void test_uneven_nics(void **state)
     struct cluster cluster = leaf_spine;
 
     (void)state;
-    cluster.gpus_per_node = 10;
-    cluster.network.nics = 4;
+    cluster.kinds[0].gpus = 10;
+    cluster.kinds[0].nics.count = 4;
     for (int gpu = 0; gpu < 10; gpu++) {
         assert_int_equal(cluster_nic_of(&cluster, gpu), expect[gpu]);
         assert_int_equal(cluster_nic_of(&cluster, 20 + gpu), 8 + expect[gpu]);
@@ -128,13 +129,13 @@ static void test_routes(void **state)
 /* One node or one GPU a node, so that half of the cluster is not described; uplinks that are narrower than a NIC. */
 static void test_routes_at_the_edges(void **state)
 {
-    struct cluster one = {.nodes = 1, .gpus_per_node = 2, .inside = {.bandwidth = 1e9, .efficiency = 1}};
+    struct cluster one = {.nodes = 1, .kinds[0].gpus = 2, .kinds[0].inside = {.bandwidth = 1e9, .efficiency = 1}};
     struct cluster narrow = leaf_spine, lone = leaf_spine;
 
     (void)state;
     expect_route(&one, 1, 0, "gpu1.up gpu0.down", 0, 1e9);
-    lone.gpus_per_node = lone.network.nics = 1;
-    lone.inside = (struct inside){.bandwidth = NAN, .latency = NAN};
+    lone.kinds[0].gpus = lone.kinds[0].nics.count = 1;
+    lone.kinds[0].inside = (struct inside){.bandwidth = NAN, .latency = NAN};
     expect_route(&lone, 0, 4, "nic0.up leaf0.up leaf2.down nic4.down", 3.3e-6, 50e9 / 3);
     narrow.network.topology.oversubscription = 8;
     expect_route(&narrow, 3, 19, "nic1.up leaf0.up leaf2.down nic9.down", 3.3e-6, 12.5e9);
@@ -145,7 +146,7 @@ static void test_bandwidths(void **state)
     struct cluster half = leaf_spine;
 
     (void)state;
-    half.inside.efficiency = half.network.efficiency = 0.5;
+    half.kinds[0].inside.efficiency = half.network.efficiency = 0.5;
     assert_true(cluster_usual_bandwidth(&half, LINK_PORT_DOWN) == 150e9);
     assert_true(cluster_usual_bandwidth(&half, LINK_NIC_UP) == 12.5e9);
     assert_true(cluster_usual_bandwidth(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);
@@ -154,9 +155,46 @@ static void test_bandwidths(void **state)
     assert_true(cluster_usual_bandwidth(&leaf_spine, LINK_LEAF_UP) == 2 * 2 * 25e9 / 3);
 }
 
+/* 2 nodes of 4 GPUs with 2 NICs, then 3 nodes of 2 GPUs with 1 NIC: each node is asked for its own numbers. */
+static void test_parts(void **state)
+{
+    static const int nodes[] = {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4};
+    static const int places[] = {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 0, 1, 0, 1};
+    static const int nics[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}, nodes_of_nics[] = {0, 0, 1, 1, 2, 3, 4};
+    struct cluster cluster = leaf_spine;
+
+    (void)state;
+    cluster.network.topology = (struct topology_spec){.kind = TOPOLOGY_NONBLOCKING, .oversubscription = 1};
+    cluster.part_count = 2;
+    cluster.parts[1] = (struct machine_part){.kind = 1, .first = 2};
+    cluster.kinds[1] = (struct machine_kind){
+        .gpus = 2, .gpu = {.memory = 40e9}, .inside = {.bandwidth = 100e9, .latency = 2e-6, .efficiency = 0.5},
+        .nics = {.bandwidth = 10e9, .rate = 5e9, .count = 1}, .host = {.memory = 1e12},
+    };
+    assert_int_equal(cluster_gpus(&cluster), COUNT(nodes));
+    assert_int_equal(cluster_nics(&cluster), COUNT(nodes_of_nics));
+    for (int gpu = 0; gpu < (int)COUNT(nodes); gpu++) {
+        assert_int_equal(cluster_node_of(&cluster, gpu), nodes[gpu]);
+        assert_int_equal(cluster_place_of(&cluster, gpu), places[gpu]);
+        assert_int_equal(cluster_node_gpu(&cluster, nodes[gpu], places[gpu]), gpu);
+        assert_int_equal(cluster_nic_of(&cluster, gpu), nics[gpu]);
+        assert_true(cluster_sheet(&cluster, gpu)->memory == (gpu < 8 ? 0 : 40e9));
+    }
+    for (int nic = 0; nic < (int)COUNT(nodes_of_nics); nic++)
+        assert_int_equal(cluster_node_of_nic(&cluster, nic), nodes_of_nics[nic]);
+    assert_int_equal(cluster_node_nics(&cluster, 1), 2);
+    assert_int_equal(cluster_node_nics(&cluster, 2), 1);
+    assert_true(cluster_latency(&cluster, 1, true) == 1.1e-6 && cluster_latency(&cluster, 4, true) == 2e-6);
+    assert_true(cluster_bandwidth(&cluster, 1, false) == 25e9 && cluster_bandwidth(&cluster, 4, false) == 10e9);
+    assert_true(cluster_nic_rate(&cluster, 1) == 25e9 && cluster_nic_rate(&cluster, 4) == 5e9);
+    assert_true(cluster_host_memory(&cluster, 2) == 1e12);
+    expect_route(&cluster, 8, 9, "gpu8.up gpu9.down", 2e-6, 50e9);
+    expect_route(&cluster, 7, 12, "nic3.up nic6.down", 3.3e-6, 5e9);     /* the slower NIC is the receiver's */
+}
+
 static void test_ideal(void **state)
 {
-    struct cluster ideal = {.nodes = 2, .gpus_per_node = 1, .ideal = true};
+    struct cluster ideal = {.nodes = 2, .kinds[0].gpus = 1, .ideal = true};
     struct route route = cluster_route(&ideal, 1, 0);
 
     (void)state;
@@ -169,7 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_size), cmocka_unit_test(test_places), cmocka_unit_test(test_uneven_nics),
         cmocka_unit_test(test_routes), cmocka_unit_test(test_routes_at_the_edges), cmocka_unit_test(test_bandwidths),
-        cmocka_unit_test(test_ideal),
+        cmocka_unit_test(test_parts), cmocka_unit_test(test_ideal),
     };
 
     return cmocka_run_group_tests_name("cluster", tests, NULL, NULL);

@@ -28,10 +28,14 @@ static bool keys_differ(const struct cluster *a, const struct cluster *b)
  * stands in the key, or here with a reason. */
 #define MEMBER(member) {offsetof(struct cluster, member), sizeof ((struct cluster *)NULL)->member}
 static const struct { size_t begin, size; } apart[] = {
-    MEMBER(node), MEMBER(base), MEMBER(inside.node), MEMBER(inside.meshes), MEMBER(network.node),
-    MEMBER(network.topology.node), MEMBER(host.node), MEMBER(gpu.node), MEMBER(gpu.peak.node),
-    MEMBER(platform), MEMBER(title), MEMBER(gpu_spec), MEMBER(gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares),
-    MEMBER(communication_spec), MEMBER(communication), MEMBER(gpu.name), MEMBER(gpu.title), MEMBER(gpu.changed),
+    MEMBER(node), MEMBER(base), MEMBER(kinds[0].inside.node), MEMBER(kinds[0].inside.meshes), MEMBER(network.node),
+    MEMBER(network.topology.node), MEMBER(kinds[0].host.node), MEMBER(kinds[0].gpu.node),
+    MEMBER(kinds[0].gpu.peak.node), MEMBER(platform), MEMBER(title), MEMBER(kinds[0].gpu_spec),
+    MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(communication_spec),
+    MEMBER(communication), MEMBER(kinds[0].gpu.name), MEMBER(kinds[0].gpu.title), MEMBER(kinds[0].gpu.changed),
+    /* numbers of kinds and of nodes, of which not every value exists (below); kinds that no node is of */
+    MEMBER(part_count), MEMBER(parts),
+    {offsetof(struct cluster, kinds[1]), (KINDS_MAX - 1) * sizeof(struct machine_kind)},
 };
 
 static bool is_apart(size_t byte)
@@ -46,10 +50,12 @@ static bool is_apart(size_t byte)
 static bool is_padding(size_t byte)
 {
     static const size_t ends[] = {
-        offsetof(struct cluster, gpus_per_switch) + sizeof(int), offsetof(struct cluster, inside.link) + sizeof(int),
-        offsetof(struct cluster, network.nics) + sizeof(int),
+        offsetof(struct cluster, kinds[0].gpus_per_switch) + sizeof(int),
+        offsetof(struct cluster, kinds[0].inside.link) + sizeof(int),
+        offsetof(struct cluster, kinds[0].nics.count) + sizeof(int),
         offsetof(struct cluster, network.topology.leaf_nodes) + sizeof(int),
-        offsetof(struct cluster, ideal) + sizeof(bool), offsetof(struct cluster, gpu.multiprocessors) + sizeof(int),
+        offsetof(struct cluster, ideal) + sizeof(bool),
+        offsetof(struct cluster, kinds[0].gpu.multiprocessors) + sizeof(int),
     };
 
     for (size_t i = 0; i < COUNT(ends); i++)
@@ -94,7 +100,8 @@ static void test_pointers(void **state)
     struct gpu_spec spec = {.name = "x", .memory = 1}, smaller = {.name = "x", .memory = 0.5};
     struct communication_spec with = {.profile = "nccl"}, other_library = {.profile = "other"};
     struct mesh mesh = {.gpus = 2, .share = 0.5}, narrow = {.gpus = 2, .share = 0.25};
-    struct cluster plain = {.nodes = 2, .gpus_per_node = 2, .network = {.nics = 1}, .gpu_name = "x"}, others[10];
+    struct cluster plain = {.nodes = 2, .kinds[0].gpus = 2, .kinds[0].nics.count = 1, .kinds[0].gpu_name = "x"};
+    struct cluster others[12];
 
     (void)state;
     slow.launch = 2e-6;
@@ -110,18 +117,23 @@ static void test_pointers(void **state)
     others[3].communication = &slow;
     others[4].communication = &first;
     others[5].communication = &many;
-    others[6].gpu_spec = &spec;
-    others[7].gpu_spec = &smaller;
+    others[6].kinds[0].gpu_spec = &spec;
+    others[7].kinds[0].gpu_spec = &smaller;
     others[8].communication_spec = &with;
     others[9].communication_spec = &other_library;
+    for (int i = 10; i < 12; i++) {
+        others[i].part_count = 2;
+        others[i].parts[1] = (struct machine_part){.kind = i - 10, .first = 1};
+        others[i].kinds[1] = others[i].kinds[0];
+    }
     for (size_t i = 0; i < COUNT(others); i++) {
         assert_true(keys_differ(&plain, &others[i]));
         for (size_t k = 0; k < i; k++)
             assert_true(keys_differ(&others[k], &others[i]));
     }
-    plain.inside.meshes = (struct list){.items = &mesh, .count = 1};
+    plain.kinds[0].inside.meshes = (struct list){.items = &mesh, .count = 1};
     others[0] = plain;
-    others[0].inside.meshes.items = &narrow;
+    others[0].kinds[0].inside.meshes.items = &narrow;
     assert_true(keys_differ(&plain, &others[0]));
 }
 

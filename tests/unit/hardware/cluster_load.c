@@ -10,28 +10,28 @@ static void inline_clusters(void **state)
                                        "            topology: nonblocking}}\n");
     assert_null(cluster.platform);
     assert_int_equal(cluster.nodes, 64);
-    assert_close(cluster.inside.bandwidth, 300e9);
-    assert_close(cluster.inside.latency, 1e-6);
-    assert_close(cluster.inside.efficiency, 1);
+    assert_close(cluster.kinds[0].inside.bandwidth, 300e9);
+    assert_close(cluster.kinds[0].inside.latency, 1e-6);
+    assert_close(cluster.kinds[0].inside.efficiency, 1);
     assert_close(cluster.network.latency, 5e-6);
     assert_close(cluster.network.efficiency, 1);
     assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
-    assert_string_equal(cluster.gpu.title, "NVIDIA A100-SXM4-80GB");
+    assert_string_equal(cluster.kinds[0].gpu.title, "NVIDIA A100-SXM4-80GB");
 
     cluster = load_good("{network: {bandwidth: 10 Gb/s, latency: 0 s,\n"
                         "           topology: {leaf_nodes: 16, oversubscription: 2}}}");
     assert_int_equal(cluster.nodes, 0);
-    assert_int_equal(cluster.gpus_per_node, 1);
-    assert_int_equal(cluster.network.nics, 1);
-    assert_null(cluster.gpu_name);
+    assert_int_equal(cluster.kinds[0].gpus, 1);
+    assert_int_equal(cluster.kinds[0].nics.count, 1);
+    assert_null(cluster.kinds[0].gpu_name);
     assert_int_equal(cluster.network.topology.kind, TOPOLOGY_LEAF_SPINE);
     assert_int_equal(cluster.network.topology.leaf_nodes, 16);
     assert_close(cluster.network.topology.oversubscription, 2);
-    assert_true(isnan(cluster.inside.bandwidth) && isnan(cluster.inside.latency));
+    assert_true(isnan(cluster.kinds[0].inside.bandwidth) && isnan(cluster.kinds[0].inside.latency));
 
     /* One node needs no network, one GPU a node no inside. */
     cluster = load_good("{nodes: 1, gpus_per_node: 4, inside: {bandwidth: 50 GB/s, latency: 1 us}}");
-    assert_true(isnan(cluster.network.bandwidth) && isnan(cluster.network.latency));
+    assert_true(isnan(cluster.kinds[0].nics.bandwidth) && isnan(cluster.network.latency));
     load_good("{nodes: 1}");
     cluster = load_good("{nodes: 4, network: {bandwidth: 1 GB/s, latency: 1 us, topology: {leaf_nodes: 2}}}");
     assert_int_equal(cluster.network.topology.kind, TOPOLOGY_LEAF_SPINE);
@@ -44,20 +44,20 @@ static void overrides_win(void **state)
     struct cluster cluster = load_good("{platform: dgx-a100, nodes: 128}");
     assert_string_equal(cluster.platform, "dgx-a100");
     assert_int_equal(cluster.nodes, 128);
-    assert_int_equal(cluster.network.nics, 8);
+    assert_int_equal(cluster.kinds[0].nics.count, 8);
 
     /* Fewer GPUs a node than the platform has NICs: one NIC each, unless NICs are said too. */
     cluster = load_good("{platform: dgx-a100, nodes: 2, gpus_per_node: 4}");
-    assert_int_equal(cluster.network.nics, 4);
+    assert_int_equal(cluster.kinds[0].nics.count, 4);
     cluster = load_good("{platform: dgx-a100, nodes: 2, gpus_per_node: 4, network: {nics: 2}}");
-    assert_int_equal(cluster.network.nics, 2);
+    assert_int_equal(cluster.kinds[0].nics.count, 2);
     cluster = load_good("{platform: dgx-1-v100, nodes: 2, gpus_per_node: 4}");
-    assert_int_equal(cluster.network.nics, 4);
+    assert_int_equal(cluster.kinds[0].nics.count, 4);
 
     cluster = load_good("platform: dgx-a100\ngpu: a100-40gb\nnetwork:\n  nics: 4\n  topology: {leaf_nodes: 20}\n");
-    assert_string_equal(cluster.gpu.name, "a100-40gb");
-    assert_int_equal(cluster.network.nics, 4);
-    assert_close(cluster.network.bandwidth, 25e9);
+    assert_string_equal(cluster.kinds[0].gpu.name, "a100-40gb");
+    assert_int_equal(cluster.kinds[0].nics.count, 4);
+    assert_close(cluster.kinds[0].nics.bandwidth, 25e9);
     assert_int_equal(cluster.network.topology.kind, TOPOLOGY_LEAF_SPINE);
     struct loc loc = field_loc(&cluster_table, &cluster, "gpu");
     assert_int_equal(loc.line, 2);
@@ -87,12 +87,12 @@ static void paths_and_chains(void **state)
 
     struct cluster cluster = load_good("./top.yaml");
     assert_int_equal(cluster.nodes, 5);
-    assert_int_equal(cluster.gpus_per_node, 2);
+    assert_int_equal(cluster.kinds[0].gpus, 2);
     assert_close(cluster.network.latency, 7e-6);
-    assert_close(cluster.network.bandwidth, 1e9);
-    assert_string_equal(cluster.gpu.name, "mine");
-    assert_close(gpu_peak(&cluster.gpu, DTYPE_BF16), 10e12);
-    assert_int_equal(cluster.gpu_name[0], '/');
+    assert_close(cluster.kinds[0].nics.bandwidth, 1e9);
+    assert_string_equal(cluster.kinds[0].gpu.name, "mine");
+    assert_close(gpu_peak(&cluster.kinds[0].gpu, DTYPE_BF16), 10e12);
+    assert_int_equal(cluster.kinds[0].gpu_name[0], '/');
     assert_int_equal(cluster.platform[0], '/');
     assert_non_null(strstr(cluster.platform, "/top.yaml"));
     /* A file in the folder is no name. */
@@ -123,7 +123,7 @@ static void the_ideal_cluster(void **state)
     assert_int_equal(cluster.nodes, 0);
     cluster = load_good("{platform: ideal, gpus_per_node: 8, gpu: h100-80gb}");
     assert_true(cluster.ideal);
-    assert_string_equal(cluster.gpu.name, "h100-80gb");
+    assert_string_equal(cluster.kinds[0].gpu.name, "h100-80gb");
     expect_clash("{platform: ideal, network: {bandwidth: 1 GB/s}}",
                  "test.yaml:1:40: network: the ideal cluster has no bandwidth");
     expect_clash("{platform: ideal, inside: {latency: 1 us}}",
@@ -286,21 +286,23 @@ static bool same(double a, double b)
 
 static void assert_same(const struct cluster *a, const struct cluster *b)
 {
+    const struct machine_kind *one = a->kinds, *two = b->kinds;
+
     assert_true(!a->platform == !b->platform && (!a->platform || strcmp(a->platform, b->platform) == 0));
     assert_true(!a->title == !b->title && (!a->title || strcmp(a->title, b->title) == 0));
-    assert_true(!a->gpu_name == !b->gpu_name && (!a->gpu_name || strcmp(a->gpu_name, b->gpu_name) == 0));
+    assert_true(!one->gpu_name == !two->gpu_name && (!one->gpu_name || strcmp(one->gpu_name, two->gpu_name) == 0));
     assert_int_equal(a->nodes, b->nodes);
-    assert_int_equal(a->gpus_per_node, b->gpus_per_node);
-    assert_true(same(a->inside.bandwidth, b->inside.bandwidth) && same(a->inside.latency, b->inside.latency));
-    assert_true(same(a->inside.efficiency, b->inside.efficiency));
-    assert_true(same(a->network.bandwidth, b->network.bandwidth) && same(a->network.latency, b->network.latency));
+    assert_int_equal(one->gpus, two->gpus);
+    assert_true(same(one->inside.bandwidth, two->inside.bandwidth) && same(one->inside.latency, two->inside.latency));
+    assert_true(same(one->inside.efficiency, two->inside.efficiency));
+    assert_true(same(one->nics.bandwidth, two->nics.bandwidth) && same(a->network.latency, b->network.latency));
     assert_true(same(a->network.efficiency, b->network.efficiency));
-    assert_int_equal(a->network.nics, b->network.nics);
+    assert_int_equal(one->nics.count, two->nics.count);
     assert_int_equal(a->network.topology.kind, b->network.topology.kind);
     assert_int_equal(a->network.topology.leaf_nodes, b->network.topology.leaf_nodes);
     assert_true(same(a->network.topology.oversubscription, b->network.topology.oversubscription));
     assert_int_equal(a->ideal, b->ideal);
-    assert_true(same(a->gpu.memory, b->gpu.memory) && same(a->gpu.peak.fp16, b->gpu.peak.fp16));
+    assert_true(same(one->gpu.memory, two->gpu.memory) && same(one->gpu.peak.fp16, two->gpu.peak.fp16));
 }
 
 static void resolved_output_reads_back(void **state)

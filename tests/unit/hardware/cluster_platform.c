@@ -72,19 +72,19 @@ static void platforms_are_sane(void **state)
         assert_int_equal(cluster.nodes, 0);
         /* boards of four GPUs end with it, and a pair has a third of a GPU's links */
         bool four = strlen(names[count]) > 2 && !strcmp(names[count] + strlen(names[count]) - 2, "-4");
-        assert_int_equal(cluster.gpus_per_node, !strcmp(names[count], "dgx-2") ? 16 :
+        assert_int_equal(cluster.kinds[0].gpus, !strcmp(names[count], "dgx-2") ? 16 :
                                                 strstr(names[count], "-nvl72") ? 72 : four ? 4 : 8);
         assert_true(!four || fabs(3 * cluster_mesh_share(&cluster, 2) - 1) < 0.01);
-        assert_true(!four || (cluster_mesh_share(&cluster, 4) == 1 && cluster.network.nics == 4));
+        assert_true(!four || (cluster_mesh_share(&cluster, 4) == 1 && cluster.kinds[0].nics.count == 4));
         assert_true(!four || !collective_runs_on(collective_find(COLLECTIVE_ALL_REDUCE, "nvls"), &cluster));
         assert_false(cluster.ideal);
-        assert_string_equal(cluster.gpu.name, cluster.gpu_name);
-        assert_true(cluster.inside.bandwidth >= 10e9 && cluster.inside.bandwidth <= 1e12);
-        assert_true(cluster.inside.latency >= 0.5e-6 && cluster.inside.latency <= 10e-6);
-        assert_true(cluster.inside.efficiency > 0.5 && cluster.inside.efficiency < 1);
-        assert_true(cluster.network.bandwidth >= 1e9 && cluster.network.bandwidth <= 100e9);
+        assert_string_equal(cluster.kinds[0].gpu.name, cluster.kinds[0].gpu_name);
+        assert_true(cluster.kinds[0].inside.bandwidth >= 10e9 && cluster.kinds[0].inside.bandwidth <= 1e12);
+        assert_true(cluster.kinds[0].inside.latency >= 0.5e-6 && cluster.kinds[0].inside.latency <= 10e-6);
+        assert_true(cluster.kinds[0].inside.efficiency > 0.5 && cluster.kinds[0].inside.efficiency < 1);
+        assert_true(cluster.kinds[0].nics.bandwidth >= 1e9 && cluster.kinds[0].nics.bandwidth <= 100e9);
         assert_true(cluster.network.latency >= 1e-6 && cluster.network.latency <= 100e-6);
-        assert_true(cluster.network.latency > cluster.inside.latency);
+        assert_true(cluster.network.latency > cluster.kinds[0].inside.latency);
         assert_true(cluster.network.efficiency > 0.9 && cluster.network.efficiency < 1);
         assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
     }
@@ -105,22 +105,23 @@ static void platform_constants(void **state)
     };
     for (size_t i = 0; i < COUNT(expected); i++) {
         struct cluster cluster = load_good(expected[i].name);
-        assert_string_equal(cluster.gpu_name, expected[i].gpu);
-        assert_close(cluster.inside.bandwidth, expected[i].inside);
-        assert_close(cluster.network.bandwidth, expected[i].network);
-        assert_int_equal(cluster.network.nics, expected[i].nics);
+        assert_string_equal(cluster.kinds[0].gpu_name, expected[i].gpu);
+        assert_close(cluster.kinds[0].inside.bandwidth, expected[i].inside);
+        assert_close(cluster.kinds[0].nics.bandwidth, expected[i].network);
+        assert_int_equal(cluster.kinds[0].nics.count, expected[i].nics);
     }
     /* NCCL's measured bus bandwidths: 232 GB/s in a DGX A100, 370 in a DGX H100, 192 and 380 between nodes. */
     struct cluster a100 = load_good("dgx-a100"), h100 = load_good("dgx-h100");
     const struct pace *a = a100.communication->ring.simple, *h = h100.communication->ring.simple;
-    assert_true(fabs(a100.inside.bandwidth * a->inside_share * 14 / (14 + a->ends) / 232e9 - 1) < 0.02);     /* 8 GPUs */
-    assert_true(fabs(h100.inside.bandwidth * h->inside_share / 370e9 - 1) < 0.02);
-    assert_true(fabs(8 * a100.network.bandwidth * a->network_share / 192e9 - 1) < 0.01);
-    assert_true(fabs(8 * h100.network.bandwidth * h->network_share / 380e9 - 1) < 0.01);
+    const struct machine_kind *kind = a100.kinds, *other = h100.kinds;
+    assert_true(fabs(kind->inside.bandwidth * a->inside_share * 14 / (14 + a->ends) / 232e9 - 1) < 0.02);   /* 8 GPUs */
+    assert_true(fabs(other->inside.bandwidth * h->inside_share / 370e9 - 1) < 0.02);
+    assert_true(fabs(8 * kind->nics.bandwidth * a->network_share / 192e9 - 1) < 0.01);
+    assert_true(fabs(8 * other->nics.bandwidth * h->network_share / 380e9 - 1) < 0.01);
     assert_null(a100.communication->nvls.simple);
     assert_non_null(h100.communication->nvls.simple);
     /* no protocol gives payload more than a copy between two GPUs reaches */
-    assert_true(a->inside_share < a100.inside.efficiency && h->inside_share < h100.inside.efficiency);
+    assert_true(a->inside_share < kind->inside.efficiency && h->inside_share < other->inside.efficiency);
 }
 
 static void data_of_ones_own(void **state)
@@ -153,7 +154,7 @@ static void data_of_ones_own(void **state)
     assert_int_equal(load_good("mine").nodes, 2);
     struct cluster cluster = load_good("dgx-h100");
     assert_int_equal(cluster.nodes, 3);
-    assert_string_equal(cluster.gpu_name, "a100-80gb");
+    assert_string_equal(cluster.kinds[0].gpu_name, "a100-80gb");
     assert_int_equal(unsetenv("DTSIM_DATA"), 0);
 }
 

@@ -373,7 +373,7 @@ static void no_profile_is_faster_than_its_links(void **state)
             for (double bytes = 1e3; bytes <= 1e9; bytes *= 1e3)
                 assert_true(run_text(ENGINE_IDEAL, &with, all_reduce("ring"), n, 1, bytes).seconds >
                             0.999 * run_text(ENGINE_IDEAL, &without, all_reduce("ring"), n, 1, bytes).seconds ||
-                            n > with.gpus_per_node);     /* there messages are buffered, see above */
+                            n > with.kinds[0].gpus);     /* there messages are buffered, see above */
     }
 }
 

@@ -68,7 +68,7 @@ static void assert_peak(const struct timeline *timeline, struct memory_peak peak
 
 static void test_peaks(void **state)
 {
-    static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 1, .ideal = true};
+    static const struct cluster cluster = {.nodes = 1, .kinds[0].gpus = 1, .ideal = true};
     struct simulated simulated;
     uint64_t drawn = 0;
 
