@@ -53,7 +53,7 @@ static void add_places(struct cache_key *key, const struct cluster *cluster, con
     for (size_t i = 0; i < count; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
         const int place[] = {
-            node - node0, cluster_leaf_of(cluster, node) - leaf0, gpus[i] - node * cluster_node_gpus(cluster, 0),
+            node - node0, cluster_leaf_of(cluster, node) - leaf0, cluster_place_of(cluster, gpus[i]),
             cluster_nic_share(cluster, gpus[i]) < 1 ? 1 + cluster_nic_of(cluster, gpus[i]) : 0,
         };
 

@@ -36,8 +36,8 @@ struct node_links node_links_of(const struct cluster *cluster, int node)
         .inside_sheet = cluster_bandwidth(cluster, node, true),
         .network_sheet = cluster_bandwidth(cluster, node, false),
         .nic_rate = cluster_nic_rate(cluster, node),
-        .inside = cluster_usual_bandwidth(cluster, LINK_PORT_UP),
-        .network = cluster_usual_bandwidth(cluster, LINK_NIC_UP),
+        .inside = cluster_node_bandwidth(cluster, node, LINK_PORT_UP),
+        .network = cluster_node_bandwidth(cluster, node, LINK_NIC_UP),
         .switch_nics = cluster_switch_nics(cluster, node), .across = cluster_across(cluster, node),
     };
 }

@@ -269,6 +269,11 @@ double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kin
     return usual_at(cluster, 0, kind);
 }
 
+double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind)
+{
+    return usual_at(cluster, node, kind);
+}
+
 double cluster_link_bandwidth(const struct cluster *cluster, struct link link)
 {
     bool port = link.kind == LINK_PORT_UP || link.kind == LINK_PORT_DOWN, nic = is_nic(link);

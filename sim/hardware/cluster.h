@@ -85,6 +85,8 @@ int cluster_leaf_nodes(const struct cluster *cluster);
 double cluster_oversubscription(const struct cluster *cluster);
 /* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied. */
 double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind);
+/* The same of a node's links of that kind. */
+double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind);
 /* The same of one link, which may be slower. */
 double cluster_link_bandwidth(const struct cluster *cluster, struct link link);
 /* The share of a NIC's bandwidth that is left; of the GPU's own NIC. */

@@ -387,6 +387,12 @@ static void test_parameters(void **state)
     assert_null(strstr(with_many.said, "few"));
 }
 
+static void test_members(void **state)
+{
+    (void)state;
+    each_source(check_members);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {

@@ -74,15 +74,41 @@ static void links_of_the_slowest(void **state)
     assert_true(group.mesh_share == 1 && group.slowest.switch_nics == 1);
 }
 
+/* Nodes 0 and 1, and nodes 2 and 3, on 8 GPUs each: the latter have faster ports, but slower NICs. */
+static struct cluster two_kinds(void)
+{
+    struct cluster cluster = two_leaves();
+
+    cluster.kinds[1] = cluster.kinds[0];
+    cluster.kinds[1].inside.bandwidth = 9e11;
+    cluster.kinds[1].inside.latency = 2e-6;
+    cluster.kinds[1].nics.bandwidth = 1.25e10;
+    cluster.part_count = 2;
+    cluster.parts[1] = (struct machine_part){.kind = 1, .first = 2};
+    return cluster;
+}
+
+static void slowest_of_two_kinds(void **state)
+{
+    static const int gpus[] = {16, 18, 0, 2};
+    struct cluster cluster = two_kinds();
+    struct placed_group both = placed_group_of(&cluster, gpus, 4), second = placed_group_of(&cluster, gpus, 2);
+
+    (void)state;
+    assert_true(both.slowest.inside_latency == 2e-6 && both.slowest.inside == 3e11 && both.slowest.inside_sheet == 3e11);
+    assert_true(both.slowest.network == 1.25e10 && both.slowest.nic_rate == 1.25e10);
+    assert_true(second.slowest.inside_latency == 2e-6 && second.slowest.inside == 9e11);
+}
+
 static void nothing_takes_time_on_the_ideal_cluster(void **state)
 {
-    struct cluster cluster = {.nodes = 4, .ideal = true, .kinds[0].gpus = 8,
-                              .kinds[0].inside = {.bandwidth = NAN, .latency = NAN},
-                              .kinds[0].nics = {.bandwidth = NAN, .count = 1}, .network.latency = NAN};
+    struct cluster cluster = make_cluster(4, 8, 1);
     struct placed_group group = placed_group_of(&cluster, identity(), 16);
     struct collective_call call = {collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &group, 1e9, 1};
 
     (void)state;
+    cluster.ideal = true;
+    group = placed_group_of(&cluster, identity(), 16);
     assert_int_equal(group.per_node, 8);
     assert_true(!group.topology.nodes && group.topology.share == 1);
     assert_true(collective_cost(&call) == 0);
@@ -164,10 +190,35 @@ static void measured_once_for_the_same_places(void **state)
     }
 }
 
+/* The same places on nodes of another kind are another measurement. */
+static void measured_once_for_each_kind(void **state)
+{
+    static const int gpus[][4] = {{0, 2, 4, 6}, {8, 10, 12, 14}, {16, 18, 20, 22}, {24, 26, 28, 30}};
+    static const double bandwidths[] = {3e11, 3e11, 9e11, 9e11}, latencies[] = {1e-6, 1e-6, 2e-6, 2e-6};
+    struct cluster cluster = two_kinds();
+    struct measure measure;
+    struct error err = {0};
+
+    (void)state;
+    measure_init(&measure, ENGINE_FAST, &cluster);
+    for (size_t i = 0; i < COUNT(gpus); i++) {
+        struct placed_group group = placed_group_of(&cluster, gpus[i], 4);
+        struct measured measured;
+        double expected = 6 * (latencies[i] + 1e8 / 4 / bandwidths[i]);
+
+        assert_int_equal(measure_collective(&measure, &(struct collective_call){
+            collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &group, 1e8, 1,
+        }, 1, &measured, &err), 0);
+        assert_true(fabs(measured.seconds - expected) <= 1e-9 * expected);
+    }
+    measure_release(&measure);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(topology_of_places), cmocka_unit_test(links_of_the_slowest),
+        cmocka_unit_test(slowest_of_two_kinds), cmocka_unit_test(measured_once_for_each_kind),
         cmocka_unit_test(nothing_takes_time_on_the_ideal_cluster), cmocka_unit_test(calls),
         cmocka_unit_test(lowering_returns_the_choice), cmocka_unit_test(measured_once_for_the_same_places),
     };
