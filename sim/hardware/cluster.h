@@ -1,8 +1,9 @@
 /* cluster: the GPUs, the ports that connect them inside a node, and the NICs and switches that connect the nodes.
  *
+ * Nodes are of one or more kinds (cluster_internal.h), so what differs between kinds is asked of a node or of a GPU.
  * GPUs are numbered node by node. Every GPU has a port inside its node (NVLink/NVSwitch or PCIe) with one link in each
  * direction; inside a node nothing but these links is shared. Every NIC has one link in each direction; NIC k of a node
- * serves the GPUs with floor(local * nics / gpus_per_node) = k. Every node belongs to a leaf switch. All uplinks of a
+ * serves the GPUs with floor(place * nics / gpus) = k, of the node's numbers. Every node belongs to a leaf switch. All uplinks of a
  * leaf together are one link up and one down of bandwidth leaf_nodes * nics * bandwidth / oversubscription. */
 #ifndef DTSIM_CLUSTER_H
 #define DTSIM_CLUSTER_H
@@ -27,7 +28,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 bool cluster_changes(struct arena *arena, const struct cluster *cluster, const char *path);
 /* What the cluster changes of its platform, for people: "network.bandwidth 200 Gb/s"; "": nothing, or it has none. */
 const char *cluster_said(struct arena *arena, const struct cluster *cluster);
-/* Sets `nodes`, if it was left out, to enough for that many GPUs. */
+/* Sets `nodes`, if it was left out, to enough nodes of the first kind for that many GPUs. */
 void cluster_size(struct cluster *cluster, int gpus);
 int cluster_gpus(const struct cluster *cluster);
 int cluster_node_of(const struct cluster *cluster, int gpu);
@@ -83,7 +84,8 @@ double cluster_nic_rate(const struct cluster *cluster, int node);
 enum topology cluster_topology(const struct cluster *cluster);
 int cluster_leaf_nodes(const struct cluster *cluster);
 double cluster_oversubscription(const struct cluster *cluster);
-/* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied. */
+/* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied.
+ * This function, cluster_mesh_share and cluster_pace answer for the first node. */
 double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind);
 /* The same of a node's links of that kind. */
 double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind);

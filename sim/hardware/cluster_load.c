@@ -69,8 +69,8 @@ static const struct field network_fields[] = {
      .brief = "the switches: nonblocking, or a mapping such as {leaf_nodes: 16, oversubscription: 2}"},
 };
 
-/* Its record is the cluster, as the NICs belong to the kind of node and the rest to the network. It has no size of its own:
- * the cluster's table clears the whole. */
+/* Its record is the cluster, as the NICs belong to the kind of node and the rest to the network. It has no size of its
+ * own: the cluster's table clears the whole. */
 static const struct table network_table = {
     .name = "network", .brief = "the network between nodes", .fields = network_fields, .count = COUNT(network_fields),
     .size = 0, .node_offset = offsetof(struct cluster, network.node),
