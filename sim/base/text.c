@@ -82,6 +82,18 @@ void text_write(enum text_place place, const char *text, FILE *out)
     fputs(quoted ? "\"" : "", out);
 }
 
+void text_write_lines(const char *text, FILE *out)
+{
+    char *rest = xstrdup(text), *left = rest;
+
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        text_write(TEXT_LINE, line, out);
+        if (rest)
+            fputc('\n', out);
+    }
+    free(left);
+}
+
 char *text_made(enum text_place place, const char *text)
 {
     char *made = NULL;

@@ -13,6 +13,8 @@ enum text_place {
                             cell for a formula gets an apostrophe before it */
 };
 void text_write(enum text_place place, const char *text, FILE *out);
+/* The same line by line: where the text breaks a line, so does what is written. */
+void text_write_lines(const char *text, FILE *out);
 /* The same into memory that the caller frees. */
 char *text_made(enum text_place place, const char *text);
 /* Writes words into lines of at most `width` columns: the first one goes on at `column`, further ones begin with

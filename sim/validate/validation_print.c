@@ -140,7 +140,7 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
     fputs("== ", out);
     text_write(TEXT_LINE, paper->name, out);
     fputs(": ", out);
-    text_write(TEXT_LINE, paper->source, out);
+    text_write_lines(paper->source, out);
     fputc('\n', out);
     if (!brief)
         print_heading(validation, width, out);
