@@ -286,12 +286,6 @@ static void test_names(void **state)
     each_source(check_names);
 }
 
-static void test_members(void **state)
-{
-    (void)state;
-    each_source(check_members);
-}
-
 /* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more. */
 enum { MANY = 8, MOST_WITH_MANY = 4 };
 static struct many { int count; char said[2048]; } with_many;
