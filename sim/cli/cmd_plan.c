@@ -136,7 +136,7 @@ const struct command cmd_plan = {
                "  strategy.sequence_parallel  false, true\n"
                "Every configuration is read, and its stages are timed. One that cannot be or cannot fit is dropped; the\n"
                "others have a lower bound of their time and are replayed on engine fast, the lowest bound first, until\n"
-               "no bound is below the time of the last that is shown and below the first one's stated error. Then the\n"
+               "no bound is below the time of the last that is shown and of those that tie with the first. Then the\n"
                "order is proven: no other configuration of these axes is faster in this simulator. The exit code is 5 if\n"
                "none is feasible. The same command goes on after an interruption.\n",
     .accepts = option_names,

@@ -142,7 +142,7 @@ static void print_status(const struct plan_options *options, const struct plan_o
         fprintf(out, "not proven: %zu configurations were not reached; the fastest of them is at most %.2g %% faster "
                      "than the first above\n", outcome->counts.left, 100 * outcome->gap);
     if (tied > 1 && !front)
-        fprintf(out, "%zu configurations tie with the first: they differ by less than the predictions' stated error%s\n",
+        fprintf(out, "%zu configurations tie with the first: they differ by less than the expected error of their ratio%s\n",
                 tied, tied > shown ? "; 'dtsim results' shows them all" : "");
 }
 

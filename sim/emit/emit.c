@@ -107,14 +107,29 @@ static bool is_error(const struct emit *e, const char *part, const char *key, co
     return strcmp(part, "software") ? said || !ours || !ours->loc.file : own && said;
 }
 
+/* Whether the scenario names this framework's software. */
+static bool is_own(const struct framework *framework, const struct scenario *scenario)
+{
+    const char *like = scenario->software.like ? scenario->software.like : "none";
+
+    for (const char *at = framework->software; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t length = strcspn(at, " ");
+
+        if (strlen(like) == length && !strncmp(like, at, length) && !scenario->software.assumed)
+            return true;
+    }
+    return false;
+}
+
 /* The keys of a part that both do not say alike. Keys that are there alone because of another one (a schedule's own)
  * count only where nothing else was found. */
 static void compare(const struct framework *framework, struct emit *e, const char *part, const struct node *got,
-                    bool own, bool follow, FILE *notes, struct error *err)
+                    bool follow, FILE *notes, struct error *err)
 {
     const struct node *wanted = node_at(e->tree, part), *theirs = node_at(got, part);
     const char *list = "";
     size_t count = wanted ? wanted->count : 0;
+    bool own = is_own(framework, e->scenario);
 
     for (size_t i = 0; i < count + (theirs ? theirs->count : 0); i++) {
         const char *key = i < count ? wanted->keys[i] : theirs->keys[i - count];
@@ -137,20 +152,6 @@ static void compare(const struct framework *framework, struct emit *e, const cha
                   notes);
 }
 
-/* Whether the scenario names this framework's software. */
-static bool is_own(const struct framework *framework, const struct scenario *scenario)
-{
-    const char *like = scenario->software.like ? scenario->software.like : "none";
-
-    for (const char *at = framework->software; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
-        size_t length = strcspn(at, " ");
-
-        if (strlen(like) == length && !strncmp(like, at, length) && !scenario->software.assumed)
-            return true;
-    }
-    return false;
-}
-
 /* The parts of a scenario that a launch says: the shape of the network, and how it is trained. */
 static void compare_all(const struct framework *framework, struct emit *e, const struct node *got, FILE *notes,
                         struct error *err)
@@ -161,7 +162,7 @@ static void compare_all(const struct framework *framework, struct emit *e, const
 
     for (int follow = 0; follow < 2 && err->count == before; follow++)
         for (size_t i = 0; i < COUNT(parts); i++)
-            compare(framework, e, parts[i], got, is_own(framework, e->scenario), follow, notes, err);
+            compare(framework, e, parts[i], got, follow, notes, err);
 }
 
 int emit_checked(const struct framework *framework, const struct scenario *scenario, FILE *out, FILE *notes,

@@ -88,9 +88,9 @@ static struct node *read_config(struct emit *e, const char *text, size_t length,
                                 FILE *notes, struct error *err)
 {
     const char *comment;
+    const struct job_text job = {"DeepSpeed's file", text, length, options, node_get(e->scenario->node, "model")};
 
-    return deepspeed_scenario(e->arena, "DeepSpeed's file", text, length, options, node_get(e->scenario->node, "model"),
-                              &comment, notes, err);
+    return deepspeed_scenario(e->arena, &job, &comment, notes, err);
 }
 
 int emit_deepspeed(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)

@@ -147,9 +147,9 @@ static struct node *read_job(struct emit *e, const char *text, size_t length, co
                              FILE *notes, struct error *err)
 {
     const char *comment;
+    const struct job_text job = {"the job's file", text, length, options, node_get(e->tree, "model")};
 
-    return torchtitan_scenario(e->arena, "the job's file", text, length, options, node_get(e->tree, "model"),
-                               &comment, notes, err);
+    return torchtitan_scenario(e->arena, &job, &comment, notes, err);
 }
 
 int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)

@@ -54,8 +54,10 @@ FILE *look_open(const char *path, struct error *err)
     struct stat status;
     int rc = 0;
 
-    if (!file || fstat(fileno(file), &status))
+    if (!file)
         rc = error_system(err, loc, "cannot open");
+    else if (fstat(fileno(file), &status))
+        return file;                     /* what keeps it from being looked at keeps it from being read, which says so */
     else if (S_ISDIR(status.st_mode))
         rc = error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file");
     else if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode) && !is_input(&status))

@@ -301,18 +301,17 @@ static int build(struct imported *m, struct node *model)
     return m->err->count ? -1 : 0;
 }
 
-struct node *deepspeed_scenario(struct arena *arena, const char *file, const char *text, size_t length,
-                                const struct import_options *options, struct node *model, const char **comment,
-                                FILE *notes, struct error *err)
+struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err)
 {
-    struct launch launch = {.file = file};
-    struct imported m = {.arena = arena, .launch = &launch, .options = options, .table = &deepspeed_keys, .err = err};
+    struct launch launch = {.file = job->file};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &deepspeed_keys, .err = err};
     struct node *root;
-    int rc = read_json(arena, file, text, length, &root, err);
+    int rc = read_json(arena, job->file, job->text, job->length, &root, err);
 
     if (!rc) {
         imported_begin(&m);
-        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, model);
+        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, job->model);
         rc = imported_end(&m, rc, notes);
     }
     *comment = m.comment;
@@ -323,5 +322,5 @@ struct node *deepspeed_scenario(struct arena *arena, const char *file, const cha
 int deepspeed_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
                      FILE *notes, struct error *err)
 {
-    return job_import(arena, path, "deepspeed", deepspeed_scenario, options, out, notes, err);
+    return job_import(arena, path, &(struct job_kind){"deepspeed", deepspeed_scenario}, options, out, notes, err);
 }

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-int job_import(struct arena *arena, const char *path, const char *kind, job_reader *read,
-               const struct import_options *options, FILE *out, FILE *notes, struct error *err)
+int job_import(struct arena *arena, const char *path, const struct job_kind *kind, const struct import_options *options,
+               FILE *out, FILE *notes, struct error *err)
 {
     bool standard = !strcmp(path, "-");
     const char *file = standard ? "standard input" : path, *comment = "";
@@ -17,9 +17,9 @@ int job_import(struct arena *arena, const char *path, const char *kind, job_read
 
     if (!text)
         return -1;
-    root = read(arena, file, text, length, options, NULL, &comment, notes, err);
+    root = kind->read(arena, &(struct job_text){file, text, length, options, NULL}, &comment, notes, err);
     if (root)
-        imported_print(root, file, kind, comment, out);
+        imported_print(root, file, kind->name, comment, out);
     free(text);
     return root ? 0 : -1;
 }

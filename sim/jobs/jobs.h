@@ -13,13 +13,17 @@ int deepspeed_import(struct arena *arena, const char *path, const struct import_
                      FILE *notes, struct error *err);
 int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
                       FILE *notes, struct error *err);
-/* The same of a text. *comment: the lines of a comment that belongs above the scenario. NULL after an error. `model`:
- * the scenario's model where the options name no config.json; or NULL. */
-struct node *deepspeed_scenario(struct arena *arena, const char *file, const char *text, size_t length,
-                                const struct import_options *options, struct node *model, const char **comment,
-                                FILE *notes, struct error *err);
-struct node *torchtitan_scenario(struct arena *arena, const char *file, const char *text, size_t length,
-                                 const struct import_options *options, struct node *model, const char **comment,
-                                 FILE *notes, struct error *err);
+/* A job's text and what a person says beside it. */
+struct job_text {
+    const char *file, *text;         /* file: for messages */
+    size_t length;
+    const struct import_options *options;
+    struct node *model;              /* the scenario's model where the options name no config.json; or NULL */
+};
+/* The same of a text. *comment: the lines of a comment that belongs above the scenario. NULL after an error. */
+struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err);
+struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err);
 
 #endif

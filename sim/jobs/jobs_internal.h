@@ -4,12 +4,13 @@
 
 #include "jobs/jobs.h"
 
-typedef struct node *job_reader(struct arena *arena, const char *file, const char *text, size_t length,
-                                const struct import_options *options, struct node *model, const char **comment,
-                                FILE *notes, struct error *err);
-/* Reads the file, and prints what `read` makes of it. `kind`: as the command line names it. */
-int job_import(struct arena *arena, const char *path, const char *kind, job_reader *read,
-               const struct import_options *options, FILE *out, FILE *notes, struct error *err);
+typedef struct node *job_reader(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err);
+/* A kind of job file: as the command line names it. */
+struct job_kind { const char *name; job_reader *read; };
+/* Reads the file, and prints the scenario that it says. */
+int job_import(struct arena *arena, const char *path, const struct job_kind *kind, const struct import_options *options,
+               FILE *out, FILE *notes, struct error *err);
 /* The leaves of a tree as arguments with dotted names. A list is an argument with several values. */
 int job_arguments(struct arena *arena, const struct node *root, struct launch *launch, struct error *err);
 /* Puts the model: --hf-config's, with the tokens that --set sequence=N says, or `model`. 1; 0: there is neither; -1: an

@@ -333,18 +333,17 @@ static int build(struct imported *m, struct node *model)
     return m->err->count ? -1 : 0;
 }
 
-struct node *torchtitan_scenario(struct arena *arena, const char *file, const char *text, size_t length,
-                                 const struct import_options *options, struct node *model, const char **comment,
-                                 FILE *notes, struct error *err)
+struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                                struct error *err)
 {
-    struct launch launch = {.file = file};
-    struct imported m = {.arena = arena, .launch = &launch, .options = options, .table = &torchtitan_keys, .err = err};
+    struct launch launch = {.file = job->file};
+    struct imported m = {.arena = arena, .launch = &launch, .options = job->options, .table = &torchtitan_keys, .err = err};
     struct node *root;
-    int rc = toml_parse(arena, file, text, length, &root, err);
+    int rc = toml_parse(arena, job->file, job->text, job->length, &root, err);
 
     if (!rc) {
         imported_begin(&m);
-        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, model);
+        rc = job_arguments(arena, root, &launch, err) ? -1 : build(&m, job->model);
         rc = imported_end(&m, rc, notes);
     }
     *comment = m.comment;
@@ -355,5 +354,5 @@ struct node *torchtitan_scenario(struct arena *arena, const char *file, const ch
 int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
                       FILE *notes, struct error *err)
 {
-    return job_import(arena, path, "torchtitan", torchtitan_scenario, options, out, notes, err);
+    return job_import(arena, path, &(struct job_kind){"torchtitan", torchtitan_scenario}, options, out, notes, err);
 }

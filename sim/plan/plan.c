@@ -17,7 +17,7 @@ struct search {
     struct bounded *bounds;          /* a point of the selection each */
     size_t *order;                   /* open points, the lowest bound first */
     size_t nopen, next;
-    struct replayed { size_t point; double seconds, error; } *replayed;      /* of points that ran and fit */
+    struct replayed { size_t point; double seconds, ratio; } *replayed;      /* of points that ran and fit */
     size_t nreplayed;
     double until;                    /* s of the monotonic clock; 0: any time */
 };
@@ -97,7 +97,7 @@ static int by_seconds(const void *left, const void *right)
 static double threshold_of(const struct search *search, uint32_t size)
 {
     size_t found = 0;
-    double first = INFINITY, error = 0, last = INFINITY;
+    double first = INFINITY, ratio = 0, last = INFINITY;
 
     if (search->options->exhaustive)
         return INFINITY;
@@ -107,10 +107,10 @@ static double threshold_of(const struct search *search, uint32_t size)
         if (search->bounds[replayed->point].size != size)
             continue;
         if (!found++)
-            first = replayed->seconds, error = replayed->error;
+            first = replayed->seconds, ratio = replayed->ratio;
         last = replayed->seconds;
     }
-    return found < search->options->top ? INFINITY : fmax(last, first / (1 - fmin(error, 0.9)));
+    return found < search->options->top ? INFINITY : fmax(last, first * (1 + ratio));
 }
 
 /* The point of the selection that has that number. */
@@ -188,7 +188,7 @@ static int read_replays(struct search *search, struct error *err)
         if (outcome_of(row) == OUTCOME_OK)
             search->replayed[search->nreplayed++] = (struct replayed){
                 point_of(search, located_of(outcome, row)->number), seconds,
-                tie_number_of(row, "iteration_time_s", seconds).error,
+                tie_number_of(row, "iteration_time_s", seconds).ratio,
             };
     }
     results_release(&results);

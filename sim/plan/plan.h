@@ -5,7 +5,8 @@
  * 2. In the order of their bounds they are replayed, as rows of a sweep's store, which so may be interrupted, goes on, and
  *    is read by results and charts. No point whose bound is above the threshold can be among the best or tie with the
  *    first, so it is not replayed: then the order is proven. The threshold is the time of the last that is shown, or the
- *    first one's and its stated error, whichever is more, each among points of one size and batch.
+ *    first one's and the expected error of its ratio to others (tie.h), whichever is more, each among points of one size
+ *    and batch.
  * 3. The best and those that tie with them are replayed on simgrid too (verify.h). */
 #ifndef DTSIM_PLAN_H
 #define DTSIM_PLAN_H

@@ -41,7 +41,7 @@ static void check(reader *read, const char *text, size_t size)
     FILE *notes = fopen("/dev/null", "w");
 
     BUG_IF(conf_parse(&arena, "model.yaml", shape, strlen(shape), &model, &err) != 0);
-    root = read(&arena, "fuzz", text, size, &options, model, &comment, notes, &err);
+    root = read(&arena, &(struct job_text){"fuzz", text, size, &options, model}, &comment, notes, &err);
     BUG_IF((root == NULL) != (err.count > 0));
     for (int i = 0; i < err.count; i++)
         BUG_IF(!err.messages[i].loc.file);

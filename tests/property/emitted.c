@@ -109,9 +109,11 @@ static struct node *import(struct arena *arena, const char *framework, const cha
 
     snprintf(number, sizeof number, "%d", gpus);
     if (!strcmp(framework, "torchtitan"))
-        return torchtitan_scenario(arena, "job.toml", text, length, &options, model, &comment, notes, err);
+        return torchtitan_scenario(arena, &(struct job_text){"job.toml", text, length, &options, model}, &comment, notes,
+                                   err);
     if (!strcmp(framework, "deepspeed"))
-        return deepspeed_scenario(arena, "ds.json", text, length, &options, model, &comment, notes, err);
+        return deepspeed_scenario(arena, &(struct job_text){"ds.json", text, length, &options, model}, &comment, notes,
+                                  err);
     if (!launch_parse(arena, "args.txt", text, length, sets, COUNT(sets), &launch, err))
         root = megatron_scenario(arena, &launch, &options, &comment, notes, err);
     launch_release(&launch);

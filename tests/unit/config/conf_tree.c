@@ -54,7 +54,7 @@ static void test_set(void **state)
     set_check("l.x=3", UNCHANGED, "--set l.x=3: error: 'l' is a list of 2, numbered from 0; it has no "
                                   "'x'\n", EXIT_INPUT);
     set_check("a={b: 1, b: 2}", UNCHANGED, "--set a={b: 1, b: 2}: error: duplicate key 'b'\n", EXIT_INPUT);
-    set_check("a\xFF=1", UNCHANGED, "--set a\xFF=1: error: the byte 0xFF is not UTF-8\n", EXIT_INPUT);
+    set_check("a\xFF=1", UNCHANGED, "--set a\\xFF=1: error: the byte 0xFF is not UTF-8\n", EXIT_INPUT);
     set_check("a=[", UNCHANGED, "--set a=[: error: expected a value, found the end\n", EXIT_INPUT);
     set_check("a=!!str 3", UNCHANGED, "--set a=!!str 3: error: tags such as '!!str' are not supported\n", EXIT_INPUT);
 }
