@@ -148,7 +148,14 @@ int headline_load(struct arena *arena, const char *path, struct headline *headli
     in = look_open(path, err);
     if (!in)
         return -1;
+    errno = 0;
     result = json_loadf(in, JSON_REJECT_DUPLICATES, &bad);
+    if (ferror(in)) {                    /* jansson takes it for the end of the file */
+        error_system(err, loc, "cannot read");
+        json_decref(result);
+        fclose(in);
+        return -1;
+    }
     fclose(in);
     if (!result) {
         loc.line = bad.line > 0 ? bad.line : 0;

@@ -1,6 +1,7 @@
 #include "plot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -117,12 +118,17 @@ static int read_runs(struct chart *chart, struct headline **list)
 
 static FILE *create(const char *path, struct error *err)
 {
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+    int fd = open(path, flags, 0666);
     FILE *file;
 
-    unlink(path);                    /* a new file: what a link there leads to is not overwritten */
-    file = fopen(path, "wbx");
+    if (fd < 0 && errno == ELOOP && !unlink(path))   /* what a link there leads to is not overwritten */
+        fd = open(path, flags | O_EXCL, 0666);
+    file = fd < 0 ? NULL : fdopen(fd, "wb");
     if (!file)
         error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
+    if (!file && fd >= 0)
+        close(fd);
     return file;
 }
 
@@ -163,8 +169,8 @@ int chart_open(struct chart *chart)
         return error_add(chart->err, EXIT_UNEXPECTED, (struct loc){.file = chart->folder}, "cannot make the folder: %s",
                          strerror(errno));
     unlink(chart_path(chart, "", chart->format));        /* no old picture stands by new data, whatever ends this run */
-    chart->data = create(chart_path(chart, "", "tsv"), chart->err);
-    chart->script = create(chart_path(chart, "", "gp"), chart->err);
+    chart->script = create(chart_path(chart, "", "gp"), chart->err);      /* first: data without it are none of a chart's */
+    chart->data = chart->script ? create(chart_path(chart, "", "tsv"), chart->err) : NULL;
     return chart->data && chart->script ? 0 : -1;
 }
 

@@ -109,7 +109,6 @@ static void read_output(int output, double deadline, char *text, size_t size)
             text[length++] = buffer[i];
     }
     text[length] = '\0';
-    close(output);
 }
 
 /* Waits for the end of the child, which is killed at the deadline. Returns an errno. */
@@ -144,5 +143,7 @@ int tool_run(const struct tool *tool, char *text, size_t size, int *status)
     if (failed)
         return failed;
     read_output(output, deadline, text, size);
-    return await(child, deadline, status);
+    failed = await(child, deadline, status);
+    close(output);                       /* not before: a tool that goes on writing would die of that */
+    return failed;
 }

@@ -1,5 +1,6 @@
 #include "files/json.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/base.h"
 #include "base/decimal.h"
 #include "base/text.h"
+#include "files/look.h"
 
 void json_put(json_t *object, const char *key, json_t *value)
 {
@@ -161,4 +163,26 @@ char *json_text(const json_t *json)
     json_line(json, out);
     text_close(out, &text);
     return text;
+}
+
+json_t *json_of_file(const char *path, const char *what, struct error *err)
+{
+    struct loc loc = {.file = path};
+    FILE *file = look_open(path, err);
+    json_error_t why;
+    json_t *json;
+
+    if (!file)
+        return NULL;
+    errno = 0;
+    json = json_loadf(file, 0, &why);
+    if (ferror(file)) {                  /* jansson takes it for the end of the file */
+        error_system(err, loc, "cannot read");
+        json_decref(json);
+        json = NULL;
+    } else if (!json) {
+        error_add(err, EXIT_INPUT, loc, "cannot read %s: %s", what, why.text);
+    }
+    fclose(file);
+    return json;
 }

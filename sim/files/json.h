@@ -3,6 +3,8 @@
 #define DTSIM_JSON_H
 
 #include <jansson.h>
+
+#include "base/base.h"
 #include <stdio.h>
 
 /* Adds a value to an object or an array, and takes it. A value that could not be made never goes missing in silence, as
@@ -17,5 +19,8 @@ void json_print(const json_t *json, FILE *out);
 void json_line(const json_t *json, FILE *out);
 /* The same in memory that the caller frees. */
 char *json_text(const json_t *json);
+
+/* The JSON of a file, which is `what` ("the result of a run"); NULL after an error. */
+json_t *json_of_file(const char *path, const char *what, struct error *err);
 
 #endif

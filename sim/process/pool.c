@@ -211,22 +211,25 @@ static int receive(struct running *running, struct worker *worker)
     return rc;
 }
 
-/* If the worker is dead already, its socket says so when it is read. */
+/* A worker that cannot be told its piece is killed: its socket says so when it is read. */
 static void hand_out(const struct pool *pool, struct worker *worker)
 {
-    uint64_t size;
-    size_t length;
-    const char *text;
+    uint64_t size = 0;
+    size_t length = 0;
+    const char *text = "";
+    bool told;
 
     worker->busy = true;
     worker->note[0] = '\0';      /* a worker that has died since its last piece would leave that one's note */
     worker->began = now();
-    if (!send_all(worker->socket, &worker->piece, sizeof worker->piece) || !pool->inlet)
-        return;
-    text = pool->inlet->text(pool->context, worker->piece, &length);
-    size = length;
-    if (send_all(worker->socket, &size, sizeof size))
-        send_all(worker->socket, text, length);
+    told = send_all(worker->socket, &worker->piece, sizeof worker->piece);
+    if (told && pool->inlet) {
+        text = pool->inlet->text(pool->context, worker->piece, &length);
+        size = length;
+        told = send_all(worker->socket, &size, sizeof size) && send_all(worker->socket, text, length);
+    }
+    if (!told)
+        kill(worker->child.pid, SIGKILL);
 }
 
 /* Gives every idle worker a piece, and starts it where it does not run. */

@@ -1,13 +1,10 @@
 #include "report/result.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "files/look.h"
 #include "report/caveats.h"
 
 static json_t *number(double value)
@@ -333,88 +330,21 @@ static void write_result(const void *context, FILE *out)
     json_decref(json);
 }
 
-/* The tables of a run's folder. */
-static const struct run_table { const char *name, *file; void (*write)(const struct run *, FILE *); } tables[] = {
-    {"spans", "spans.tsv", spans_write}, {"memory", "memory.tsv", memory_write},
-    {"utilization", "utilization.tsv", utilization_write}, {"links", "links.tsv", links_write},
-};
-
 int result_write(const struct run *run, struct folder *folder, struct error *err)
 {
     json_t *digests = json_object();
     struct writing writing = {.run = run, .tables = digests};
     int rc = 0;
 
-    for (size_t i = 0; i < COUNT(tables) && !rc; i++) {
+    for (size_t i = 0; i < RUN_TABLES && !rc; i++) {
         char digest[DIGEST_HEX] = "";
 
-        writing.write = tables[i].write;
-        rc = folder_write(folder, tables[i].file, write_table, &writing, digest, err);
-        json_put(digests, tables[i].name, json_words(digest));
+        writing.write = run_tables[i].write;
+        rc = folder_write(folder, run_tables[i].file, write_table, &writing, digest, err);
+        json_put(digests, run_tables[i].name, json_words(digest));
     }
     if (!rc && (folder_write(folder, "result.json", write_result, &writing, NULL, err) || folder_commit(folder, err)))
         rc = -1;
     json_decref(digests);
-    return rc;
-}
-
-/* Refuses a table that has another digest than result.json says, or none. */
-static int check_table(const char *dir, const struct run_table *table, const json_t *digests, struct error *err)
-{
-    const char *digest = json_string_value(json_object_get(digests, table->name));
-    char path[4400], hex[DIGEST_HEX];
-    struct loc loc = {.file = path};
-    struct digest sum;
-    FILE *file;
-    int rc;
-
-    if (!digest) {
-        snprintf(path, sizeof path, "%s/result.json", dir);
-        return error_add(err, EXIT_INPUT, loc, "it has no digest of %s under 'tables_xxh128': not the whole of a result; "
-                         "repeat 'dtsim run -o'", table->file);
-    }
-    snprintf(path, sizeof path, "%s/%s", dir, table->file);
-    file = look_open(path, err);
-    if (!file)
-        return -1;
-    digest_init(&sum);
-    rc = digest_add_file(&sum, fileno(file));
-    digest_end(&sum, hex);
-    if (rc)
-        rc = error_system(err, loc, "cannot read");
-    fclose(file);
-    if (rc || !strcmp(hex, digest))
-        return rc;
-    return error_add(err, EXIT_INPUT, loc, "the file is not of the run that result.json is of: its digest differs; "
-                     "repeat 'dtsim run -o'");
-}
-
-int result_check(const char *dir, struct error *err)
-{
-    char path[4400];
-    json_error_t why;
-    json_t *result;
-    enum look there;
-    FILE *file;
-    int rc = 0;
-
-    if (access(dir, R_OK))
-        return error_system(err, (struct loc){.file = dir}, "cannot open");
-    snprintf(path, sizeof path, "%s/result.json", dir);
-    if (look_at(path, &there, err))
-        return -1;
-    if (there == LOOK_NOTHING)
-        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s; expected the folder that a "
-                         "'dtsim run -o' has finished", strerror(ENOENT));
-    file = look_open(path, err);
-    if (!file)
-        return -1;
-    result = json_loadf(file, 0, &why);
-    fclose(file);
-    if (!json_is_object(result))
-        rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
-    for (size_t i = 0; !rc && i < COUNT(tables); i++)
-        rc = check_table(dir, &tables[i], json_object_get(result, "tables_xxh128"), err) ? -1 : rc;
-    json_decref(result);
     return rc;
 }

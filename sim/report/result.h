@@ -43,5 +43,7 @@ void spans_write(const struct run *run, FILE *out);
 void memory_write(const struct run *run, FILE *out);
 void utilization_write(const struct run *run, FILE *out);
 void links_write(const struct run *run, FILE *out);
+enum { RUN_TABLES = 4 };
+extern const struct run_table { const char *name, *file; void (*write)(const struct run *, FILE *); } run_tables[RUN_TABLES];
 
 #endif

@@ -62,19 +62,13 @@ static void rank(struct compared *compared)
 static int add_run(struct compared *compared, const char *folder, struct error *err)
 {
     const char *path = arena_printf(&compared->arena, "%s/result.json", folder), *name;
-    json_error_t why;
     json_t *result, *row;
-    FILE *file;
 
     if (result_check(folder, err))
         return -1;
-    file = look_open(path, err);
-    if (!file)
-        return -1;
-    result = json_loadf(file, 0, &why);
-    fclose(file);
+    result = json_of_file(path, "the result of a run", err);
     if (!result)
-        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
+        return -1;
     name = json_string_value(json_object_get(json_object_get(result, "scenario"), "name"));
     row = add_row(compared, name ? name : folder, folder);
     json_object_set(row, "engine", json_object_get(result, "engine"));
