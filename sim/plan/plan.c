@@ -132,6 +132,12 @@ static int by_id(const void *left, const void *right)
     return strcmp(((const struct located *)left)->id, ((const struct located *)right)->id);
 }
 
+static void sort_located(struct plan_outcome *outcome)
+{
+    if (outcome->located.count)
+        qsort(outcome->located.items, outcome->located.count, sizeof *outcome->located.items, by_id);
+}
+
 /* Whether the row is of a point of the outcome, whose ids are sorted. */
 static const struct located *located_of(const struct plan_outcome *outcome, const json_t *row)
 {
@@ -173,7 +179,7 @@ static int read_replays(struct search *search, struct error *err)
     size_t memory = 0;
     int rc;
 
-    qsort(outcome->located.items, outcome->located.count, sizeof *outcome->located.items, by_id);
+    sort_located(outcome);
     rc = results_open(&folder, 1, &results, err) || results_read(&results, &question, err) ? -1 : 0;
     search->nreplayed = outcome->counts.failed = 0;
     for (size_t i = 0; i < results.rows.count && !rc; i++) {
@@ -304,8 +310,7 @@ static int verify_replays(struct search *search, struct error *err)
         numbers[i] = search->space->selection.items[search->replayed[i].point];
     if (search->options->verify && search->nreplayed && !search->outcome->interrupted)
         rc = replay_points(search, numbers, search->nreplayed, search->options->verify, err);
-    qsort(search->outcome->located.items, search->outcome->located.count, sizeof *search->outcome->located.items,
-          by_id);
+    sort_located(search->outcome);
     free(numbers);
     return rc;
 }
