@@ -52,8 +52,8 @@ double workload_bound(const struct workload *workload)
     const struct schedule *schedule = scenario_schedule(scenario);
     double most = 0;
 
-    if (scenario->simulation.jitter > 0 || scenario->recipe.rooted || schedule->asynchronous || plan_shares(&workload->plan) ||
-        plan_opportunistic(schedule, &workload->plan))
+    if (scenario->simulation.jitter > 0 || scenario->recipe.rooted || schedule->asynchronous ||
+        plan_shares(&workload->plan) || plan_opportunistic(schedule, &workload->plan))
         return 0;
     for (int rank = 0; rank < workload->plan.stages; rank++)
         most = fmax(most, rank_bound(workload, rank, plan_directions(&workload->plan) == 1));

@@ -20,7 +20,7 @@ struct bounding {
     double until;                /* s of the monotonic clock; 0: any time */
 };
 
-static double now(void)
+double plan_now(void)
 {
     struct timespec time;
 
@@ -107,7 +107,7 @@ static bool next(void *context, uint64_t *piece)
 {
     struct bounding *bounding = context;
 
-    if (bounding->next * TOGETHER >= bounding->points || (bounding->until > 0 && now() > bounding->until))
+    if (bounding->next * TOGETHER >= bounding->points || (bounding->until > 0 && plan_now() > bounding->until))
         return false;
     *piece = bounding->next++;
     return true;
@@ -147,7 +147,7 @@ int bounds_find(const struct space *space, size_t jobs, double time_limit, struc
                 struct error *err)
 {
     struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
-                                .until = time_limit > 0 ? now() + time_limit : 0};
+                                .until = time_limit > 0 ? plan_now() + time_limit : 0};
     size_t pieces = (bounding.points + TOGETHER - 1) / TOGETHER;
     const struct pool pool = {.jobs = jobs < pieces ? jobs : pieces ? pieces : 1, .what = "the bound",
                               .context = &bounding, .work = work, .next = next, .done = done, .lost = lost};

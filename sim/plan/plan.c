@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "plan/bounds.h"
 
@@ -21,14 +20,6 @@ struct search {
     size_t nreplayed;
     double until;                    /* s of the monotonic clock; 0: any time */
 };
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static void count_refusal(struct plan_outcome *outcome, const struct bounded *bounded)
 {
@@ -261,7 +252,7 @@ static size_t next_batch(struct search *search, uint64_t *numbers, size_t most)
 
 static bool time_is_up(const struct search *search)
 {
-    return search->outcome->interrupted || (search->until > 0 && now() > search->until);
+    return search->outcome->interrupted || (search->until > 0 && plan_now() > search->until);
 }
 
 static int replay_all(struct search *search, struct error *err)
@@ -318,7 +309,7 @@ static int verify_replays(struct search *search, struct error *err)
 static int run(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
-    double begun = now(), bounded;
+    double begun = plan_now(), bounded;
     int rc;
 
     search->until = search->options->time_limit > 0 ? begun + search->options->time_limit : 0;
@@ -326,16 +317,16 @@ static int run(struct search *search, struct error *err)
                     &outcome->interrupted, err))
         return -1;
     take_bounds(search);
-    bounded = now();
+    bounded = plan_now();
     outcome->seconds[0] = bounded - begun;
     rc = replay_all(search, err);
-    outcome->seconds[1] = now() - bounded;
+    outcome->seconds[1] = plan_now() - bounded;
     if (rc)
         return -1;
     find_gap(search);
-    bounded = now();
+    bounded = plan_now();
     rc = verify_replays(search, err);
-    outcome->seconds[2] = now() - bounded;
+    outcome->seconds[2] = plan_now() - bounded;
     return rc;
 }
 

@@ -79,8 +79,8 @@ static int add_gpus(struct builder *builder)
         long gpus = strtol(text, &end, 10);
 
         if (end == text || *end || gpus < 1 || gpus > 1000000)
-            return error_add(builder->err, EXIT_USAGE, nodes->loc, "expected numbers of GPUs such as 64,128, found '%s'",
-                             builder->question->gpus);
+            return error_add(builder->err, EXIT_USAGE, nodes->loc, "expected numbers of GPUs such as 64,128, found "
+                             "'%s'", builder->question->gpus);
         if (gpus % per_node)
             return error_add(builder->err, EXIT_USAGE, nodes->loc, "%ld GPUs are no whole nodes of %d; expected a "
                              "multiple of %d", gpus, per_node, per_node);
