@@ -34,7 +34,7 @@ struct node_links node_links_of(const struct cluster *cluster, int node)
         .inside_latency = cluster_latency(cluster, node, true),
         .network_latency = cluster_latency(cluster, node, false),
         .inside_sheet = cluster_bandwidth(cluster, node, true),
-        .network_sheet = cluster_bandwidth(cluster, node, false),
+        .network_sheet = cluster_nic_sheet(cluster, node),
         .nic_rate = cluster_nic_rate(cluster, node),
         .inside = cluster_node_bandwidth(cluster, node, LINK_PORT_UP),
         .network = cluster_node_bandwidth(cluster, node, LINK_NIC_UP),

@@ -10,7 +10,13 @@ static int end_of(const struct cluster *cluster, int part)
     return part + 1 < cluster->part_count ? cluster->parts[part + 1].first : cluster->nodes;
 }
 
-/* The number of its GPUs, or of its NICs, that stand before a node's first one. */
+/* How many links to the network a node of the kind has: a GPU with several NICs uses them together, as one link. */
+static int nic_links(const struct machine_kind *kind)
+{
+    return kind->nics.count < kind->gpus ? kind->nics.count : kind->gpus;
+}
+
+/* The number of its GPUs, or of its links to the network, that stand before a node's first one. */
 static int before(const struct cluster *cluster, int node, bool nics)
 {
     int count = 0, part = 0;
@@ -18,18 +24,18 @@ static int before(const struct cluster *cluster, int node, bool nics)
     for (; part + 1 < cluster->part_count && end_of(cluster, part) <= node; part++) {
         const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
 
-        count += (end_of(cluster, part) - cluster->parts[part].first) * (nics ? kind->nics.count : kind->gpus);
+        count += (end_of(cluster, part) - cluster->parts[part].first) * (nics ? nic_links(kind) : kind->gpus);
     }
     const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
-    return count + (node - cluster->parts[part].first) * (nics ? kind->nics.count : kind->gpus);
+    return count + (node - cluster->parts[part].first) * (nics ? nic_links(kind) : kind->gpus);
 }
 
-/* The node whose GPU, or NIC, has that number. */
+/* The node whose GPU, or link to the network, has that number. */
 static int node_of(const struct cluster *cluster, int number, bool nics)
 {
     for (int part = 0;; part++) {
         const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
-        int each = nics ? kind->nics.count : kind->gpus, first = cluster->parts[part].first;
+        int each = nics ? nic_links(kind) : kind->gpus, first = cluster->parts[part].first;
         int nodes = end_of(cluster, part) - first;
 
         if (part + 1 >= cluster->part_count || number < nodes * each)
@@ -86,14 +92,14 @@ int cluster_node_gpus(const struct cluster *cluster, int node)
 
 int cluster_node_nics(const struct cluster *cluster, int node)
 {
-    return cluster_kind(cluster, node)->nics.count;
+    return nic_links(cluster_kind(cluster, node));
 }
 
 int cluster_nic_of(const struct cluster *cluster, int gpu)
 {
     for (int part = 0, nics = 0;; part++) {
         const struct machine_kind *kind = &cluster->kinds[cluster->parts[part].kind];
-        int nodes = end_of(cluster, part) - cluster->parts[part].first, count = kind->nics.count;
+        int nodes = end_of(cluster, part) - cluster->parts[part].first, count = nic_links(kind);
 
         if (part + 1 >= cluster->part_count || gpu < nodes * kind->gpus)
             return nics + gpu / kind->gpus * count + gpu % kind->gpus * count / kind->gpus;
@@ -139,6 +145,14 @@ bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n)
     return true;
 }
 
+/* B/s of a single NIC of the node: its bandwidth, or the rate to which it is limited. */
+static double one_nic_rate(const struct cluster *cluster, int node)
+{
+    double bandwidth = cluster_bandwidth(cluster, node, false), limit = cluster_nic_limit(cluster, node);
+
+    return limit > 0 ? fmin(bandwidth, limit) : bandwidth;
+}
+
 static double usual_at(const struct cluster *cluster, int node, enum link_kind kind)
 {
     const struct network *network = &cluster->network;
@@ -148,10 +162,10 @@ static double usual_at(const struct cluster *cluster, int node, enum link_kind k
         return INFINITY;
     if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
         return own->inside.bandwidth * own->inside.efficiency;
-    double nic = cluster_nic_rate(cluster, node) * network->efficiency;
     if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
-        return nic;
-    return network->topology.leaf_nodes * own->nics.count * nic / network->topology.oversubscription;
+        return cluster_nic_rate(cluster, node) * network->efficiency;
+    return network->topology.leaf_nodes * own->nics.count * (one_nic_rate(cluster, node) * network->efficiency) /
+           network->topology.oversubscription;
 }
 
 static bool is_nic(struct link link)
@@ -214,7 +228,7 @@ double cluster_switch_nics(const struct cluster *cluster, int node)
 {
     const struct machine_kind *kind = cluster_kind(cluster, node);
 
-    return fmax(1, (double)kind->gpus_per_switch * kind->nics.count / kind->gpus);
+    return fmax(1, (double)kind->gpus_per_switch * nic_links(kind) / kind->gpus);
 }
 
 enum inside_link cluster_inside_link(const struct cluster *cluster, int node)
@@ -242,11 +256,32 @@ double cluster_nic_limit(const struct cluster *cluster, int node)
     return cluster_kind(cluster, node)->nics.rate;
 }
 
+static int nics_together(const struct machine_kind *kind)
+{
+    return kind->nics.count / nic_links(kind);
+}
+
+int cluster_nics_together(const struct cluster *cluster, int node)
+{
+    return nics_together(cluster_kind(cluster, node));
+}
+
+/* B/s of a link to the network whose NICs have so much each: no more than the GPU's own link carries. */
+static double nic_link(const struct machine_kind *kind, double each)
+{
+    int together = nics_together(kind);
+
+    return together == 1 ? each : fmin(together * each, kind->host.bandwidth);      /* fmin ignores NaN */
+}
+
+double cluster_nic_sheet(const struct cluster *cluster, int node)
+{
+    return nic_link(cluster_kind(cluster, node), cluster_bandwidth(cluster, node, false));
+}
+
 double cluster_nic_rate(const struct cluster *cluster, int node)
 {
-    double bandwidth = cluster_bandwidth(cluster, node, false), limit = cluster_nic_limit(cluster, node);
-
-    return limit > 0 ? fmin(bandwidth, limit) : bandwidth;
+    return nic_link(cluster_kind(cluster, node), one_nic_rate(cluster, node));
 }
 
 const char *cluster_gpu_name(const struct cluster *cluster, int gpu)

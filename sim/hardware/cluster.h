@@ -3,7 +3,9 @@
  * Nodes are of one or more kinds (cluster_internal.h), so what differs between kinds is asked of a node or of a GPU.
  * GPUs are numbered node by node. Every GPU has a port inside its node (NVLink/NVSwitch or PCIe) with one link in each
  * direction; inside a node nothing but these links is shared. Every NIC has one link in each direction; NIC k of a node
- * serves the GPUs with floor(place * nics / gpus) = k, of the node's numbers. Every node belongs to a leaf switch. All uplinks of a
+ * serves the GPUs with floor(place * nics / gpus) = k, of the node's numbers. A GPU with several NICs of its own uses
+ * them together: they are one NIC to all functions here, of all their bandwidth, but of no more than the GPU's link to
+ * the host has, which the data crosses too (one PCIe link for both). Every node belongs to a leaf switch. All uplinks of a
  * leaf together are one link up and one down of bandwidth leaf_nodes * nics * bandwidth / oversubscription. */
 #ifndef DTSIM_CLUSTER_H
 #define DTSIM_CLUSTER_H
@@ -38,6 +40,8 @@ int cluster_leaf_of(const struct cluster *cluster, int node);   /* 0 if nonblock
 int cluster_nics(const struct cluster *cluster);                /* of all nodes */
 int cluster_node_gpus(const struct cluster *cluster, int node);
 int cluster_node_nics(const struct cluster *cluster, int node);
+/* How many NICs a GPU of the node uses together; 1: it has one, or shares one. */
+int cluster_nics_together(const struct cluster *cluster, int node);
 /* The number of the node's GPU k, of its NIC k, from 0; and the k of a GPU. */
 int cluster_node_gpu(const struct cluster *cluster, int node, int k);
 int cluster_node_nic(const struct cluster *cluster, int node, int k);
@@ -77,7 +81,9 @@ double cluster_latency(const struct cluster *cluster, int node, bool inside);
 double cluster_bandwidth(const struct cluster *cluster, int node, bool inside);
 /* B/s to which software limits each NIC of the node; NaN or 0: there is no limit. */
 double cluster_nic_limit(const struct cluster *cluster, int node);
-/* B/s of a NIC of the node: its bandwidth, or the rate to which it is limited. */
+/* B/s of a GPU's way to the network: of a NIC of the node, or of the NICs that a GPU has to itself, by the data sheet;
+ * the same at the rate to which software limits each NIC. */
+double cluster_nic_sheet(const struct cluster *cluster, int node);
 double cluster_nic_rate(const struct cluster *cluster, int node);
 /* The switches between the nodes. The number of nodes below each leaf switch; all nodes if nonblocking. The bandwidth
  * of a leaf's NICs over the bandwidth of its uplinks; 1 if nonblocking. */

@@ -64,7 +64,7 @@ static const struct field network_fields[] = {
     {.key = "rate", AT(cluster, kinds[0].nics.rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
     {.key = "nics", AT(cluster, kinds[0].nics.count), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
-     .fallback = "1", .brief = "number of NICs per node; the node's GPUs share them evenly"},
+     .fallback = "1", .brief = "number of NICs per node; its GPUs share them evenly, or each uses several together, as one NIC"},
     {.key = "topology", AT(cluster, network.topology), .kind = FIELD_RECORD, .table = &topology_table,
      .brief = "the switches: nonblocking, or a mapping such as {leaf_nodes: 16, oversubscription: 2}"},
 };
@@ -172,21 +172,21 @@ static int check_topology(struct topology_spec *topology, struct error *err)
     return 0;
 }
 
-/* The NICs of a node must serve equal numbers of GPUs. A single node uses no NIC, so the platform's number of NICs need
+/* The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal numbers of NICs. A single node uses no NIC, so the platform's number of NICs need
  * not fit the number of GPUs: it is then set to one per GPU. */
 static int check_nics(struct cluster *cluster, struct error *err)
 {
     struct loc loc = field_loc(&network_table, cluster, "nics");
     int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count;
 
-    if (cluster->nodes == 1 && gpus % nics != 0)
-        cluster->kinds[0].nics.count = nics = gpus;
-    if (nics > gpus)
-        return error_clash(err, loc, "network: %d NICs are more than the GPUs of a node (%d); expected at "
-                           "most as many, such as 'network: {nics: %d}'", nics, gpus, gpus);
-    if (gpus % nics != 0)
-        return error_clash(err, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus, nics);
-    return 0;
+    if (gpus % nics == 0 || nics % gpus == 0)
+        return 0;
+    if (cluster->nodes == 1) {
+        cluster->kinds[0].nics.count = gpus;
+        return 0;
+    }
+    return error_clash(err, loc, "network: the %d GPUs of a node cannot share %d NICs evenly; expected a divisor or a "
+                       "multiple of %d", gpus, nics, gpus);
 }
 
 static int check_switches(const struct cluster *cluster, struct error *err)

@@ -55,6 +55,10 @@ static int set_nic(const struct slow_link *link, const struct cluster *cluster, 
         check_number(&slow_link_table, link, "nic", link->nic, cluster_node_nics(cluster, link->of_node), "a node",
                      err))
         return -1;
+    if (cluster_nics_together(cluster, link->of_node) > 1)
+        return error_clash(err, link->node->loc, "slow_links: each GPU of node %d uses %d NICs together, and a slow one "
+                           "of these is not simulated; expected at most as many NICs as GPUs", link->of_node,
+                           cluster_nics_together(cluster, link->of_node));
     int nic = cluster_node_nic(cluster, link->of_node, link->nic);
     if (shares[nic] > 0)
         return error_add(err, EXIT_INPUT, field_loc(&slow_link_table, link, "nic"),

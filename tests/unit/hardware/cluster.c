@@ -192,6 +192,32 @@ static void test_parts(void **state)
     expect_route(&cluster, 7, 12, "nic3.up nic6.down", 3.3e-6, 5e9);     /* the slower NIC is the receiver's */
 }
 
+/* 4 GPUs with 8 NICs: each GPU's two NICs are one of twice the rate, until the GPU's link to the host is the narrower
+ * one. Uplinks are made for what the NICs have. */
+static void test_nics_together(void **state)
+{
+    struct cluster cluster = leaf_spine, wide = leaf_spine;
+
+    (void)state;
+    cluster.kinds[0].nics.count = 8;
+    cluster.kinds[0].host.bandwidth = NAN;
+    wide.kinds[0].nics = (struct nics){.bandwidth = 50e9, .count = 4};
+    for (int host = 0; host < 2; host++) {
+        assert_int_equal(cluster_nics(&cluster), cluster_nics(&wide));
+        for (int gpu = 0; gpu < cluster_gpus(&cluster); gpu++)
+            assert_int_equal(cluster_nic_of(&cluster, gpu), gpu);
+        expect_route(&cluster, 3, 4, "nic3.up nic4.down", 3.3e-6, host ? 40e9 : 50e9);
+        expect_route(&cluster, 3, 2, "gpu3.up gpu2.down", 1.1e-6, 300e9);
+        assert_true(cluster_usual_bandwidth(&cluster, LINK_LEAF_UP) == cluster_usual_bandwidth(&wide, LINK_LEAF_UP));
+        cluster.kinds[0].host.bandwidth = 40e9;
+    }
+    cluster.kinds[0].nics.rate = 10e9;
+    assert_true(cluster_nic_rate(&cluster, 0) == 20e9 && cluster_nic_sheet(&cluster, 0) == 40e9);
+    assert_true(cluster_bandwidth(&cluster, 0, false) == 25e9);
+    assert_int_equal(cluster_nics_together(&cluster, 0), 2);
+    assert_int_equal(cluster_nics_together(&wide, 0), 1);
+}
+
 static void test_ideal(void **state)
 {
     struct cluster ideal = {.nodes = 2, .kinds[0].gpus = 1, .ideal = true};
@@ -207,7 +233,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_size), cmocka_unit_test(test_places), cmocka_unit_test(test_uneven_nics),
         cmocka_unit_test(test_routes), cmocka_unit_test(test_routes_at_the_edges), cmocka_unit_test(test_bandwidths),
-        cmocka_unit_test(test_parts), cmocka_unit_test(test_ideal),
+        cmocka_unit_test(test_parts), cmocka_unit_test(test_nics_together),
+        cmocka_unit_test(test_ideal),
     };
 
     return cmocka_run_group_tests_name("cluster", tests, NULL, NULL);
