@@ -131,7 +131,7 @@ static void print_model(const struct model *model, FILE *out)
 static void print_cluster(const struct scenario *scenario, FILE *out)
 {
     const struct cluster *cluster = &scenario->cluster;
-    int taken = scenario->gpus_taken;
+    int taken = layout_node_seats(&scenario->layout);
     struct arena arena = {0};
     const char *changes = cluster_gpu_spec(cluster, 0) ? gpu_changes(&arena, cluster_gpu_spec(cluster, 0)) : "";
     const char *said = cluster_said(&arena, cluster);

@@ -44,6 +44,41 @@ static int node_of(const struct cluster *cluster, int number, bool nics)
     }
 }
 
+int cluster_parts(const struct cluster *cluster)
+{
+    return cluster->part_count > 1 ? cluster->part_count : 1;
+}
+
+struct cluster_part cluster_part(const struct cluster *cluster, int part)
+{
+    int first = cluster->parts[part].first;
+
+    return (struct cluster_part){cluster->parts[part].kind, first, end_of(cluster, part) - first};
+}
+
+int cluster_kinds(const struct cluster *cluster)
+{
+    int kinds = 1;
+
+    for (int i = 0; i < cluster->part_count; i++)
+        kinds = cluster->parts[i].kind >= kinds ? cluster->parts[i].kind + 1 : kinds;
+    return kinds;
+}
+
+int cluster_kind_node(const struct cluster *cluster, int kind)
+{
+    int part = 0;
+
+    while (part + 1 < cluster->part_count && cluster->parts[part].kind != kind)
+        part++;
+    return cluster->parts[part].first;
+}
+
+int cluster_kind_gpu(const struct cluster *cluster, int kind)
+{
+    return cluster_node_gpu(cluster, cluster_kind_node(cluster, kind), 0);
+}
+
 void cluster_size(struct cluster *cluster, int gpus)
 {
     if (cluster->nodes == 0)

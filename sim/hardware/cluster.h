@@ -33,6 +33,14 @@ const char *cluster_said(struct arena *arena, const struct cluster *cluster);
 /* Sets `nodes`, if it was left out, to enough nodes of the first kind for that many GPUs. */
 void cluster_size(struct cluster *cluster, int gpus);
 int cluster_gpus(const struct cluster *cluster);
+/* Parts are nodes of one kind that follow each other, at least one; kinds are numbered from 0. */
+struct cluster_part { int kind, first, nodes; };
+int cluster_parts(const struct cluster *cluster);
+struct cluster_part cluster_part(const struct cluster *cluster, int part);
+int cluster_kinds(const struct cluster *cluster);
+/* The first node of the kind, and the first GPU of that node. */
+int cluster_kind_node(const struct cluster *cluster, int kind);
+int cluster_kind_gpu(const struct cluster *cluster, int kind);
 int cluster_node_of(const struct cluster *cluster, int gpu);
 int cluster_nic_of(const struct cluster *cluster, int gpu);     /* numbered over the whole cluster, node by node */
 int cluster_node_of_nic(const struct cluster *cluster, int nic);

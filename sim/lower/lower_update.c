@@ -16,9 +16,7 @@ struct portions { struct portion *items; size_t count, capacity; };
 
 static double cpu_rate(const struct scenario *scenario)
 {
-    int gpus = scenario->gpus_taken < scenario_gpus(scenario) ? scenario->gpus_taken : scenario_gpus(scenario);
-
-    return cluster_host_update(&scenario->cluster, 0) / gpus;
+    return cluster_host_update(&scenario->cluster, 0) / layout_node_seats(&scenario->layout);
 }
 
 /* Copies gradients to the host after `ready` and, of tied weights, after `tied`. */

@@ -177,9 +177,9 @@ static const char *stragglers_note(struct arena *arena, const struct scenario *s
     for (size_t i = 0; i < list->count; i++) {
         const struct straggler *straggler = (const struct straggler *)list->items + i;
 
-        unused += !scenario_runs_on(scenario, straggler->gpu);
-        slow += scenario_runs_on(scenario, straggler->gpu) && straggler->slower > 1;
-        most = scenario_runs_on(scenario, straggler->gpu) ? fmax(most, straggler->slower) : most;
+        unused += !layout_has(&scenario->layout, straggler->gpu);
+        slow += layout_has(&scenario->layout, straggler->gpu) && straggler->slower > 1;
+        most = layout_has(&scenario->layout, straggler->gpu) ? fmax(most, straggler->slower) : most;
     }
     if (unused)
         return arena_printf(arena, "%d of the stragglers comput%s nothing here: the scenario runs on other GPUs ('dtsim "

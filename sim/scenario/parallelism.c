@@ -17,65 +17,21 @@ int scenario_replicas(const struct scenario *scenario)
 
 int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
 {
-    const struct parallelism *spec = &scenario->parallelism;
-    const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
-                          [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context};
-    const int index[] = {[DIMENSION_TENSOR] = t, [DIMENSION_DATA] = replica / spec->context,
-                         [DIMENSION_PIPELINE] = p, [DIMENSION_CONTEXT] = replica % spec->context};
-    const int *placement = spec->placement.items;
-    int gpu = 0;
-
-    for (size_t i = spec->placement.count; i-- > 0;)
-        gpu = gpu * degree[placement[i]] + index[placement[i]];
-    return scenario_nth_gpu(scenario, gpu);
+    return layout_gpu(&scenario->layout, t, replica, p);
 }
 
-int scenario_nth_gpu(const struct scenario *scenario, int i)
-{
-    int per_node = cluster_node_gpus(&scenario->cluster, 0), taken = scenario->gpus_taken;
-
-    return taken == 0 || taken == per_node ? i : i / taken * per_node + i % taken;
-}
-
-bool scenario_runs_on(const struct scenario *scenario, int gpu)
-{
-    int per_node = cluster_node_gpus(&scenario->cluster, 0);
-    int taken = scenario->gpus_taken ? scenario->gpus_taken : per_node;
-
-    return gpu % per_node < taken && gpu / per_node * taken + gpu % per_node < scenario_gpus(scenario);
-}
-
-/* The degree of the dimension whose GPUs are next to each other. */
-static int innermost_degree(const struct scenario *scenario)
+void scenario_lay_out(struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
-                          [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context};
+    const struct list *placement = &spec->placement;
+    int order[DIMENSION_COUNT] = {[DIMENSION_COUNT - 1] = DIMENSION_CONTEXT};    /* left out where its degree is 1 */
 
-    for (size_t i = 0; i < spec->placement.count; i++)
-        if (degree[((const int *)spec->placement.items)[i]] > 1)
-            return degree[((const int *)spec->placement.items)[i]];
-    return 1;
-}
-
-void gpus_take(struct scenario *scenario)
-{
-    struct cluster *cluster = &scenario->cluster;
-    int per_node = cluster_node_gpus(cluster, 0);
-    int gpus = scenario_gpus(scenario), innermost = innermost_degree(scenario);
-    int fewest = (gpus - 1) / per_node + 1, most = cluster->nodes ? cluster->nodes : fewest + fewest / 8;
-
-    scenario->gpus_taken = per_node;
-    for (int nodes = fewest; nodes <= most && nodes <= fewest + fewest / 8 && fewest > 1 && !cluster->ideal; nodes++) {
-        int even = gpus / nodes;
-
-        if (gpus % nodes || (innermost <= per_node && even % innermost))
-            continue;
-        scenario->gpus_taken = even;
-        cluster_size(cluster, nodes * per_node);
-        return;
-    }
-    cluster_size(cluster, gpus);
+    for (size_t i = 0; i < placement->count; i++)
+        order[i] = ((const int *)placement->items)[i];
+    layout_make(&scenario->layout, &scenario->cluster,
+                (const int[DIMENSION_COUNT]){[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
+                                             [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context},
+                order);
 }
 
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size)

@@ -2,6 +2,7 @@
 #ifndef DTSIM_PARALLELISM_H
 #define DTSIM_PARALLELISM_H
 
+#include "layout/layout.h"
 #include "schedule/order.h"
 
 #define DATA_PARALLELS(X) \
@@ -17,7 +18,6 @@ extern const char *const server_names[];         /* NULL-terminated: of reduces 
     X(COMPRESSION_NONE, "none") X(COMPRESSION_POWERSGD, "powersgd") X(COMPRESSION_TOP_K, "top-k") \
     X(COMPRESSION_QUANTIZED, "quantized")
 enum compression { COMPRESSIONS(ENUM_VALUE) };
-enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
 extern const char *const dimension_names[];
 #define CONTEXT_ATTENTIONS(X) X(CONTEXT_RING, "ring") X(CONTEXT_ALL_GATHER, "all-gather")
 enum context_attention { CONTEXT_ATTENTIONS(ENUM_VALUE) };

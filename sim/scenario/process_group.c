@@ -51,12 +51,12 @@ unsigned scenario_uneven(const struct scenario *scenario)
     int gpus = scenario_gpus(scenario);
     unsigned uneven = scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0;
     bool network = cluster->nic_shares && !cluster->ideal &&
-                   cluster_node_of(cluster, scenario_nth_gpu(scenario, gpus - 1)) > 0;
+                   cluster_node_of(cluster, layout_nth_gpu(&scenario->layout, gpus - 1)) > 0;
 
     for (int i = 0; i < gpus && cluster->gpu_slower; i++)
-        uneven |= cluster->gpu_slower[scenario_nth_gpu(scenario, i)] > 1 ? UNEVEN_GPUS : 0;
+        uneven |= cluster->gpu_slower[layout_nth_gpu(&scenario->layout, i)] > 1 ? UNEVEN_GPUS : 0;
     for (int i = 0; i < gpus && network; i++)
-        uneven |= cluster_nic_share(cluster, scenario_nth_gpu(scenario, i)) < 1 ? UNEVEN_LINKS : 0;
+        uneven |= cluster_nic_share(cluster, layout_nth_gpu(&scenario->layout, i)) < 1 ? UNEVEN_LINKS : 0;
     return uneven;
 }
 
@@ -89,12 +89,13 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
 int group_nodes(const struct scenario *scenario, enum group_kind kind)
 {
     const struct process_group *group = &scenario->groups.of[kind];
-    int members = group_members(group), per_node = cluster_node_gpus(&scenario->cluster, 0), nodes = 1;
+    const struct cluster *cluster = &scenario->cluster;
+    int members = group_members(group), nodes = 1;
     int *gpus = xcalloc((size_t)members, sizeof *gpus);
 
     group_gpus(scenario, group, 0, 0, 0, gpus);
     for (int i = 1; i < members; i++)
-        nodes += gpus[i] / per_node != gpus[i - 1] / per_node;
+        nodes += cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[i - 1]);
     free(gpus);
     return nodes;
 }

@@ -114,7 +114,7 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
         return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s needs %d GPUs, the cluster has %d",
                                 scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
                                 cluster_gpus(cluster));
-    gpus_take(scenario);
+    scenario_lay_out(scenario);
     return slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
                           err);
 }

@@ -35,7 +35,7 @@ struct scenario {
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
     struct parallelism parallelism;
-    int gpus_taken;                      /* GPUs of each node on which it runs; 0: not settled, and all */
+    struct layout layout;                /* on which GPU each of its seats is */
     struct memory_spec memory;
     struct costs_spec costs;
     struct software_spec {
@@ -93,12 +93,8 @@ int scenario_gpus(const struct scenario *scenario);                  /* tensor *
 /* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
  * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */
 int scenario_replicas(const struct scenario *scenario);
-/* Which GPU is tensor index t of pipeline rank p of a replica. */
+/* layout_gpu of its layout. */
 int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
-/* Which GPU of the cluster is the i-th that the scenario runs on. */
-int scenario_nth_gpu(const struct scenario *scenario, int i);
-/* Whether the scenario runs on that GPU of the cluster. */
-bool scenario_runs_on(const struct scenario *scenario, int gpu);
 /* "tensor 2 x context 4 x pipeline 2 x data 3", a context degree of 1 left out, and data where it is 0; returns
  * buffer. */
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);

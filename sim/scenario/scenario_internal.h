@@ -14,11 +14,8 @@ typedef int scenario_rule(const struct scenario *scenario, struct error *err);
 int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
 /* parallelism.c */
-/* Settles how many GPUs of each node the scenario takes, and of how many nodes, if that was left out: as many of each,
- * as a job is launched with as many processes on each node, on the fewest nodes on which that works, up to an eighth
- * more than the GPUs need (1,024 GPUs are 16 racks of 72 with 64 each). It does not where they do not divide, or where it
- * cuts groups of the innermost degree that a node has room for: then the scenario fills one node after another. */
-void gpus_take(struct scenario *scenario);
+/* Makes scenario->layout of the degrees and the placement, and settles the cluster's size if it was left out. */
+void scenario_lay_out(struct scenario *scenario);
 /* Checks strategy.placement, and puts context into it where it is left out. */
 int placement_resolve(struct scenario *scenario, struct error *err);
 /* Checks that degrees divide what they have to: the context degree the tokens of a sample (into two pieces a GPU where

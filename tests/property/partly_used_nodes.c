@@ -33,11 +33,11 @@ static void gpus_are_taken(void **state)
         run_on(&simulated, per_node, 0, jobs[i].strategy, "");
         assert_int_equal(scenario->cluster.nodes, jobs[i].nodes);
         for (int gpu = 0; gpu < per_node * jobs[i].nodes; gpu++)
-            on += scenario_runs_on(scenario, gpu);
+            on += layout_has(&scenario->layout, gpu);
         assert_int_equal(on, scenario_gpus(scenario));
         for (int k = 0; k < scenario_gpus(scenario); k++) {
-            assert_int_equal(scenario_nth_gpu(scenario, k), k / taken * per_node + k % taken);
-            assert_true(scenario_runs_on(scenario, scenario_nth_gpu(scenario, k)));
+            assert_int_equal(layout_nth_gpu(&scenario->layout, k), k / taken * per_node + k % taken);
+            assert_true(layout_has(&scenario->layout, layout_nth_gpu(&scenario->layout, k)));
         }
         simulated_release(&simulated);
     }

@@ -1,0 +1,122 @@
+#include "layout/layout.h"
+
+/* The degree of the dimension whose seats are next to each other. */
+static int innermost_degree(const struct layout *layout, const int *order)
+{
+    for (int i = 0; i < DIMENSION_COUNT; i++)
+        if (layout->degree[order[i]] > 1)
+            return layout->degree[order[i]];
+    return 1;
+}
+
+/* The GPUs that the job takes of each node, of a cluster whose nodes are equal; the cluster has its size then. */
+static int take(const struct layout *layout, struct cluster *cluster, int innermost)
+{
+    int each = cluster_node_gpus(cluster, 0), fewest = (layout->seats - 1) / each + 1;
+    int most = cluster->nodes ? cluster->nodes : fewest + fewest / 8;
+
+    for (int nodes = fewest; nodes <= most && nodes <= fewest + fewest / 8 && fewest > 1 && !cluster->ideal; nodes++) {
+        int even = layout->seats / nodes;
+
+        if (layout->seats % nodes || (innermost <= each && even % innermost))
+            continue;
+        cluster_size(cluster, nodes * each);
+        return even;
+    }
+    cluster_size(cluster, layout->seats);
+    return each;
+}
+
+void layout_make(struct layout *layout, struct cluster *cluster, const int degree[DIMENSION_COUNT],
+                 const int order[DIMENSION_COUNT])
+{
+    int taken, first = 0;
+
+    *layout = (struct layout){.seats = 1};
+    for (int i = 0; i < DIMENSION_COUNT; i++) {
+        layout->degree[order[i]] = degree[order[i]];
+        layout->stride[order[i]] = layout->seats;
+        layout->seats *= degree[order[i]];
+    }
+    taken = cluster_parts(cluster) == 1 ? take(layout, cluster, innermost_degree(layout, order)) : 0;
+    for (int i = 0; i < cluster_parts(cluster); i++) {
+        struct cluster_part part = cluster_part(cluster, i);
+        int each = cluster_node_gpus(cluster, part.first);
+
+        if (i > 0 && first >= layout->seats)
+            break;
+        layout->parts[layout->part_count++] = (struct layout_part){
+            first, cluster_node_gpu(cluster, part.first, 0), each, taken ? taken : each, part.kind,
+        };
+        layout->mixed |= part.kind != layout->parts[0].kind;
+        first += part.nodes * (taken ? taken : each);
+    }
+}
+
+int layout_nth_gpu(const struct layout *layout, int seat)
+{
+    const struct layout_part *part = layout->parts;
+
+    while (part + 1 < layout->parts + layout->part_count && part[1].first <= seat)
+        part++;
+    seat -= part->first;
+    return part->first_gpu + (part->taken == part->each ? seat : seat / part->taken * part->each + seat % part->taken);
+}
+
+int layout_gpu(const struct layout *layout, int t, int replica, int p)
+{
+    const int *stride = layout->stride, context = layout->degree[DIMENSION_CONTEXT];
+
+    return layout_nth_gpu(layout, t * stride[DIMENSION_TENSOR] + replica / context * stride[DIMENSION_DATA] +
+                                      replica % context * stride[DIMENSION_CONTEXT] + p * stride[DIMENSION_PIPELINE]);
+}
+
+bool layout_has(const struct layout *layout, int gpu)
+{
+    const struct layout_part *part = layout->parts;
+
+    while (part + 1 < layout->parts + layout->part_count && part[1].first_gpu <= gpu)
+        part++;
+    gpu -= part->first_gpu;
+    return gpu % part->each < part->taken &&
+           part->first + gpu / part->each * part->taken + gpu % part->each < layout->seats;
+}
+
+int layout_node_seats(const struct layout *layout)
+{
+    int most = 0;
+
+    for (int i = 0; i < layout->part_count; i++)
+        most = layout->parts[i].taken > most ? layout->parts[i].taken : most;
+    return most < layout->seats ? most : layout->seats;
+}
+
+static int kind_of(const struct layout *layout, int gpu)
+{
+    int i = 0;
+
+    while (i + 1 < layout->part_count && layout->parts[i + 1].first_gpu <= gpu)
+        i++;
+    return layout->parts[i].kind;
+}
+
+struct seat layout_seat(const struct layout *layout, const struct cluster *cluster, int t, int replica, int p)
+{
+    int gpu = layout_gpu(layout, t, replica, p);
+
+    return (struct seat){gpu, cluster_node_of(cluster, gpu), kind_of(layout, gpu),
+                          cluster->gpu_slower ? cluster->gpu_slower[gpu] : 1};
+}
+
+unsigned layout_kinds(const struct layout *layout, int p)
+{
+    int replicas = layout->degree[DIMENSION_DATA] * layout->degree[DIMENSION_CONTEXT];
+    unsigned kinds = 0;
+
+    if (!layout->mixed)
+        return 1u << layout->parts[0].kind;
+    for (int r = 0; r < replicas; r++)
+        for (int t = 0; t < layout->degree[DIMENSION_TENSOR]; t++)
+            kinds |= 1u << kind_of(layout, layout_gpu(layout, t, r, p));
+    return kinds;
+}

@@ -1,0 +1,51 @@
+/* layout: on which GPU of the cluster each seat of a job is. A seat is what one process of the job does: it has a
+ * replica, a pipeline rank and a tensor index. Seats are numbered as the placement says and given to GPUs in this
+ * order, node by node; a job may take fewer GPUs of each node than the node has. */
+#ifndef DTSIM_LAYOUT_H
+#define DTSIM_LAYOUT_H
+
+#include "hardware/cluster.h"
+
+enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
+
+struct layout {
+    int degree[DIMENSION_COUNT];
+    int stride[DIMENSION_COUNT];     /* how far seats stand apart that follow each other in the dimension */
+    int seats;                       /* the product of the degrees */
+    bool mixed;                      /* seats are on nodes of several kinds */
+    int part_count;
+    struct layout_part {             /* a part of the cluster, in the order of its nodes */
+        int first, first_gpu;        /* its first seat and its first GPU */
+        int each, taken;             /* GPUs of each of its nodes, and those that the job takes */
+        int kind;
+    } parts[PARTS_MAX];
+};
+
+/* Lays the job out. `order` has each dimension once, the one that varies fastest first. Settles how many GPUs of each
+ * node the job takes, and the cluster's size where that was left out: equal numbers on all nodes, as a job is launched
+ * with as many processes on each, on the fewest nodes on which that works, up to an eighth more than the GPUs need (1,024
+ * GPUs are 16 racks of 72 with 64 each). It fills one node after another where equal numbers do not exist, where they
+ * cut groups of the innermost degree that a node has room for, and where nodes are of several kinds. */
+void layout_make(struct layout *layout, struct cluster *cluster, const int degree[DIMENSION_COUNT],
+                 const int order[DIMENSION_COUNT]);
+
+/* The GPU with the seat of that number, from 0. */
+int layout_nth_gpu(const struct layout *layout, int seat);
+/* The GPU of tensor index t of pipeline rank p of a replica. The GPUs of a context group count as replicas: the i-th of
+ * the group of replica d has number d * context + i. */
+int layout_gpu(const struct layout *layout, int t, int replica, int p);
+/* Whether a seat is on that GPU. */
+bool layout_has(const struct layout *layout, int gpu);
+/* The GPUs that the job has on the fullest of its nodes. */
+int layout_node_seats(const struct layout *layout);
+
+/* The GPU of a seat. */
+struct seat {
+    int gpu, node, kind;
+    double slower;                   /* how many times as long its computations take */
+};
+struct seat layout_seat(const struct layout *layout, const struct cluster *cluster, int t, int replica, int p);
+/* The kinds of node (bit k: kind k) on which the seats of a pipeline rank are, in all replicas. */
+unsigned layout_kinds(const struct layout *layout, int p);
+
+#endif
