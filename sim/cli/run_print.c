@@ -95,17 +95,18 @@ static void print_costs(const struct run *run, FILE *out)
 {
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *m = &run->metrics;
+    const struct kernel_costs *costs = scenario_first_costs(scenario);
     double compute = m->utilization * m->iteration_time, launches = compute;
 
     if (model_is_timed(&scenario->model))
         return;
-    if (scenario->costs.gpu == COST_ROOFLINE) {
+    if (costs->model.source == COST_ROOFLINE) {
         fprintf(out, "compute costs: roofline of %s (data sheet and achievable shares, no measured kernels)\n",
                 cluster_sheet(&scenario->cluster, 0)->title);
         return;
     }
     fprintf(out, "compute costs: profile %s, fitted to kernels of %s; of the compute time\n",
-            scenario->costs.loaded->name, scenario->costs.loaded->gpu);
+            costs->model.profile->name, costs->model.profile->gpu);
     for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
         launches -= print_bases(kind, m->bases.seconds[kind], compute, out);
     if (launches > 0.005 * compute)

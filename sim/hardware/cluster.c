@@ -306,7 +306,7 @@ static double nic_link(const struct machine_kind *kind, double each)
 {
     int together = nics_together(kind);
 
-    return together == 1 ? each : fmin(together * each, kind->host.bandwidth);      /* fmin ignores NaN */
+    return together > 1 && kind->host.bandwidth > 0 ? fmin(together * each, kind->host.bandwidth) : together * each;
 }
 
 double cluster_nic_sheet(const struct cluster *cluster, int node)

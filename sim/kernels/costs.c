@@ -39,7 +39,12 @@ const struct table costs_table = {
     .lent = "attention unaligned_batches",
 };
 
-struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel)
+bool costs_calibrated(const struct kernel_costs *costs)
+{
+    return !costs->given && costs->model.source == COST_CALIBRATED;
+}
+
+struct cost costs_kernel(const struct kernel_costs *costs, const struct kernel *kernel)
 {
     struct cost cost = costs->given ? (struct cost){0} : cost_kernel(&costs->model, kernel);
 
@@ -48,7 +53,7 @@ struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *ke
     return cost;
 }
 
-struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes)
+struct cost costs_traffic(const struct kernel_costs *costs, const char *name, enum memory_class class, double bytes)
 {
     struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
                             .bytes = bytes};

@@ -1,4 +1,4 @@
-/* costs: what kernels are timed by: the mapping `costs:`. */
+/* costs: what kernels are timed by: the mapping `costs:`, and what it means for the GPUs of each kind. */
 #ifndef DTSIM_COSTS_H
 #define DTSIM_COSTS_H
 
@@ -6,23 +6,30 @@
 
 struct costs_spec {
     const struct node *node;
-    int gpu;                         /* enum cost_source; never AUTO after scenario_load */
-    const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
+    int gpu;                         /* enum cost_source */
+    const char *profile;             /* a name of calibration/data/ or a path; NULL: not said */
     int attention;                   /* enum attention_generation */
     double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
     bool launch_blocking;            /* it waits for each kernel before the next */
     double host_send;                /* s of a boundary that stages wait for (calibration/data/README.md) */
     int unaligned_batches;           /* enum unaligned_batches */
     double speed;                    /* how many times faster kernels run than all of this says, or given times */
-    const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
-    struct cost_model model;         /* all of this, as kernels are timed by it */
-    bool given;                      /* the model's times are given: kernels take none */
 };
 extern const struct table costs_table;
 
+/* What kernels, and the host that launches them, take on GPUs of one kind. */
+struct kernel_costs {
+    struct cost_model model;         /* its source is never AUTO */
+    const char *profile;             /* the name of model.profile, or its absolute path; NULL: it has none */
+    double host_launch, speed;       /* as in costs_spec */
+    bool launch_blocking;
+    bool given;                      /* the model's times are given: kernels take none */
+};
+/* Whether kernels are timed by a profile. */
+bool costs_calibrated(const struct kernel_costs *costs);
 /* What a kernel takes; nothing where the model's times are given. */
-struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel);
+struct cost costs_kernel(const struct kernel_costs *costs, const struct kernel *kernel);
 /* The same of one that no layer lists: over gradients, states and boundaries. */
-struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes);
+struct cost costs_traffic(const struct kernel_costs *costs, const char *name, enum memory_class class, double bytes);
 
 #endif

@@ -58,7 +58,8 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
 
     if (model_is_timed(&scenario->model) || bytes == 0)
         return lowering->latest[replica];
-    return lower_pack(lowering, replica, 0, costs_kernel(&scenario->costs, &kernel).seconds, after);
+    const struct kernel_costs *costs = &scenario->kernels[scenario_seat(scenario, 0, replica, 0).kind];
+    return lower_pack(lowering, replica, 0, costs_kernel(costs, &kernel).seconds, after);
 }
 
 /* Exchanges all buffers, one collective after another. Each GPU begins after its latest work. */

@@ -19,9 +19,11 @@ struct open_bucket { struct bucket_sizes sizes; double weights; };
 static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct open_bucket *open,
                          size_t slice)
 {
+    unsigned kinds = layout_kinds(&lowering->scenario->layout, plan_rank(lowering->plan, 0, stage, 0, NULL));
+
     if (open->sizes.values > 0)
         *GROW(&lowering->buckets[stage]) = (struct bucket){
-            .sum = compress(lowering->scenario, &open->sizes, count_holders(lowering, stage, class)),
+            .sum = compress(lowering->scenario, kinds, &open->sizes, count_holders(lowering, stage, class)),
             .values = open->sizes.values, .weights = open->weights, .slice = slice, .class = class,
         };
     *open = (struct open_bucket){0};

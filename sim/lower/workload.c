@@ -65,11 +65,12 @@ static void count_versions(struct workload *workload)
             rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
-/* Adds the times of GPUs whose kernels take `slower` times as long; what the host launches does not. Their stages have
- * the layers that the stages of ordinary GPUs have. */
-static int add_class(struct workload *workload, double slower, struct error *err)
+/* Adds the times of GPUs of a kind whose kernels take `slower` times as long; what the host launches does not. Their
+ * stages have the layers that the stages of ordinary GPUs have. */
+static int add_class(struct workload *workload, int kind, double slower, struct error *err)
 {
     struct scenario scenario = *workload->scenario;
+    struct kernel_costs kernels = scenario.kernels[kind];
     int count = plan_virtual_stages(&workload->plan), *layers = ARENA_ARRAY(&workload->arena, int, count);
     struct gpu_class *class = &workload->classes[workload->nclasses];
     struct stage *alike;
@@ -78,19 +79,20 @@ static int add_class(struct workload *workload, double slower, struct error *err
         layers[s] = workload->stages[s].layers;
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)count;
-    scenario.costs.speed /= slower;
-    if (stages_cost(&workload->arena, &scenario, &alike, &class->times, err))
+    kernels.speed /= slower;
+    if (stages_cost(&workload->arena, &scenario, &kernels, &alike, &class->times, err))
         return -1;
+    class->kind = kind;
     class->slower = slower;
     workload->nclasses++;
     return 0;
 }
 
 /* NULL: there is no such class. */
-static const struct gpu_class *find_class(const struct workload *workload, double slower)
+static const struct gpu_class *find_class(const struct workload *workload, int kind, double slower)
 {
     for (size_t i = 0; i < workload->nclasses; i++)
-        if (workload->classes[i].slower == slower)
+        if (workload->classes[i].kind == kind && workload->classes[i].slower == slower)
             return &workload->classes[i];
     return NULL;
 }
@@ -98,17 +100,20 @@ static const struct gpu_class *find_class(const struct workload *workload, doubl
 static int build_classes(struct workload *workload, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
-    size_t most = 1 + scenario->simulation.stragglers.count;
+    size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)cluster_kinds(&scenario->cluster);
+    int usual = scenario_seat(scenario, 0, 0, 0).kind;
 
     workload->classes = arena_alloc(&workload->arena, most * sizeof *workload->classes);
-    workload->classes[workload->nclasses++].slower = 1;
-    if (stages_cost(&workload->arena, scenario, &workload->stages, &workload->classes[0].times, err))
+    workload->classes[workload->nclasses++] = (struct gpu_class){.kind = usual, .slower = 1};
+    if (stages_cost(&workload->arena, scenario, &scenario->kernels[usual], &workload->stages,
+                    &workload->classes[0].times, err))
         return -1;
     for (int r = 0; scenario->uneven & UNEVEN_GPUS && r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++) {
+            int kind = scenario_seat(scenario, 0, r, p).kind;
             double slower = scenario_slower(scenario, r, p);
 
-            if (!find_class(workload, slower) && add_class(workload, slower, err))
+            if (!find_class(workload, kind, slower) && add_class(workload, kind, slower, err))
                 return -1;
         }
     return 0;
@@ -127,9 +132,10 @@ static void time_plans(const struct workload *workload)
 
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p)
 {
-    double slower = workload->nclasses > 1 ? scenario_slower(workload->scenario, replica, p) : 1;
-
-    return find_class(workload, slower)->times;
+    if (workload->nclasses == 1)
+        return ordinary_times(workload);
+    return find_class(workload, scenario_seat(workload->scenario, 0, replica, p).kind,
+                      scenario_slower(workload->scenario, replica, p))->times;
 }
 
 int workload_timed_replicas(const struct workload *workload)

@@ -11,9 +11,10 @@ struct workload {
     struct plan plan;                /* the scenario's, with the mean times by which some schedules order their work */
     struct stage *stages;            /* one a virtual stage: bytes, exchanges, versions of weights, plans of layers */
     struct gpu_class {               /* GPUs that compute equally fast */
+        int kind;                    /* of their nodes */
         double slower;               /* their kernels take so many times as long as those of an ordinary GPU */
         struct stage_times *times;   /* one a virtual stage */
-    } *classes;                      /* first the ordinary GPUs, then the stragglers of each factor */
+    } *classes;                      /* first ordinary GPUs of the first seat's kind, then other kinds and factors */
     size_t nclasses;
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
     struct alike alike;              /* who stands for whom, as far as it is known before anything is lowered */

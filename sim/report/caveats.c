@@ -12,7 +12,7 @@ static const char *vocabulary_note(struct arena *arena, const struct scenario *s
     int tensor = scenario->parallelism.tensor;
     double share, value = dtype_bytes(precision_dtype(&scenario->memory.precision));
 
-    if (!shape || shape->head == HEAD_NONE || scenario->costs.gpu == COST_ROOFLINE)
+    if (!shape || shape->head == HEAD_NONE || scenario_first_costs(scenario)->model.source == COST_ROOFLINE)
         return NULL;
     share = transformer_output_columns(shape, tensor) / tensor;
     if (fmod(share * value, 16) == 0)
@@ -41,7 +41,7 @@ static const char *skew_note(struct arena *arena, const struct scenario *scenari
 /* Calibration that a change of the GPU's data sheet touches is calibration no more. */
 static const char *gpu_note(struct arena *arena, const struct scenario *scenario)
 {
-    const struct profile *profile = scenario->costs.loaded;
+    const struct profile *profile = scenario_first_costs(scenario)->model.profile;
     const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
 
     if (!gpu->changed)

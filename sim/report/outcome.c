@@ -63,7 +63,7 @@ static json_t *metrics_of(const struct run *run)
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *m = &run->metrics;
     double compute = m->utilization * m->iteration_time;
-    bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
+    bool calibrated = costs_calibrated(scenario_first_costs(scenario));
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)

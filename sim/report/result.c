@@ -243,7 +243,8 @@ json_t *result_metrics_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->workload->scenario;
-    bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
+    const struct kernel_costs *costs = scenario_first_costs(scenario);
+    bool calibrated = costs_calibrated(costs);
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)
@@ -276,8 +277,8 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "jitter", json_real(scenario->simulation.jitter));
     json_put(json, "seed", json_integer(run->seed));
     json_put(json, "cost_source", json_words(model_is_timed(&scenario->model) ? "given" :
-                                                         cost_source_names[scenario->costs.gpu]));
-    json_put(json, "cost_profile", calibrated ? json_words(scenario->costs.profile) : json_null());
+                                                         cost_source_names[costs->model.source]));
+    json_put(json, "cost_profile", calibrated ? json_words(costs->profile) : json_null());
     json_put(json, "setup", setup_json(scenario));
     json_put(json, "software", software_json(scenario));
     json_put(json, "model", model_json(scenario));

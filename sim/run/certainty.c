@@ -38,7 +38,8 @@ void certainty_name_model(const struct model *model, char *text, size_t size)
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
     static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHES);
-    bool timed = model_is_timed(&scenario->model), calibrated = scenario->costs.gpu == COST_CALIBRATED;
+    const struct kernel_costs *costs = scenario_first_costs(scenario);
+    bool timed = model_is_timed(&scenario->model);
     const char *software = scenario->software.like, *family = scenario->software.names.family;
     const char *gpu = cluster_gpu_name(&scenario->cluster, 0);
     const struct transformer *shape = scenario->model.transformer;
@@ -62,7 +63,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
     snprintf(likeness.family, sizeof likeness.family, "%s", family ? family : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
-             timed ? "given" : calibrated ? scenario->costs.profile : "roofline");
+             timed ? "given" : costs_calibrated(costs) ? costs->profile : "roofline");
     snprintf(likeness.format, sizeof likeness.format, "%s",
              timed ? "given" : dtype_names[precision_products(&scenario->memory.precision)]);
     return likeness;
@@ -74,13 +75,13 @@ bool likeness_exists(const struct scenario *scenario)
 }
 
 /* What a profile's error on its kernels is of an iteration; of those that it has no record of nothing is stated. */
-static double stated_error(const struct metrics *metrics, const struct costs_spec *costs)
+static double stated_error(const struct metrics *metrics, const struct kernel_costs *costs)
 {
     double seconds = 0;
     bool stated = false;
 
-    for (enum kernel_kind kind = 0; costs->loaded && kind < KERNEL_KIND_COUNT; kind++) {
-        double error = profile_error(costs->loaded, kind);
+    for (enum kernel_kind kind = 0; costs->model.profile && kind < KERNEL_KIND_COUNT; kind++) {
+        double error = profile_error(costs->model.profile, kind);
 
         for (int basis = 0; basis < BASIS_DATA_SHEET && !isnan(error); basis++) {
             stated |= metrics->bases.seconds[kind][basis] > 0;
@@ -93,15 +94,15 @@ static double stated_error(const struct metrics *metrics, const struct costs_spe
 /* What the times of kernels stand on; NULL: most of them on measured ones. */
 static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
-    const struct costs_spec *costs = &scenario->costs;
+    const struct kernel_costs *costs = scenario_first_costs(scenario);
     const char *title = cluster_sheet(&scenario->cluster, 0)->title;
     double sheet = 0, all = 0;
 
     if (model_is_timed(&scenario->model))
         return "its kernel times are given";
-    if (costs->gpu == COST_ROOFLINE)
+    if (costs->model.source == COST_ROOFLINE)
         return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
-    if (costs->loaded && costs->loaded->changed)
+    if (costs->model.profile && costs->model.profile->changed)
         return arena_printf(arena, "the data sheet of %s is changed", title);
     for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
         for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
@@ -201,7 +202,7 @@ void certainty_state(struct metrics *metrics, const struct scenario *scenario)
     struct expectation expectation = certainty_expect(scenario, metrics);
     struct ratio_expectation ratio = certainty_ratio(scenario, metrics);
 
-    metrics->stated_error = stated_error(metrics, &scenario->costs);
+    metrics->stated_error = stated_error(metrics, scenario_first_costs(scenario));
     metrics->expected_error = expectation.error;
     metrics->expected_longer = expectation.longer;
     metrics->expected_ratio = ratio.within;

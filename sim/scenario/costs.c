@@ -12,17 +12,17 @@ static struct loc costs_loc(const struct scenario *scenario, const char *key)
     return node_loc(scenario->costs.node ? scenario->costs.node : scenario->node, key);
 }
 
-/* The GPU's own profile, or NULL. A GPU of one's own file is another one, whatever that is called. */
-static int find_own(struct scenario *scenario, const char **profile, struct error *err)
+/* The own profile of a kind's GPU, or NULL. A GPU of one's own file is another one, whatever that is called. */
+static int find_own(struct scenario *scenario, int kind, const char **profile, struct error *err)
 {
-    const char *gpu = cluster_gpu_name(&scenario->cluster, 0), *path = NULL;
+    const char *gpu = cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)), *path = NULL;
     int rc = gpu && !data_is_path(gpu) ? data_file(&scenario->arena, folder, gpu, &path, err) : 0;
 
     *profile = path ? gpu : NULL;
     return rc;
 }
 
-static int report_missing(struct scenario *scenario, struct error *err)
+static int report_missing(struct scenario *scenario, const struct gpu *sheet, struct error *err)
 {
     const char **names = data_names(&scenario->arena, folder, err), *list = "";
 
@@ -32,7 +32,7 @@ static int report_missing(struct scenario *scenario, struct error *err)
         list = arena_printf(&scenario->arena, "%s%s%s", list, i ? ", " : "", names[i]);
     return error_clash(err, costs_loc(scenario, "gpu"),
                        "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path "
-                       "or one of %s", cluster_sheet(&scenario->cluster, 0)->name, list);
+                       "or one of %s", sheet->name, list);
 }
 
 /* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
@@ -45,9 +45,9 @@ static double reached(const struct matmul_record *record, int sms, enum dtype dt
 
 /* Products faster than the data sheet allows are those of another GPU, or of a wrong profile. A tenth is the clock that
  * a chip may boost to above the one of the data sheet. */
-static int check_rates(const struct scenario *scenario, const struct profile *profile, struct error *err)
+static int check_rates(const struct scenario *scenario, const struct gpu *gpu, const struct profile *profile,
+                       struct error *err)
 {
-    const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
     const struct matmul_record *records = profile->matmul.items;
     const double tolerance = 1.1;
 
@@ -68,58 +68,82 @@ static int check_rates(const struct scenario *scenario, const struct profile *pr
     return 0;
 }
 
-static int load(struct scenario *scenario, struct error *err)
+/* Reads the profile that is said, or else `own`. */
+static int load(struct scenario *scenario, const char *own, struct kernel_costs *kernels, struct error *err)
 {
-    struct costs_spec *costs = &scenario->costs;
+    const char *said = scenario->costs.profile, *name = said ? said : own;
     struct profile *profile = ARENA_ARRAY(&scenario->arena, struct profile, 1);
+    const struct gpu *sheet = kernels->model.gpu;
     struct loc loc = costs_loc(scenario, "profile");
-    const char *own;
-    bool is_own;
 
-    if (find_own(scenario, &own, err) || profile_load(&scenario->arena, costs->profile, loc, profile, err))
+    if (profile_load(&scenario->arena, name, loc, profile, err))
         return -1;
-    is_own = own && strcmp(own, costs->profile) == 0;
-    if (data_is_path(costs->profile) &&
-        !(costs->profile = data_absolute(&scenario->arena, data_beside(&scenario->arena, loc.file, costs->profile),
-                                         err)))
+    profile->changed = own && strcmp(own, name) == 0 ? sheet->changed : NULL;
+    if (data_is_path(name) &&
+        !(name = data_absolute(&scenario->arena, data_beside(&scenario->arena, loc.file, name), err)))
         return -1;
-    costs->loaded = profile;
-    profile->changed = is_own ? cluster_sheet(&scenario->cluster, 0)->changed : NULL;
-    return check_rates(scenario, profile, err);
+    kernels->profile = name;
+    kernels->model.profile = profile;
+    return check_rates(scenario, sheet, profile, err);
 }
 
-static struct cost_model model_of(struct scenario *scenario)
+static int resolve_kind(struct scenario *scenario, int kind, struct error *err)
 {
     const struct costs_spec *costs = &scenario->costs;
+    struct kernel_costs *kernels = &scenario->kernels[kind];
     struct gpu *gpu = ARENA_ARRAY(&scenario->arena, struct gpu, 1);
+    const char *own = NULL;
 
-    *gpu = *cluster_sheet(&scenario->cluster, 0);
-    return (struct cost_model){
-        .source = (enum cost_source)costs->gpu, .attention = (enum attention_generation)costs->attention, .gpu = gpu,
-        .profile = costs->loaded, .unaligned_batches = (enum unaligned_batches)costs->unaligned_batches,
-    };
+    *gpu = *cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind));
+    kernels->model.gpu = gpu;
+    if (costs->gpu == COST_ROOFLINE)
+        return 0;
+    if (find_own(scenario, kind, &own, err))
+        return -1;
+    if (!own && !costs->profile)
+        return costs->gpu == COST_CALIBRATED ? report_missing(scenario, gpu, err) : 0;
+    kernels->model.source = COST_CALIBRATED;
+    return load(scenario, own, kernels, err);
 }
 
 int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 {
-    struct costs_spec *costs = &scenario->costs;
+    const struct costs_spec *costs = &scenario->costs;
+    bool given = model_is_timed(&scenario->model);
+    int rc = 0;
 
     if (costs->gpu == COST_ROOFLINE && costs->profile)
         return error_clash(err, costs_loc(scenario, "profile"),
                            "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected "
                            "'gpu: calibrated'", costs->profile);
-    if (model_is_timed(&scenario->model)) {
-        costs->gpu = costs->gpu == COST_AUTO ? COST_ROOFLINE : costs->gpu;     /* of no use: times are given */
-        costs->given = true;
-        return 0;
+    for (int kind = 0; !rc && kind < cluster_kinds(&scenario->cluster); kind++) {
+        scenario->kernels[kind] = (struct kernel_costs){
+            .model = {
+                .source = given && costs->gpu != COST_AUTO ? (enum cost_source)costs->gpu : COST_ROOFLINE,
+                .attention = (enum attention_generation)costs->attention,
+                .unaligned_batches = (enum unaligned_batches)costs->unaligned_batches,
+            },
+            .host_launch = costs->host_launch, .launch_blocking = costs->launch_blocking, .speed = costs->speed,
+            .given = given,
+        };
+        rc = given ? 0 : resolve_kind(scenario, kind, err);
     }
-    if (costs->gpu != COST_ROOFLINE && !costs->profile && find_own(scenario, &costs->profile, err))
-        return -1;
-    if (costs->gpu == COST_CALIBRATED && !costs->profile)
-        return report_missing(scenario, err);
-    costs->gpu = costs->profile ? COST_CALIBRATED : COST_ROOFLINE;
-    if (costs->profile && load(scenario, err))
-        return -1;
-    costs->model = model_of(scenario);
-    return 0;
+    return rc;
+}
+
+const struct kernel_costs *scenario_first_costs(const struct scenario *scenario)
+{
+    return &scenario->kernels[scenario->layout.parts[0].kind];
+}
+
+struct costs_spec scenario_resolved_costs(const struct scenario *scenario)
+{
+    struct costs_spec costs = scenario->costs;
+
+    if (cluster_kinds(&scenario->cluster) > 1)
+        return costs;
+    costs.gpu = (int)scenario->kernels[0].model.source;
+    if (!scenario->kernels[0].given)
+        costs.profile = scenario->kernels[0].profile;
+    return costs;
 }

@@ -20,6 +20,11 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
     return layout_gpu(&scenario->layout, t, replica, p);
 }
 
+struct seat scenario_seat(const struct scenario *scenario, int t, int replica, int p)
+{
+    return layout_seat(&scenario->layout, &scenario->cluster, t, replica, p);
+}
+
 void scenario_lay_out(struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;

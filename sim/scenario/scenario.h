@@ -38,6 +38,7 @@ struct scenario {
     struct layout layout;                /* on which GPU each of its seats is */
     struct memory_spec memory;
     struct costs_spec costs;
+    struct kernel_costs kernels[KINDS_MAX];      /* what that means for GPUs of each kind of node */
     struct software_spec {
         const struct node *node;
         const char *like;                /* a software file; NULL or "none": defaults of the tables */
@@ -90,11 +91,14 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario);
 /* The GPUs of a tensor group that divide each expert among them; the others hold other experts. */
 int scenario_expert_tensor(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
+/* What kernels take on the GPU of the first seat, of which reports speak. */
+const struct kernel_costs *scenario_first_costs(const struct scenario *scenario);
 /* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
  * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */
 int scenario_replicas(const struct scenario *scenario);
-/* layout_gpu of its layout. */
+/* layout_gpu and layout_seat of its layout. */
 int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
+struct seat scenario_seat(const struct scenario *scenario, int t, int replica, int p);
 /* "tensor 2 x context 4 x pipeline 2 x data 3", a context degree of 1 left out, and data where it is 0; returns
  * buffer. */
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);

@@ -53,8 +53,10 @@ int scenario_lay_own(struct scenario *scenario, struct error *err);
 int scenario_lay_software(struct scenario *scenario, struct error *err);
 /* Refuses what is said and changes nothing here, and takes back what was laid and changes nothing. */
 int scenario_settle_idle(struct scenario *scenario, struct error *err);
-/* costs.c: settles which costs are used and reads their profile. */
+/* costs.c: settles what kernels take on each kind of node, and reads the profiles. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
+/* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */
+struct costs_spec scenario_resolved_costs(const struct scenario *scenario);
 /* The format of gradients (enum gradients) where the scenario does not say. */
 int memory_default_gradients(const struct scenario *scenario);
 

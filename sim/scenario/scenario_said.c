@@ -336,13 +336,16 @@ static struct node *without_lent(struct arena *arena, struct node *dump, const c
 
 struct node *scenario_dump(struct arena *arena, const struct scenario *scenario)
 {
-    struct node *dump = field_dump(arena, &scenario_table, scenario), *written = node_get(dump, "software"), *whole;
-    struct node *software = node_mapping(arena);
+    struct scenario resolved = *scenario;
+    struct node *dump, *written, *whole, *software = node_mapping(arena);
     struct software_part parts[PARTS];
 
+    resolved.costs = scenario_resolved_costs(scenario);
+    dump = field_dump(arena, &scenario_table, &resolved);
+    written = node_get(dump, "software");
     if (written && written->kind == NODE_SCALAR)
         node_put(arena, software, software_table.shorthand, written);
-    parts_of((struct scenario *)(uintptr_t)scenario, parts);
+    parts_of(&resolved, parts);
     for (size_t p = PARTS; p-- > 0; )
         dump = without_lent(arena, dump, parts[p].path, parts[p].table, software);
     whole = node_mapping(arena);

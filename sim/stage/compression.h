@@ -25,9 +25,9 @@ struct compressed {
     struct leg legs[LEGS_MAX];
     double seconds;          /* s of the kernels after the last exchange */
 };
-/* How n replicas sum a bucket; without compression, by the recipe's collective. Kernels are memory-bound. They take no
- * time where the model's times are given. */
-struct compressed compress(const struct scenario *scenario, const struct bucket_sizes *sizes, int n);
+/* How n replicas on nodes of these kinds (layout_kinds) sum a bucket; without compression, by the recipe's collective.
+ * Kernels are memory-bound, and as slow as on the slowest kind. They take no time where the model's times are given. */
+struct compressed compress(const struct scenario *scenario, unsigned kinds, const struct bucket_sizes *sizes, int n);
 
 /* B that compression keeps from one iteration to the next on each of a stage's n GPUs: gradients that were not sent,
  * and factors to start from. */

@@ -5,30 +5,31 @@
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"
 
-static struct work_cost layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+static struct work_cost layer_phase(const struct scenario *scenario, const struct kernel_costs *costs,
+                                    const struct layer *layer, enum phase phase)
 {
     struct work_cost work = {0};
 
     if (layer->timed)
-        work.times.seconds = layer->given[phase] / scenario->costs.speed;
+        work.times.seconds = layer->given[phase] / costs->speed;
     else
-        stage_add_phase(&work, scenario, layer, phase);
-    exchanges_add(&work, &scenario->parallelism, &scenario->costs, layer, phase);
+        stage_add_phase(&work, scenario, costs, layer, phase);
+    exchanges_add(&work, &scenario->parallelism, costs, layer, phase);
     /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
      * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
         work.counts.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
-        stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
+        stage_add_core(&work, costs, layer, PHASE_FORWARD);
         work.counts.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
     }
     if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT) {
         bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
 
         if (operators || scenario->memory.recompute.mode == RECOMPUTE_MODULES)
-            stage_add_again(&work, &scenario->costs, layer);
+            stage_add_again(&work, costs, layer);
         if (operators)
-            exchanges_add_again(&work, &scenario->parallelism, &scenario->costs, layer);
+            exchanges_add_again(&work, &scenario->parallelism, costs, layer);
     }
     return work;
 }
@@ -45,7 +46,7 @@ static bool omits_product(const struct layer *layer)
 
 /* A recomputation that ends when the block's backward has all its inputs. Without the last product it omits the
  * all-reduce of its results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
-static struct work_cost stopped(const struct parallelism *spec, const struct costs_spec *costs,
+static struct work_cost stopped(const struct parallelism *spec, const struct kernel_costs *costs,
                                  const struct layer *layer, struct work_cost forward)
 {
     bool sums = spec->tensor > 1 && !spec->sequence_parallel && omits_product(layer);
@@ -62,15 +63,15 @@ static struct work_cost stopped(const struct parallelism *spec, const struct cos
     return forward;
 }
 
-static void cost_layer(const struct scenario *scenario, const struct layer *layer, struct layer_cost *cost)
+static void cost_layer(const struct scenario *scenario, const struct kernel_costs *costs, const struct layer *layer,
+                       struct layer_cost *cost)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    const struct costs_spec *costs = &scenario->costs;
 
     *cost = (struct layer_cost){
-        .forward = layer_phase(scenario, layer, PHASE_FORWARD),
-        .input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT),
-        .weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT),
+        .forward = layer_phase(scenario, costs, layer, PHASE_FORWARD),
+        .input = layer_phase(scenario, costs, layer, PHASE_BACKWARD_INPUT),
+        .weight = layer_phase(scenario, costs, layer, PHASE_BACKWARD_WEIGHT),
     };
     cost->backward = cost->input;
     work_cost_add(&cost->backward, &cost->weight);
@@ -97,7 +98,7 @@ const struct layer_cost *layer_cost(struct layer_costs *costs, const struct laye
     if (slot == LAYERS_KEPT || !costs->layers[slot]) {
         slot = costs->count++ % LAYERS_KEPT;
         costs->layers[slot] = layer;
-        cost_layer(costs->scenario, layer, &costs->costs[slot]);
+        cost_layer(costs->scenario, costs->kernels, layer, &costs->costs[slot]);
     }
     return &costs->costs[slot];
 }

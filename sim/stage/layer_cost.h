@@ -17,11 +17,13 @@ struct layer_cost {
 enum { LAYERS_KEPT = 4 };
 struct layer_costs {
     const struct scenario *scenario;
+    const struct kernel_costs *kernels;
     const struct layer *layers[LAYERS_KEPT];
     struct layer_cost costs[LAYERS_KEPT];
     size_t count;                    /* of different layers so far */
 };
-/* The layer's cost, until LAYERS_KEPT other layers were asked for. Initialise with the scenario alone. */
+/* The layer's cost, until LAYERS_KEPT other layers were asked for. Initialise with the scenario
+ * and with what its kernels take. */
 const struct layer_cost *layer_cost(struct layer_costs *costs, const struct layer *layer);
 
 #endif

@@ -225,21 +225,21 @@ static void make_slices(struct arena *arena, const size_t *places, size_t count,
     }
 }
 
-static void fill_stages(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
-                        size_t count, const size_t *begins, struct stage *stages, struct stage_times *times)
+static void fill_stages(struct arena *arena, struct layer_costs *costs, const struct layer *layers, size_t count,
+                        const size_t *begins, struct stage *stages, struct stage_times *times)
 {
+    const struct scenario *scenario = costs->scenario;
     size_t nstages = (size_t)plan_virtual_stages(&scenario->plan);
     size_t *places = place_layers(arena, layers, count, begins, nstages);
     int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
     struct stage_peaks *peaks = ARENA_ARRAY(arena, struct stage_peaks, nstages);
-    struct layer_costs costs = {.scenario = scenario};
 
     make_slices(arena, places, count, stages, times, nstages);
     for (size_t i = 0; i < count; i++) {
         struct stage *stage = &stages[places[i]];
 
         add_layer(stage, scenario, &layers[i], &peaks[places[i]]);
-        add_cost(stage, &times[places[i]], scenario, &layers[i], layer_cost(&costs, &layers[i]));
+        add_cost(stage, &times[places[i]], scenario, &layers[i], layer_cost(costs, &layers[i]));
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)places[i], 0, NULL))
             add_tied_copy(arena, scenario, stage, &layers[i], &layers[0]);
     }
@@ -258,10 +258,10 @@ static double seconds_a_byte(const struct cluster *cluster)
 }
 
 /* What each layer adds to its stage, where costs balance the stages; else NULL. */
-static const struct split_cost *split_costs(struct arena *arena, const struct scenario *scenario,
+static const struct split_cost *split_costs(struct arena *arena, struct layer_costs *costs,
                                             const struct layer *layers, size_t count)
 {
-    struct layer_costs costs = {.scenario = scenario};
+    const struct scenario *scenario = costs->scenario;
     struct split_cost *splits = ARENA_ARRAY(arena, struct split_cost, count);
     int balance = scenario->parallelism.balance;
     double sending = precision_bytes(&scenario->memory.precision, false).sent * seconds_a_byte(&scenario->cluster);
@@ -269,7 +269,7 @@ static const struct split_cost *split_costs(struct arena *arena, const struct sc
     if (balance != BALANCE_TIMES && balance != BALANCE_EXCHANGES)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        const struct layer_cost *cost = layer_cost(&costs, &layers[i]);
+        const struct layer_cost *cost = layer_cost(costs, &layers[i]);
 
         splits[i].seconds = cost->forward.times.seconds + cost->backward.times.seconds;
         splits[i].sending = balance == BALANCE_EXCHANGES ? layers[i].parameters * sending : 0;
@@ -277,8 +277,8 @@ static const struct split_cost *split_costs(struct arena *arena, const struct sc
     return splits;
 }
 
-static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages,
-                       struct stage_times *times, struct error *err)
+static int from_layers(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
+                       struct stage *stages, struct stage_times *times, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;
     const struct precision_spec *precision = &scenario->memory.precision;
@@ -305,18 +305,19 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
         .measured = scenario->memory.logits == LOGITS_HELD,
     };
+    struct layer_costs costs = {.scenario = scenario, .kernels = kernels};
     const struct layer *layers;
     size_t count, *begins = NULL, last = (size_t)plan_virtual_stages(&scenario->plan) - 1;
 
     if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
-        split_blocks(arena, scenario, layers, split_costs(arena, scenario, layers, count), count, &begins, err))
+        split_blocks(arena, scenario, layers, split_costs(arena, &costs, layers, count), count, &begins, err))
         return -1;
-    fill_stages(arena, scenario, layers, count, begins, stages, times);
+    fill_stages(arena, &costs, layers, count, begins, stages, times);
     if (spec->partitioned_outputs && spec->tensor > 1)
-        assembly_add(times, stages, scenario);
+        assembly_add(times, stages, scenario, kernels);
     stages[last].outside = outside_of(scenario, &layers[count - 1]);
-    times[last].loss = stage_loss(scenario, &layers[count - 1]);
+    times[last].loss = stage_loss(scenario, kernels, &layers[count - 1]);
     return 0;
 }
 
@@ -376,19 +377,19 @@ static void from_given(struct arena *arena, const struct model *model, const str
     }
 }
 
-int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct stage_times **times,
-                struct error *err)
+int stages_cost(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
+                struct stage **stages, struct stage_times **times, struct error *err)
 {
     int count = plan_virtual_stages(&scenario->plan);
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     *times = ARENA_ARRAY(arena, struct stage_times, count);
     if (scenario->model.stages.count)
-        from_given(arena, &scenario->model, &scenario->plan, scenario->costs.speed, *stages, *times);
-    else if (from_layers(arena, scenario, *stages, *times, err))
+        from_given(arena, &scenario->model, &scenario->plan, kernels->speed, *stages, *times);
+    else if (from_layers(arena, scenario, kernels, *stages, *times, err))
         return -1;
     for (int s = 0; s < count; s++) {
-        stage_update(scenario, &(*stages)[s], &(*times)[s]);
+        stage_update(scenario, kernels, &(*stages)[s], &(*times)[s]);
         (*stages)[s].compression = compression_memory(
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
         stage_whole_layers(&(*stages)[s], scenario);

@@ -161,10 +161,10 @@ static inline struct by_class slice_weights(const struct slice *slice)
 /* Parameters of a layer that a GPU trains, by class. */
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer);
 
-/* One struct for each virtual stage (pipeline * chunks), in model order, and its times on GPUs as fast as
- * scenario.costs says; all of it lives in the arena. Errors: more stages than layers, a split that does not fit this
+/* One struct for each virtual stage (pipeline * chunks), in model order, and its times on GPUs whose
+ * kernels take so long; all of it lives in the arena. Errors: more stages than layers, a split that does not fit this
  * model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
-int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct stage_times **times,
-                struct error *err);
+int stages_cost(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
+                struct stage **stages, struct stage_times **times, struct error *err);
 
 #endif

@@ -19,7 +19,7 @@ bool divides_attention(const struct parallelism *spec, const struct layer *layer
     return spec->context > 1 && layer->key_value_bytes > 0;
 }
 
-void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct costs_spec *costs,
+void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                    const struct layer *layer, enum phase phase)
 {
     work->counts.exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
@@ -36,7 +36,7 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
 
 /* Under sequence parallelism the inputs of both halves of a block are gathered again, and their sums are kept: two
  * halves of an all-reduce. Else the sums themselves run again, but not the last one where the block's end does not. */
-void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct costs_spec *costs,
+void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                          const struct layer *layer)
 {
     int sums = layer->all_reduces[PHASE_FORWARD];
@@ -50,7 +50,7 @@ void exchanges_add_again(struct work_cost *work, const struct parallelism *spec,
 }
 
 /* Seconds of a layer's product in a phase. */
-static double product_seconds(const struct costs_spec *costs, const struct layer *layer, enum product_id product,
+static double product_seconds(const struct kernel_costs *costs, const struct layer *layer, enum product_id product,
                               enum phase phase)
 {
     double seconds = 0;
@@ -62,7 +62,7 @@ static double product_seconds(const struct costs_spec *costs, const struct layer
 }
 
 /* Seconds of a layer's product in a phase, and of one of n pieces of its rows. */
-static struct pieces product_pieces(const struct costs_spec *costs, const struct layer *layer,
+static struct pieces product_pieces(const struct kernel_costs *costs, const struct layer *layer,
                                     enum product_id product, enum phase phase, int n)
 {
     struct pieces pieces = {.whole = product_seconds(costs, layer, product, phase)};
@@ -82,7 +82,7 @@ static struct pieces product_pieces(const struct costs_spec *costs, const struct
 }
 
 void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, const struct parallelism *spec,
-                   const struct costs_spec *costs, const struct layer *layer)
+                   const struct kernel_costs *costs, const struct layer *layer)
 {
     int n = spec->tensor;
 
@@ -99,7 +99,7 @@ void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, c
 }
 
 void exchanges_overlap(struct work_counts *backward, struct stage_columns *columns, const struct parallelism *spec,
-                       const struct costs_spec *costs, const struct layer *layer)
+                       const struct kernel_costs *costs, const struct layer *layer)
 {
     for (int c = 0; spec->overlap_tensor && c < COLUMN_COUNT; c++) {
         if (!layer->columns[c])
@@ -144,13 +144,14 @@ static void add_traffic(struct stage_times *times, struct slice_times *slice, en
     work_times_add(&times->work[kind], &work);
 }
 
-void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario)
+void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
+                  const struct kernel_costs *costs)
 {
     const struct parallelism *spec = &scenario->parallelism;
 
     for (int s = 0; s + 1 < plan_virtual_stages(&scenario->plan); s++) {
         double bytes = 5 * spec->tensor * stages[s].boundary;
-        struct cost once = costs_traffic(&scenario->costs, "assemble", CLASS_COPY, bytes), both;
+        struct cost once = costs_traffic(costs, "assemble", CLASS_COPY, bytes), both;
 
         if (plan_rank(&scenario->plan, 0, s, 0, NULL) == plan_rank(&scenario->plan, 0, s + 1, 0, NULL))
             continue;

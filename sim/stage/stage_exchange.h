@@ -7,19 +7,19 @@
 
 /* Whether the context group divides the layer's attention. */
 bool divides_attention(const struct parallelism *spec, const struct layer *layer);
-void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct costs_spec *costs,
+void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                    const struct layer *layer, enum phase phase);
 /* Adds, to a backward under recompute: operators, the exchanges of the tensor group that its recomputation runs: all but
  * those whose results are kept or that nobody needs. */
-void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct costs_spec *costs,
+void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                          const struct layer *layer);
 /* Counts a forward's gathers and scatters that overlap with pieces of products, and sets the pieces' times. */
 void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, const struct parallelism *spec,
-                   const struct costs_spec *costs, const struct layer *layer);
+                   const struct kernel_costs *costs, const struct layer *layer);
 /* Counts the sums that overlap with products, in a backward that computes both gradients, and sets the products'
  * times. */
 void exchanges_overlap(struct work_counts *backward, struct stage_columns *columns, const struct parallelism *spec,
-                       const struct costs_spec *costs, const struct layer *layer);
+                       const struct kernel_costs *costs, const struct layer *layer);
 /* Adds what these two set for a layer to the columns of its stage. */
 void columns_add(struct stage_columns *stage, const struct parallelism *spec, const struct layer *layer,
                  const struct stage_columns *own);
@@ -27,7 +27,8 @@ void columns_add(struct stage_columns *stage, const struct parallelism *spec, co
  * cleared; PyTorch's all_gather into a list of tensors gathers into another buffer, and copies it into the list
  * (ProcessGroupNCCL.cpp); the result is cloned. A forward does so once, for its input; a backward twice, for its output
  * and for the output's gradient. */
-void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario);
+void assembly_add(struct stage_times *times, const struct stage *stages, const struct scenario *scenario,
+                  const struct kernel_costs *costs);
 
 /* A product in n pieces while its input is gathered in `gather` s: first the piece of the GPU's own rows, then each
  * piece as its rows arrive around the ring. Copy engines pass the rows on, so products keep all multiprocessors. Returns

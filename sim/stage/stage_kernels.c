@@ -16,7 +16,7 @@ static bool in_part(const struct kernel *kernel, enum part part)
                                                      : !kernel->tail);
 }
 
-static struct launched phase_kernels(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer,
+static struct launched phase_kernels(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer,
                                      enum phase phase, enum part part)
 {
     struct launched sum = {0};
@@ -37,7 +37,7 @@ static struct launched phase_kernels(struct work_cost *work, const struct costs_
 }
 
 /* The host of an eager framework may launch kernels more slowly than the GPU runs them, or wait for each kernel. */
-static void add_launched(struct work_cost *work, const struct costs_spec *costs, struct launched kernels)
+static void add_launched(struct work_cost *work, const struct kernel_costs *costs, struct launched kernels)
 {
     double host = kernels.launches * costs->host_launch;
     double starved = costs->launch_blocking ? 0 : fmax(0, host - kernels.seconds);
@@ -46,23 +46,23 @@ static void add_launched(struct work_cost *work, const struct costs_spec *costs,
     work->times.starved += starved;
 }
 
-void stage_add_core(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer,
+void stage_add_core(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer,
                     enum phase phase)
 {
     add_launched(work, costs, phase_kernels(work, costs, layer, phase, PART_CORE));
 }
 
-void stage_add_needed(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer)
+void stage_add_needed(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer)
 {
     add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_NEEDED));
 }
 
-void stage_add_again(struct work_cost *work, const struct costs_spec *costs, const struct layer *layer)
+void stage_add_again(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer)
 {
     add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_AGAIN));
 }
 
-double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase)
+double stage_core_seconds(const struct kernel_costs *costs, const struct layer *layer, enum phase phase)
 {
     struct work_cost attention = {0};
 
@@ -72,11 +72,11 @@ double stage_core_seconds(const struct costs_spec *costs, const struct layer *la
 
 /* Adds the layer's weight gradients to the batch's; from ZeRO 2 on this GPU's share, after the replicas' sum. */
 static void add_accumulation(struct work_cost *work, struct launched *sum, const struct scenario *scenario,
-                             const struct layer *layer)
+                             const struct kernel_costs *costs, const struct layer *layer)
 {
     double share = recipe_share(&scenario->recipe, HELD_GRADIENTS, layer_trained(scenario, layer));
     double bytes = share * scenario_parameter_bytes(scenario).accumulation;
-    struct cost cost = costs_traffic(&scenario->costs, "accumulate", CLASS_OTHER, bytes);
+    struct cost cost = costs_traffic(costs, "accumulate", CLASS_OTHER, bytes);
 
     sum->seconds += cost.seconds;
     sum->launches += bytes > 0;
@@ -85,7 +85,7 @@ static void add_accumulation(struct work_cost *work, struct launched *sum, const
 
 /* Under ZeRO 3 the layer's weight gradients are copied into one flat tensor, before they are scattered. */
 static void add_flattening(struct work_cost *work, struct launched *sum, const struct scenario *scenario,
-                           const struct layer *layer)
+                           const struct kernel_costs *costs, const struct layer *layer)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double parameters = recipe_exchanged(scenario, layer_trained(scenario, layer));
@@ -93,26 +93,26 @@ static void add_flattening(struct work_cost *work, struct launched *sum, const s
 
     if (scenario->recipe.gradients.unit != SUM_LAYERS || scenario_replicas(scenario) == 1)
         return;
-    cost = costs_traffic(&scenario->costs, "flatten", CLASS_OTHER, parameters * each.flattening);
+    cost = costs_traffic(costs, "flatten", CLASS_OTHER, parameters * each.flattening);
     sum->seconds += cost.seconds;
     sum->launches += parameters == 0 ? 0 : each.sent > each.weights ? 3 : 2;
     work_times_note(&work->times, &cost);
 }
 
-void stage_add_phase(struct work_cost *work, const struct scenario *scenario, const struct layer *layer,
-                     enum phase phase)
+void stage_add_phase(struct work_cost *work, const struct scenario *scenario, const struct kernel_costs *costs,
+                     const struct layer *layer, enum phase phase)
 {
-    struct launched sum = phase_kernels(work, &scenario->costs, layer, phase, PART_ALL);
+    struct launched sum = phase_kernels(work, costs, layer, phase, PART_ALL);
 
     if (phase == PHASE_BACKWARD_WEIGHT) {
-        add_flattening(work, &sum, scenario, layer);
-        add_accumulation(work, &sum, scenario, layer);
+        add_flattening(work, &sum, scenario, costs, layer);
+        add_accumulation(work, &sum, scenario, costs, layer);
     }
-    add_launched(work, &scenario->costs, sum);
+    add_launched(work, costs, sum);
 }
 
 /* Seconds of the loss's kernels for the outputs of `replicas` replicas. */
-static double loss_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase, int replicas)
+static double loss_seconds(const struct kernel_costs *costs, const struct layer *layer, enum phase phase, int replicas)
 {
     double seconds = 0;
 
@@ -128,9 +128,9 @@ static double loss_seconds(const struct costs_spec *costs, const struct layer *l
     return seconds;
 }
 
-struct loss_times stage_loss(const struct scenario *scenario, const struct layer *last)
+struct loss_times stage_loss(const struct scenario *scenario, const struct kernel_costs *costs,
+                             const struct layer *last)
 {
-    const struct costs_spec *costs = &scenario->costs;
     int n = scenario_replicas(scenario);
 
     return (struct loss_times){
@@ -142,7 +142,7 @@ struct loss_times stage_loss(const struct scenario *scenario, const struct layer
 }
 
 /* After an update: reads the blocks' weights, and writes them in the products' format, as they are and transposed. */
-static struct cost kept_casts(const struct precision_spec *precision, const struct costs_spec *costs,
+static struct cost kept_casts(const struct precision_spec *precision, const struct kernel_costs *costs,
                               const struct stage *stage)
 {
     double parameters = 0;
@@ -160,7 +160,8 @@ static struct cost kept_casts(const struct precision_spec *precision, const stru
 /* What kernels read and write around the sums of a stage's gradients between two updates (zero_grad_buffer, division by
  * the number of replicas, copies into buckets and back), where no layer's are scattered by themselves. ZeRO 3 that
  * scatters once flattens each layer's then. */
-static struct cost around_sums(const struct scenario *scenario, const struct stage *stage)
+static struct cost around_sums(const struct scenario *scenario, const struct kernel_costs *costs,
+                               const struct stage *stage)
 {
     enum sum_unit unit = scenario->recipe.gradients.unit;
     bool sums = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES;
@@ -171,22 +172,23 @@ static struct cost around_sums(const struct scenario *scenario, const struct sta
     bool flattens = scenario->recipe.gradients.once && scenario->recipe.weights.when == WEIGHTS_LAYER;
     double bytes = flattens ? each.flattening : each.sent * scenario->memory.gradient_accesses;
 
-    return costs_traffic(&scenario->costs, "around-sums", CLASS_OTHER, gradients * often * bytes);
+    return costs_traffic(costs, "around-sums", CLASS_OTHER, gradients * often * bytes);
 }
 
 /* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */
-void stage_update(const struct scenario *scenario, const struct stage *stage, struct stage_times *times)
+void stage_update(const struct scenario *scenario, const struct kernel_costs *costs, const struct stage *stage,
+                  struct stage_times *times)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = recipe_share(&scenario->recipe, HELD_STATES, stage->trained);
-    struct cost update = costs_traffic(&scenario->costs, "update", CLASS_ADAM, share * each.update_traffic);
-    struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
-    struct cost around = around_sums(scenario, stage);
+    struct cost update = costs_traffic(costs, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost casts = kept_casts(&scenario->memory.precision, costs, stage);
+    struct cost around = around_sums(scenario, costs, stage);
 
     times->update.seconds = update.seconds + casts.seconds + around.seconds;
     work_times_note(&times->update, &update);
     work_times_note(&times->update, &around);
     work_times_note(&times->update, &casts);
     times->averaging =
-        costs_traffic(&scenario->costs, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
+        costs_traffic(costs, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }

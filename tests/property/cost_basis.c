@@ -80,7 +80,7 @@ static void test_each(void **state)
 
         kernel.launches = 1;
         kernel.flop = kernel.m > 0 ? 2 * kernel.batch * kernel.m * kernel.n * kernel.k : kernel.flop;
-        struct cost cost = costs_kernel(&simulated.scenario.costs, &kernel);
+        struct cost cost = costs_kernel(&simulated.scenario.kernels[0], &kernel);
         if (cost.basis != cases[i].basis || cost.kind != kernel.kind)
             fail_msg("case %zu stands on %s", i, cost_basis_names[cost.basis]);
         assert_true((cost.extrapolated > 0) == (cost.basis != BASIS_MEASURED));
@@ -109,7 +109,7 @@ static void test_stated_error(void **state)
     run_text(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\n"
              "batch: {global: 8}\n");
     const struct metrics *metrics = &simulated.run.metrics;
-    const struct profile *profile = simulated.scenario.costs.loaded;
+    const struct profile *profile = simulated.scenario.kernels[0].model.profile;
     double seconds = 0;
 
     assert_true(profile_error(profile, KERNEL_MATMUL) > 0.02 && profile_error(profile, KERNEL_MATMUL) < 0.2);

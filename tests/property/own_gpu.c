@@ -22,7 +22,7 @@ static struct cost cost_of(const char *gpu, const struct kernel *kernel)
     struct cost cost;
 
     load(&simulated, gpu);
-    cost = costs_kernel(&simulated.scenario.costs, kernel);
+    cost = costs_kernel(&simulated.scenario.kernels[0], kernel);
     simulated_release(&simulated);
     return cost;
 }
@@ -99,9 +99,9 @@ static void test_profiles(void **state)
     (void)state;
     simulated_load(&named, text, "h100-80gb");
     simulated_load(&other, text, "h200-141gb");
-    expect_near("named", costs_kernel(&named.scenario.costs, &norm).seconds,
+    expect_near("named", costs_kernel(&named.scenario.kernels[0], &norm).seconds,
                 cost_of("{name: h100-80gb, memory_bandwidth: 6700 GB/s}", &norm).seconds, named.text);
-    assert_true(costs_kernel(&other.scenario.costs, &norm).basis != BASIS_GPU);
+    assert_true(costs_kernel(&other.scenario.kernels[0], &norm).basis != BASIS_GPU);
     simulated_release(&named);
     simulated_release(&other);
 }

@@ -7,11 +7,11 @@ enum { HIDDEN = 128, SEQUENCE = 64, BLOCKS = 4, MICRO = 2 };
 static const double vector = 2.0 * MICRO * SEQUENCE * HIDDEN;      /* bytes of s b h, in half precision */
 static const double inside_latency = 2e-6, inside_bandwidth = 1e11, network_latency = 9e-6, network_bandwidth = 5e9;
 
-struct layout {
+struct grouping {
     int tensor, pipeline, data, nodes, gpus_per_node, nics, micro_batches, scatter_gather, waits, partitioned;
 };
 
-static void simulate_layout(struct simulated *simulated, const struct layout *layout, const char *placement,
+static void simulate_layout(struct simulated *simulated, const struct grouping *layout, const char *placement,
                             const char *engine)
 {
     run_text(simulated,
@@ -50,7 +50,7 @@ static void test_inside(void **state)
     (void)state;
     for (int tensor = 1; tensor <= 8; tensor *= 2)
         for (int k = 0; k < 2; k++) {
-            struct layout layout = {tensor, 1, 1, 1, 8, 8, 3, 0, 0, 0};
+            struct grouping layout = {tensor, 1, 1, 1, 8, 8, 3, 0, 0, 0};
             double each = ring(tensor, vector, inside_latency, inside_bandwidth), all = 3 * (4 * BLOCKS + 2) * each;
             struct simulated simulated;
 
@@ -66,7 +66,7 @@ static void test_siblings(void **state)
 {
     (void)state;
     for (int nics = 1; nics <= 2; nics++) {
-        struct layout layout = {2, 1, 2, 2, 2, nics, 1, 0, 0, 0};
+        struct grouping layout = {2, 1, 2, 2, 2, nics, 1, 0, 0, 0};
         double each = ring(2, vector, network_latency, network_bandwidth * nics / 2), gradients;
         struct simulated simulated;
 
@@ -87,7 +87,7 @@ static void test_boundary(void **state)
     for (int tensor = 1; tensor <= 4; tensor *= 2)
         for (int k = 0; k < 12; k++) {
             int nics = 1 << k / 2 % 3, scatter = k % 2, waits = k / 6;
-            struct layout layout = {tensor, 2, 1, 2, 4, nics, 1, scatter, waits, 0};
+            struct grouping layout = {tensor, 2, 1, 2, 4, nics, 1, scatter, waits, 0};
             double each = ring(tensor, vector, inside_latency, inside_bandwidth), gather = scatter ? each / 2 : 0;
             double sent = vector / (scatter ? tensor : 1);
             double inside = inside_latency + sent / inside_bandwidth + gather;
@@ -114,13 +114,13 @@ static void test_partitioned_outputs(void **state)
             double seconds[2], makespan[2];
 
             for (int k = 0; k < 2; k++) {
-                struct layout layout = {tensor, pipeline, 1, pipeline, 4, 4, 1, 1, 1, k};
+                struct grouping layout = {tensor, pipeline, 1, pipeline, 4, 4, 1, 1, 1, k};
                 struct simulated simulated;
 
                 simulate_layout(&simulated, &layout, "[tensor, data, pipeline]", "ideal");
                 makespan[k] = simulated.run.timeline.makespan;
                 seconds[k] = kernels(&simulated, 1);
-                copies = costs_traffic(&simulated.scenario.costs, "copies", CLASS_COPY, 5 * vector).seconds;
+                copies = costs_traffic(&simulated.scenario.kernels[0], "copies", CLASS_COPY, 5 * vector).seconds;
                 simulated_release(&simulated);
             }
             expect_near("copies", seconds[1] - seconds[0], tensor > 1 ? 3 * (pipeline - 1) * copies : 0, "kernels");

@@ -85,11 +85,11 @@ static void expect_costs(const char *more, enum cost_source source, const char *
     struct simulated simulated;
 
     simulated_load(&simulated, "%s%s", block, more);
-    assert_int_equal(simulated.scenario.costs.gpu, source);
+    assert_int_equal(simulated.scenario.kernels[0].model.source, source);
     if (profile)
-        assert_string_equal(simulated.scenario.costs.profile, profile);
+        assert_string_equal(simulated.scenario.kernels[0].profile, profile);
     else
-        assert_null(simulated.scenario.costs.profile);
+        assert_null(simulated.scenario.kernels[0].profile);
     simulated_release(&simulated);
 }
 
