@@ -3,10 +3,16 @@
 
 uint32_t links_shared(const struct cluster *cluster)
 {
+    bool shared = false;
+
     if (cluster->ideal || cluster->nodes == 1)
         return 0;
-    return (cluster_topology(cluster) != TOPOLOGY_NONBLOCKING ? WHY_TOPOLOGY : 0) |
-           (cluster_node_nics(cluster, 0) != cluster_node_gpus(cluster, 0) ? WHY_NICS : 0);
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++) {
+        int node = cluster_kind_node(cluster, kind);
+
+        shared |= cluster_node_nics(cluster, node) != cluster_node_gpus(cluster, node);
+    }
+    return (cluster_topology(cluster) != TOPOLOGY_NONBLOCKING ? WHY_TOPOLOGY : 0) | (shared ? WHY_NICS : 0);
 }
 
 uint32_t members_uneven(unsigned uneven)

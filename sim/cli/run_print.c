@@ -132,7 +132,7 @@ static void print_model(const struct model *model, FILE *out)
 static void print_cluster(const struct scenario *scenario, FILE *out)
 {
     const struct cluster *cluster = &scenario->cluster;
-    int taken = layout_node_seats(&scenario->layout);
+    int taken = layout_node_seats(&scenario->layout, 0);
     struct arena arena = {0};
     const char *changes = cluster_gpu_spec(cluster, 0) ? gpu_changes(&arena, cluster_gpu_spec(cluster, 0)) : "";
     const char *said = cluster_said(&arena, cluster);
@@ -192,7 +192,7 @@ static void print_peak(const struct scenario *scenario, const struct metrics *m,
     if (!isnan(m->fits))
         fprintf(out, "  %-24s with a probability of %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
                 m->fits > 0.995 ? 99 : 100 * m->fits,
-                unit_format_short(UNIT_BYTES, scenario_room(scenario), room, sizeof room));
+                unit_format_short(UNIT_BYTES, scenario_least_room(scenario), room, sizeof room));
 }
 
 /* What was simulated for all that is like it. */

@@ -218,7 +218,7 @@ static struct rates switched(const struct collective_call *call, const struct pa
 }
 
 /* The rates at which the messages of a collective with a pace go. */
-static struct rates paced(const struct collective_call *call, const struct pace *pace)
+static struct rates paced_rates(const struct collective_call *call, const struct pace *pace)
 {
     struct rates rates = rates_of(call, pace, false);
 
@@ -235,7 +235,7 @@ static double cost_at(const struct collective_call *call, const struct pace *pac
 {
     const struct collective *collective = call->collective;
     struct task task = collective_task(call);
-    struct rates rates = pace && !tuned ? paced(call, pace) : rates_of(call, pace, tuned);
+    struct rates rates = pace && !tuned ? paced_rates(call, pace) : rates_of(call, pace, tuned);
     struct fabric fabric = {.inside = {0, INFINITY}, .between = {0, INFINITY}, .crowded = {0, INFINITY}};
     double launch;
 
@@ -287,7 +287,11 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
 
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
 {
-    return !collective->in_switch || (!cluster_is_mesh(cluster, 0) && has_paces(collective, cluster));
+    bool meshes = false;
+
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        meshes |= cluster_is_mesh(cluster, cluster_kind_node(cluster, kind));
+    return !collective->in_switch || (!meshes && has_paces(collective, cluster));
 }
 
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs
@@ -346,6 +350,7 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
 {
     const struct placed_group *group = chosen->group;
     const struct group_topology *topology = &group->topology;
+    const struct node_links *slowest = &group->slowest;
     struct tuning tuning = {0};
     struct rates rates;
     struct pace pace;
@@ -353,17 +358,17 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
     if (protocol == PROTOCOL_NONE)
         return tuning;
     pace_of(chosen->collective, group->cluster->communication, protocol, topology->nodes, &pace);
-    rates = paced(chosen, &pace);
+    rates = paced_rates(chosen, &pace);
     tuning.buffered = true;
     tuning.launch = group->n > 1 ? rates.launch : 0;
     if (topology->most > 1)
-        tuning.inside = pair_of(cluster_pace(group->cluster, true, rates.inside.latency,
-                                             fmin(rates.inside.bandwidth, rates.network_most)));
+        tuning.inside = pair_of(extra_cost(slowest->inside_latency, slowest->inside, rates.inside.latency,
+                                      fmin(rates.inside.bandwidth, rates.network_most)));
     if (topology->nodes) {
         int used = chosen->channels < topology->fewest_nics ? chosen->channels : topology->fewest_nics;
 
-        tuning.between = pair_of(cluster_pace(group->cluster, false, rates.network.latency,
-                                              fmin(rates.network.bandwidth, rates.network_most / used)));
+        tuning.between = pair_of(extra_cost(slowest->network_latency, slowest->network, rates.network.latency,
+                                       fmin(rates.network.bandwidth, rates.network_most / used)));
     }
     return tuning;
 }

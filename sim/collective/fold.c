@@ -19,19 +19,25 @@ static int member_node(const struct groups *groups, int i)
     return cluster_node_of(groups->cluster, groups->gpus[i]);
 }
 
-/* Whether every node of every group has its members in the same places, with NICs as fast, and the first group visits
- * each node once. */
+static int member_kind(const struct groups *groups, int i)
+{
+    return cluster_kind_of(groups->cluster, member_node(groups, i));
+}
+
+/* Whether every node of every group is of one kind and has its members in the same places, with NICs as fast, and the
+ * first group visits each node once. */
 static bool nodes_are_alike(const struct groups *groups)
 {
     bool *seen = xcalloc((size_t)groups->most, sizeof *seen), alike = true;
-    int gpus_per_node = cluster_node_gpus(groups->cluster, 0);
+    int kind = member_kind(groups, 0);
 
     for (int i = 0; i < groups->ngroups * groups->n && alike; i++) {
         int member = i % groups->n, place = member % groups->per_node;
         int like = groups->gpus[i - member + place];       /* on the group's first node */
 
         alike = member_node(groups, i) == member_node(groups, member - place) &&
-                groups->gpus[i] % gpus_per_node == like % gpus_per_node &&
+                cluster_place_of(groups->cluster, groups->gpus[i]) == cluster_place_of(groups->cluster, like) &&
+                member_kind(groups, i) == kind &&
                 cluster_nic_share(groups->cluster, groups->gpus[i]) == cluster_nic_share(groups->cluster, like);
     }
     for (int i = 0; i < groups->n && alike; i += groups->per_node) {
@@ -48,7 +54,9 @@ static bool nodes_are_alike(const struct groups *groups)
 static bool uplinks_are_wide(const struct groups *groups, bool ring)
 {
     const struct cluster *cluster = groups->cluster;
-    double nics = cluster_node_nics(cluster, 0) * cluster_usual_bandwidth(cluster, LINK_NIC_UP);
+    int node = member_node(groups, 0);               /* all nodes are of its kind */
+    double nics = cluster_node_nics(cluster, node) * cluster_node_bandwidth(cluster, node, LINK_NIC_UP);
+    double uplink = cluster_node_bandwidth(cluster, node, LINK_LEAF_UP);
     bool wide = true, one_leaf = cluster_within_leaf(cluster, groups->gpus, groups->n);
     int *leaving = xcalloc((size_t)groups->most, sizeof *leaving);
 
@@ -57,7 +65,7 @@ static bool uplinks_are_wide(const struct groups *groups, bool ring)
         int next = cluster_leaf_of(cluster, member_node(groups, (i + groups->per_node) % groups->n));
 
         if (!ring || leaf != next)
-            wide = wide && ++leaving[leaf] * nics <= cluster_usual_bandwidth(cluster, LINK_LEAF_UP);
+            wide = wide && ++leaving[leaf] * nics <= uplink;
     }
     free(leaving);
     return wide;

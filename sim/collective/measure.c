@@ -43,27 +43,22 @@ void measure_release(struct measure *measure)
     memset(measure, 0, sizeof *measure);
 }
 
-/* A GPU's node and leaf relative to the first GPU's, its index within the node, its NIC where that is slow, and its
- * node's links. Two placements that differ only in their first node and leaf take the same time, if their nodes have
- * the same links and no NIC of theirs is slower than others: such a NIC is like itself alone. */
+/* A GPU's node and leaf relative to the first GPU's, its index within the node, its NIC where that is slow, and the
+ * kind of its node. Two placements that differ only in their first node and leaf take the same time, if their nodes are
+ * of the same kinds and no NIC of theirs is slower than others: such a NIC is like itself alone. */
 static void add_places(struct cache_key *key, const struct cluster *cluster, const int *gpus, size_t count)
 {
-    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0), last = -1;
+    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
 
     for (size_t i = 0; i < count; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
         const int place[] = {
             node - node0, cluster_leaf_of(cluster, node) - leaf0, cluster_place_of(cluster, gpus[i]),
             cluster_nic_share(cluster, gpus[i]) < 1 ? 1 + cluster_nic_of(cluster, gpus[i]) : 0,
+            cluster_kind_of(cluster, node),
         };
 
         cache_key_add(key, place, sizeof place);
-        if (node != last) {
-            const struct node_links links = node_links_of(cluster, node);
-
-            cache_key_add(key, &links, sizeof links);
-        }
-        last = node;
     }
 }
 

@@ -28,7 +28,7 @@ static void add_node(struct placed_group *group, const int *members, int count)
     topology->share = fmin(topology->share, (double)nics / count);
 }
 
-struct node_links node_links_of(const struct cluster *cluster, int node)
+static struct node_links node_links_of(const struct cluster *cluster, int node)
 {
     return (struct node_links){
         .inside_latency = cluster_latency(cluster, node, true),
@@ -71,6 +71,7 @@ static void find_topology(struct placed_group *group)
     }
     topology->nodes = low != high;
     group->slowest = node_links_of(cluster, low);
+    group->kinds = 1u << cluster_kind_of(cluster, low);
     /* lists of the members of each node, numbered from 1 */
     size_t span = (size_t)(high - low) + 1;
     int *first = xcalloc(span, sizeof *first), *last = xcalloc(span, sizeof *last);
@@ -89,8 +90,10 @@ static void find_topology(struct placed_group *group)
             members[count++] = member - 1;
         if (count)
             add_node(group, members, count);
-        if (count && i)
+        if (count && i) {
             group->slowest = slower(group->slowest, node_links_of(cluster, low + i));
+            group->kinds |= 1u << cluster_kind_of(cluster, low + i);
+        }
     }
     free(node);
     free(next);
@@ -126,7 +129,9 @@ struct placed_group placed_group_of(const struct cluster *cluster, const int *gp
     if (cluster->ideal)
         return group;
     find_topology(&group);
-    group.mesh_share = cluster_mesh_share(cluster, group.topology.most);
+    for (int kind = 0; group.kinds >> kind; kind++)
+        if (group.kinds >> kind & 1)
+            group.mesh_share = fmin(group.mesh_share, cluster_mesh_share(cluster, kind, group.topology.most));
     return group;
 }
 

@@ -25,7 +25,6 @@ struct node_links {
     double switch_nics;              /* NICs of a PCIe switch, at least 1 */
     double across;                   /* B/s from one PCIe switch through host memory to another; NaN: unlimited */
 };
-struct node_links node_links_of(const struct cluster *cluster, int node);
 
 struct placed_group {
     const struct cluster *cluster;
@@ -34,6 +33,7 @@ struct placed_group {
     int per_node;                    /* as in struct task */
     struct group_topology topology;
     struct node_links slowest;       /* the slowest of the members' links, each for itself; 0 on the ideal cluster */
+    unsigned kinds;                  /* of its nodes, bit k: kind k; 0 on the ideal cluster */
     double mesh_share;               /* of the bandwidth inside a node, for a ring over its members
                                         (cluster_mesh_share) */
 };

@@ -42,7 +42,7 @@ static void add_hop(struct flows *flows, struct flow_route *route, struct link h
 
         link->capacity = cluster_link_bandwidth(flows->cluster, hop) * flows->unit;
         link->most = most_flows(link->capacity,
-                                fmin(link->capacity, cluster_usual_bandwidth(flows->cluster, end) * flows->unit));
+                                fmin(link->capacity, cluster_widest(flows->cluster, end) * flows->unit));
         link->first = NONE;
     }
     route->links[route->hops++] = id;

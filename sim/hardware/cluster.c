@@ -65,6 +65,11 @@ int cluster_kinds(const struct cluster *cluster)
     return kinds;
 }
 
+int cluster_kind_of(const struct cluster *cluster, int node)
+{
+    return (int)(cluster_kind(cluster, node) - cluster->kinds);
+}
+
 int cluster_kind_node(const struct cluster *cluster, int kind)
 {
     int part = 0;
@@ -334,9 +339,13 @@ const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu)
     return &cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpu;
 }
 
-double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind)
+double cluster_widest(const struct cluster *cluster, enum link_kind kind)
 {
-    return usual_at(cluster, 0, kind);
+    double widest = 0;
+
+    for (int part = 0; part < cluster_parts(cluster); part++)
+        widest = fmax(widest, usual_at(cluster, cluster->parts[part].first, kind));
+    return widest;
 }
 
 double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind)
@@ -383,9 +392,9 @@ double cluster_across(const struct cluster *cluster, int node)
     return cluster_kind(cluster, node)->host.across;
 }
 
-double cluster_mesh_share(const struct cluster *cluster, int gpus)
+double cluster_mesh_share(const struct cluster *cluster, int kind, int gpus)
 {
-    const struct list *list = &cluster->kinds[0].inside.meshes;
+    const struct list *list = &cluster->kinds[kind].inside.meshes;
     const struct mesh *meshes = list->items;
 
     for (size_t i = 0; i < list->count; i++)
@@ -394,11 +403,8 @@ double cluster_mesh_share(const struct cluster *cluster, int gpus)
     return 1;
 }
 
-struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth)
+struct extra extra_cost(double usual, double link, double latency, double bandwidth)
 {
-    double usual = cluster_latency(cluster, 0, inside);
-    double link = cluster_usual_bandwidth(cluster, inside ? LINK_PORT_UP : LINK_NIC_UP);
-
     return (struct extra){latency - usual, isinf(bandwidth) ? 0 : link / bandwidth - 1};
 }
 
@@ -410,11 +416,12 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
 
     if (!pace || cluster->ideal)
         return (struct extra){0, 0};
+    double usual = cluster_latency(cluster, node, inside);
+    double link = usual_at(cluster, node, inside ? LINK_PORT_UP : LINK_NIC_UP);
+
     if (inside)
-        return cluster_pace(cluster, true, fmax(pace->inside, cluster_latency(cluster, node, true)),
-                            pace->inside_share * cluster_bandwidth(cluster, node, true));
-    return cluster_pace(cluster, false, fmax(pace->network, cluster_latency(cluster, node, false)),
-                        pace->network_share * cluster_nic_rate(cluster, node));
+        return extra_cost(usual, link, fmax(pace->inside, usual), pace->inside_share * cluster_bandwidth(cluster, node, true));
+    return extra_cost(usual, link, fmax(pace->network, usual), pace->network_share * cluster_nic_rate(cluster, node));
 }
 
 double cluster_copy(const struct cluster *cluster, int src, int dst)

@@ -38,6 +38,7 @@ struct cluster_part { int kind, first, nodes; };
 int cluster_parts(const struct cluster *cluster);
 struct cluster_part cluster_part(const struct cluster *cluster, int part);
 int cluster_kinds(const struct cluster *cluster);
+int cluster_kind_of(const struct cluster *cluster, int node);
 /* The first node of the kind, and the first GPU of that node. */
 int cluster_kind_node(const struct cluster *cluster, int kind);
 int cluster_kind_gpu(const struct cluster *cluster, int kind);
@@ -98,11 +99,11 @@ double cluster_nic_rate(const struct cluster *cluster, int node);
 enum topology cluster_topology(const struct cluster *cluster);
 int cluster_leaf_nodes(const struct cluster *cluster);
 double cluster_oversubscription(const struct cluster *cluster);
-/* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied.
- * This function, cluster_mesh_share and cluster_pace answer for the first node. */
-double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind);
-/* The same of a node's links of that kind. */
+/* B/s of a node's links of that kind that transfers can use, where none is slower than others: their efficiency is
+ * applied. */
 double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind);
+/* The same of the fastest links of all nodes. */
+double cluster_widest(const struct cluster *cluster, enum link_kind kind);
 /* The same of one link, which may be slower. */
 double cluster_link_bandwidth(const struct cluster *cluster, struct link link);
 /* The share of a NIC's bandwidth that is left; of the GPU's own NIC. */
@@ -117,16 +118,16 @@ double cluster_host_memory(const struct cluster *cluster, int node);
 double cluster_host_update(const struct cluster *cluster, int node);
 /* B/s of all traffic through the node's host memory from one PCIe switch to another; NaN: not known, unlimited. */
 double cluster_across(const struct cluster *cluster, int node);
-/* The share of the bandwidth inside a node that a ring over so many of its GPUs gets: 1, except on a mesh. */
-double cluster_mesh_share(const struct cluster *cluster, int gpus);
+/* The share of the bandwidth inside a node of the kind that a ring over so many of its GPUs gets: 1, except on a mesh. */
+double cluster_mesh_share(const struct cluster *cluster, int kind, int gpus);
 /* The cost of a transfer in addition to its route: struct op_transfer's delay (s) and overhead (bytes per byte of
  * payload). */
 struct extra { double delay, overhead; };
 /* The extra cost of a send from one GPU to another. */
 struct extra cluster_send(const struct cluster *cluster, int src, int dst);
-/* The extra cost of a message, inside a node or between nodes, that takes so much latency (s) and whose payload gets so
- * much bandwidth (B/s; INFINITY: the whole link's). */
-struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth);
+/* The extra cost of a message that takes so much latency (s) and whose payload gets so much bandwidth (B/s; INFINITY:
+ * the whole link's), on a route of latency `usual` (s) and bandwidth `link` (B/s). */
+struct extra extra_cost(double usual, double link, double latency, double bandwidth);
 /* B/s at which each end copies a message between its GPU and the buffers of sockets; INFINITY: there is no such
  * copy. */
 double cluster_copy(const struct cluster *cluster, int src, int dst);

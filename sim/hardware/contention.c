@@ -4,7 +4,11 @@
 
 bool contention_possible(const struct cluster *cluster)
 {
-    return cluster->communication && cluster_sheet(cluster, 0)->multiprocessors > 0 &&
+    bool known = false;
+
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        known |= cluster_sheet(cluster, cluster_kind_gpu(cluster, kind))->multiprocessors > 0;
+    return cluster->communication && known &&
            (cluster->communication->channels_inside > 0 || cluster->communication->channels_spanning > 0);
 }
 

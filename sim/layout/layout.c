@@ -71,40 +71,47 @@ int layout_gpu(const struct layout *layout, int t, int replica, int p)
                                       replica % context * stride[DIMENSION_CONTEXT] + p * stride[DIMENSION_PIPELINE]);
 }
 
-bool layout_has(const struct layout *layout, int gpu)
-{
-    const struct layout_part *part = layout->parts;
-
-    while (part + 1 < layout->parts + layout->part_count && part[1].first_gpu <= gpu)
-        part++;
-    gpu -= part->first_gpu;
-    return gpu % part->each < part->taken &&
-           part->first + gpu / part->each * part->taken + gpu % part->each < layout->seats;
-}
-
-int layout_node_seats(const struct layout *layout)
-{
-    int most = 0;
-
-    for (int i = 0; i < layout->part_count; i++)
-        most = layout->parts[i].taken > most ? layout->parts[i].taken : most;
-    return most < layout->seats ? most : layout->seats;
-}
-
-static int kind_of(const struct layout *layout, int gpu)
+/* The part with that GPU. */
+static const struct layout_part *part_of(const struct layout *layout, int gpu)
 {
     int i = 0;
 
     while (i + 1 < layout->part_count && layout->parts[i + 1].first_gpu <= gpu)
         i++;
-    return layout->parts[i].kind;
+    return &layout->parts[i];
+}
+
+bool layout_has(const struct layout *layout, int gpu)
+{
+    const struct layout_part *part = part_of(layout, gpu);
+
+    gpu -= part->first_gpu;
+    return gpu % part->each < part->taken &&
+           part->first + gpu / part->each * part->taken + gpu % part->each < layout->seats;
+}
+
+int layout_node_seats(const struct layout *layout, int gpu)
+{
+    const struct layout_part *part = part_of(layout, gpu);
+
+    return part->taken < layout->seats ? part->taken : layout->seats;
+}
+
+int layout_kind_seats(const struct layout *layout, int kind)
+{
+    int seats = 0;
+
+    for (int i = 0; i < layout->part_count; i++)
+        if (layout->parts[i].kind == kind)
+            seats += (i + 1 < layout->part_count ? layout->parts[i + 1].first : layout->seats) - layout->parts[i].first;
+    return seats;
 }
 
 struct seat layout_seat(const struct layout *layout, const struct cluster *cluster, int t, int replica, int p)
 {
     int gpu = layout_gpu(layout, t, replica, p);
 
-    return (struct seat){gpu, cluster_node_of(cluster, gpu), kind_of(layout, gpu),
+    return (struct seat){gpu, cluster_node_of(cluster, gpu), part_of(layout, gpu)->kind,
                           cluster->gpu_slower ? cluster->gpu_slower[gpu] : 1};
 }
 
@@ -117,6 +124,6 @@ unsigned layout_kinds(const struct layout *layout, int p)
         return 1u << layout->parts[0].kind;
     for (int r = 0; r < replicas; r++)
         for (int t = 0; t < layout->degree[DIMENSION_TENSOR]; t++)
-            kinds |= 1u << kind_of(layout, layout_gpu(layout, t, r, p));
+            kinds |= 1u << part_of(layout, layout_gpu(layout, t, r, p))->kind;
     return kinds;
 }

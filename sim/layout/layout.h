@@ -36,8 +36,10 @@ int layout_nth_gpu(const struct layout *layout, int seat);
 int layout_gpu(const struct layout *layout, int t, int replica, int p);
 /* Whether a seat is on that GPU. */
 bool layout_has(const struct layout *layout, int gpu);
-/* The GPUs that the job has on the fullest of its nodes. */
-int layout_node_seats(const struct layout *layout);
+/* How many GPUs the job takes of a full node of that GPU's part. */
+int layout_node_seats(const struct layout *layout, int gpu);
+/* The number of seats on nodes of the kind. */
+int layout_kind_seats(const struct layout *layout, int kind);
 
 /* The GPU of a seat. */
 struct seat {

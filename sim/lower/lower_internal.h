@@ -330,6 +330,8 @@ uint32_t tensors_work(struct lowering *lowering, struct place here, struct work 
                       struct new_op op);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
 /* Adds a copy to or from the host; `op` has its micro-batch and stage, and the memory that it takes or frees. */
+/* The first GPU of a rank and its node, whose host copies and updates for the rank. */
+struct seat host_seat(const struct lowering *lowering, int prank);
 struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
                        struct event after);
 

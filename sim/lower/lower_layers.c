@@ -46,6 +46,11 @@ void make_host_lanes(struct lowering *lowering)
         };
 }
 
+struct seat host_seat(const struct lowering *lowering, int prank)
+{
+    return scenario_seat(lowering->scenario, 0, prank / lowering->plan->stages, prank % lowering->plan->stages);
+}
+
 struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
                        struct event after)
 {
@@ -54,7 +59,7 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
     op.kind = OP_COMPUTE;
     op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
     op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
-    op.amount = cluster_host_copy(cluster, 0, bytes);
+    op.amount = cluster_host_copy(cluster, host_seat(lowering, prank).node, bytes);
     op.compute.sent = bytes;
     return event_of(lower_after(lowering, op, after));
 }

@@ -14,9 +14,10 @@
 struct portion { double parameters; int stage; struct event copied; };
 struct portions { struct portion *items; size_t count, capacity; };
 
-static double cpu_rate(const struct scenario *scenario)
+/* Parameters/s that the CPUs of a node update for each GPU of the job there. */
+static double cpu_rate(const struct scenario *scenario, struct seat seat)
 {
-    return cluster_host_update(&scenario->cluster, 0) / layout_node_seats(&scenario->layout);
+    return cluster_host_update(&scenario->cluster, seat.node) / layout_node_seats(&scenario->layout, seat.gpu);
 }
 
 /* Copies gradients to the host after `ready` and, of tied weights, after `tied`. */
@@ -57,7 +58,7 @@ static struct event update_unit(struct lowering *lowering, int prank, const stru
     bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
     struct event done = event_of(lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->hosts[prank].cpu, .mb = -1,
-        .stage = unit->stage, .amount = unit->parameters / cpu_rate(scenario),
+        .stage = unit->stage, .amount = unit->parameters / cpu_rate(scenario, host_seat(lowering, prank)),
     }, after));
 
     if (back)

@@ -120,7 +120,7 @@ static void find_hosts(const struct cluster *cluster, const bool *used)
 
         if (used && !used[gpu])
             continue;
-        if (cluster_node_gpus(cluster, 0) > 1)
+        if (cluster_node_gpus(cluster, cluster_node_of(cluster, gpu)) > 1)
             simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
         if (cluster->nodes > 1 && !simulation.nics[nic])
             simulation.home = simulation.nics[nic] = find_host("nic", nic);

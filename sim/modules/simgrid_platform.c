@@ -46,7 +46,7 @@ static void print_ports(const struct cluster *cluster, const bool *used, FILE *o
 {
     fprintf(out, "    <zone id=\"ports\" routing=\"Cluster\">\n");
     for (int gpu = 0; gpu < cluster_gpus(cluster); gpu++)
-        if (!used || used[gpu])
+        if ((!used || used[gpu]) && cluster_node_gpus(cluster, cluster_node_of(cluster, gpu)) > 1)
             print_arm(cluster, "gpu", gpu, LINK_PORT_UP, LINK_PORT_DOWN, out);
     fprintf(out, "    </zone>\n");
 }
@@ -100,13 +100,21 @@ static void print_network(const struct cluster *cluster, const bool *used, FILE 
     free(leaves);
 }
 
+static bool has_ports(const struct cluster *cluster)
+{
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        if (cluster_node_gpus(cluster, cluster_kind_node(cluster, kind)) > 1)
+            return true;
+    return false;
+}
+
 /* A cluster of one node needs no network (its file may leave it out); the ideal cluster has no links at all. */
 void platform_print(const struct cluster *cluster, const bool *used, FILE *out)
 {
     fprintf(out, "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                  "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Full\">\n");
     if (!cluster->ideal) {
-        if (cluster_node_gpus(cluster, 0) > 1)
+        if (has_ports(cluster))
             print_ports(cluster, used, out);
         if (cluster->nodes > 1)
             print_network(cluster, used, out);

@@ -94,7 +94,7 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
         struct memory states = memory_states(scenario, stages, d * scenario->plan.stages + rank);
         double context = states.bytes[MEMORY_CONTEXT];
 
-        least = fmin(least, (scenario_room(scenario) - context) * (1 - memory_fragmentation(scenario)) -
+        least = fmin(least, (scenario_room(scenario, rank) - context) * (1 - memory_fragmentation(scenario)) -
                             (memory_total(&states) - context));
     }
     return least;
@@ -108,7 +108,7 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
     bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
     struct chain_limit limit = {
         .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
-        .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster, 0) : 0, .progress = scenario->progress,
+        .host_bandwidth = offloads ? scenario_host_bandwidth(scenario, sharing->rank) : 0, .progress = scenario->progress,
     };
 
     return chain_plan(sharing->planning->arena, sharing->planning->chains[s], sharing->planning->stages[s].nslices,

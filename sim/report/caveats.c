@@ -254,7 +254,7 @@ static const char *leaves_note(struct arena *arena, const struct scenario *scena
 static bool is_unused(const struct scenario *scenario, const char *part, const char *key)
 {
     const struct cluster *cluster = &scenario->cluster;
-    bool one_node = scenario_gpus(scenario) <= cluster_node_gpus(cluster, 0);
+    bool one_node = !scenario_spans_nodes(scenario);
 
     if (!strcmp(part, "inside"))
         return cluster_node_gpus(cluster, 0) == 1 || scenario_gpus(scenario) == 1;

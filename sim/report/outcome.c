@@ -52,7 +52,7 @@ static json_t *number(double value)
 /* B that are left on the GPU that holds most; negative where it does not fit; NaN where its memory is not known. */
 static double memory_margin(const struct run *run)
 {
-    double room = scenario_room(run->workload->scenario);
+    double room = scenario_least_room(run->workload->scenario);
 
     return isfinite(room) ? room - run->metrics.peak_memory : NAN;
 }

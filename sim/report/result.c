@@ -108,8 +108,8 @@ static json_t *links_json(const struct run *run)
     json = json_object();
     for (int c = 0; c < CARRIER_COUNT; c++)
         for (int i = 0; i < run->links.counts[c]; i++) {
-            sums[carrier_class(cluster, c)].payload += run->links.loads[c][i].payload;
-            sums[carrier_class(cluster, c)].wire += run->links.loads[c][i].wire;
+            sums[carrier_class(cluster, c, i)].payload += run->links.loads[c][i].payload;
+            sums[carrier_class(cluster, c, i)].wire += run->links.loads[c][i].wire;
         }
     for (int k = 0; k < LINKS_COUNT; k++)
         if (link_class_used(cluster, (enum link_class)k))
@@ -255,7 +255,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_put(json, "link_bytes", links_json(run));
     json_put(json, "memory_breakdown_bytes", memory_json(&m->memory));
-    json_put(json, "memory_limit_bytes", number(scenario_room(scenario)));
+    json_put(json, "memory_limit_bytes", number(scenario_least_room(scenario)));
     json_put(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));
     json_put(json, "breakdown_s", breakdown_json(m));
     json_put(json, "closed_form_bubble", number(workload_ideal_bubble(run->workload)));

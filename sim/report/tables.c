@@ -198,7 +198,7 @@ void links_write(const struct run *run, FILE *out)
                 continue;
             carrier_name(c, i, name, sizeof name);
             cells_text(&cells, name);
-            cells_text(&cells, link_class_names[carrier_class(cluster, c)]);
+            cells_text(&cells, link_class_names[carrier_class(cluster, c, i)]);
             cells_number(&cells, load->payload / all);
             cells_number(&cells, load->wire / all);
             cells_number(&cells, load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time);

@@ -35,6 +35,18 @@ void certainty_name_model(const struct model *model, char *text, size_t size)
         *text = (unsigned char)*text < ' ' ? ' ' : *text;
 }
 
+/* B/s of the slowest NIC of the kinds of node on which the scenario runs. */
+static double slowest_nic(const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    double slowest = INFINITY;
+
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        if (layout_kind_seats(&scenario->layout, kind) > 0)
+            slowest = fmin(slowest, cluster_nic_rate(cluster, cluster_kind_node(cluster, kind)));
+    return slowest;
+}
+
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
     static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHES);
@@ -58,8 +70,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.gpu, sizeof likeness.gpu, "%s", gpu ? gpu : "");
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
-    if (!scenario->cluster.ideal && scenario_gpus(scenario) > cluster_node_gpus(&scenario->cluster, 0))
-        likeness.nic = cluster_nic_rate(&scenario->cluster, 0);
+    if (!scenario->cluster.ideal && scenario_spans_nodes(scenario))
+        likeness.nic = slowest_nic(scenario);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
     snprintf(likeness.family, sizeof likeness.family, "%s", family ? family : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
@@ -117,13 +129,13 @@ static const char *unlike_costs(struct arena *arena, const struct scenario *scen
 static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
 {
     const struct evidence *evidence = scenario->evidence;
-    double nic = cluster_nic_rate(&scenario->cluster, 0);
+    double nic = slowest_nic(scenario);
     bool slower;
     char own[32], other[32];
 
     if (scenario->cluster.ideal)
         return "its network takes no time";
-    if (!evidence || evidence->slowest_nic == 0 || scenario_gpus(scenario) <= cluster_node_gpus(&scenario->cluster, 0))
+    if (!evidence || evidence->slowest_nic == 0 || !scenario_spans_nodes(scenario))
         return NULL;
     slower = nic < evidence->slowest_nic * (1 - NIC_ROUNDED);
     if (!slower && nic <= evidence->fastest_nic * (1 + NIC_ROUNDED))
@@ -148,6 +160,7 @@ static const char *reasons_unlike(struct arena *arena, const struct scenario *sc
         unlike_costs(arena, scenario, metrics),
         scenario->costs.speed == 1 ? NULL : arena_printf(arena, "costs.speed is %g", scenario->costs.speed),
         unlike_network(arena, scenario),
+        scenario->layout.mixed ? "its nodes are of several kinds" :
         scenario->uneven & UNEVEN_GPUS ? "some of its GPUs are slower (stragglers)" : NULL,
         scenario->uneven & UNEVEN_LINKS ? "some of its NICs are slower (slow_links)" : NULL,
         scenario->simulation.jitter > 0 ? "its kernels vary at random (jitter)" : NULL,
@@ -215,7 +228,7 @@ void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
         return;
     for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
         metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, NULL);
-    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, scenario_room(scenario));
+    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, scenario_least_room(scenario));
 }
 
 void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES])

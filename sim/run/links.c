@@ -6,21 +6,25 @@
 const char *const link_class_names[] = {"inside", "nvlink", "pcie", "nic", "uplink", "host", NULL};
 _Static_assert(COUNT(link_class_names) == LINKS_COUNT + 1, "a name for every class");
 
-static enum link_class inside_class(const struct cluster *cluster)
+static enum link_class inside_class(const struct cluster *cluster, int node)
 {
     static const enum link_class classes[] = {
         [INSIDE_OTHER] = LINKS_INSIDE, [INSIDE_NVLINK] = LINKS_NVLINK, [INSIDE_PCIE] = LINKS_PCIE,
     };
 
-    return classes[cluster_inside_link(cluster, 0)];
+    return classes[cluster_inside_link(cluster, node)];
 }
 
 bool link_class_used(const struct cluster *cluster, enum link_class class)
 {
-    return class > LINKS_PCIE || class == inside_class(cluster);
+    bool used = class > LINKS_PCIE;
+
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        used |= class == inside_class(cluster, cluster_kind_node(cluster, kind));
+    return used;
 }
 
-enum link_class carrier_class(const struct cluster *cluster, int carrier)
+enum link_class carrier_class(const struct cluster *cluster, int carrier, int index)
 {
     static const enum link_class classes[CARRIER_COUNT] = {
         [LINK_PORT_UP] = LINKS_INSIDE, [LINK_PORT_DOWN] = LINKS_INSIDE, [LINK_NIC_UP] = LINKS_NIC,
@@ -28,13 +32,13 @@ enum link_class carrier_class(const struct cluster *cluster, int carrier)
         [CARRIER_TO_HOST] = LINKS_HOST, [CARRIER_FROM_HOST] = LINKS_HOST,
     };
 
-    return classes[carrier] == LINKS_INSIDE ? inside_class(cluster) : classes[carrier];
+    return classes[carrier] == LINKS_INSIDE ? inside_class(cluster, cluster_node_of(cluster, index)) : classes[carrier];
 }
 
 double carrier_bandwidth(const struct cluster *cluster, int carrier, int index)
 {
     return carrier < CARRIER_TO_HOST ? cluster_link_bandwidth(cluster, (struct link){(enum link_kind)carrier, index})
-                                     : cluster_host_bandwidth(cluster, 0);
+                                     : cluster_host_bandwidth(cluster, cluster_node_of(cluster, index));
 }
 
 void carrier_name(int carrier, int index, char *buffer, size_t size)
@@ -175,7 +179,7 @@ static void make_loads(struct links *links, const struct cluster *cluster)
     int leaves = cluster->ideal ? 0 : cluster_leaf_of(cluster, cluster->nodes - 1) + 1;
 
     for (int c = 0; c < CARRIER_COUNT; c++) {
-        enum link_class kind = carrier_class(cluster, c);
+        enum link_class kind = carrier_class(cluster, c, 0);
 
         links->counts[c] = kind == LINKS_NIC ? nics : kind == LINKS_UPLINK ? leaves : gpus;
         links->loads[c] = xcalloc((size_t)links->counts[c] + 1, sizeof *links->loads[c]);

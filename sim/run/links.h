@@ -17,7 +17,7 @@ extern const char *const link_class_names[];     /* "inside", "nvlink", ...; NUL
 
 /* Kinds of links: those of routes, then those to the host and from it. */
 enum { CARRIER_TO_HOST = LINK_LEAF_DOWN + 1, CARRIER_FROM_HOST, CARRIER_COUNT };
-enum link_class carrier_class(const struct cluster *cluster, int carrier);
+enum link_class carrier_class(const struct cluster *cluster, int carrier, int index);
 /* Whether the cluster's links may be of that class: of the first three, one is. */
 bool link_class_used(const struct cluster *cluster, enum link_class class);
 /* What transfers get of the link of that kind and index, B/s. */

@@ -46,7 +46,7 @@ static void move_to_host(const struct scenario *scenario, int step, FILE *out)
     static const char *const what[] = {"optimizer", "activations", "weights"};
 
     if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
-        !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(cluster_host_bandwidth(&scenario->cluster, 0)))
+        !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(scenario_host_bandwidth(scenario, 0)))
         fprintf(out, "memory.offload=%s\n", what[step]);
 }
 
@@ -295,7 +295,7 @@ void memory_advise(const struct scenario *scenario, struct error *err)
     const struct error_message *last = err->count ? &err->messages[err->count - 1] : NULL;
 
     if (last && last->kind == ERROR_MEMORY && scenario_by_layers(scenario))
-        error_infeasible(err, ERROR_MEMORY, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario), err));
+        error_infeasible(err, ERROR_MEMORY, last->loc, "memory: %s", advice(&arena, scenario, scenario_least_room(scenario), err));
     arena_release(&arena);
 }
 

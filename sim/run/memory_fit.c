@@ -78,7 +78,7 @@ int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *
 
     if (!scenario_vary(scenario, sets, count, &changed, err))
         *fit = !workload_init(&workload, &changed, err) &&
-               memory_fits(&workload, memory_options_of(&changed), scenario_room(&changed), err);
+               memory_fits(&workload, memory_options_of(&changed), scenario_least_room(&changed), err);
     workload_release(&workload);
     scenario_release(&changed);
     arena_release(&arena);

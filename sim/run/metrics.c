@@ -257,6 +257,21 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
 
+/* FLOP/s of the mean GPU's peak; NaN: its data sheet has none. */
+static double mean_peak(const struct scenario *scenario, enum dtype products)
+{
+    double mean = 0, seats = 0;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        double own = layout_kind_seats(&scenario->layout, kind);
+        double peak = gpu_peak(cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)), products);
+
+        seats += own;
+        mean += own > 0 ? (peak - mean) * (own / seats) : 0;     /* of one kind its very peak */
+    }
+    return mean;
+}
+
 static void rates(struct metrics *metrics, const struct scenario *scenario)
 {
     const struct precision_spec *precision = &scenario->memory.precision;
@@ -264,7 +279,7 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     const struct transformer *transformer = scenario->model.transformer;
 
     if (!model_is_timed(&scenario->model))
-        peak = gpu_peak(cluster_sheet(&scenario->cluster, 0), precision_products(precision));
+        peak = mean_peak(scenario, precision_products(precision));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
     metrics->tokens_per_s_per_gpu = metrics->tokens_per_s / gpus;

@@ -26,12 +26,24 @@ bool scenario_says_precision(const struct scenario *scenario)
     return node_get(scenario->memory.node, "precision") != NULL;
 }
 
+/* The data sheet of a kind of GPU that has no rate in the format, or NULL. */
+static const struct gpu *sheet_without(const struct cluster *cluster, enum dtype dtype)
+{
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++) {
+        int gpu = cluster_kind_gpu(cluster, kind);
+
+        if (cluster_gpu_name(cluster, gpu) && gpu_rate(cluster_sheet(cluster, gpu), dtype) == 0)
+            return cluster_sheet(cluster, gpu);
+    }
+    return NULL;
+}
+
 void scenario_settle_precision(struct scenario *scenario)
 {
     const char *dtype = scenario->model.dtype;
 
     if (dtype && !strcmp(dtype, "bfloat16") && !scenario_says_precision(scenario) &&
-        (!cluster_gpu_name(&scenario->cluster, 0) || gpu_rate(cluster_sheet(&scenario->cluster, 0), DTYPE_BF16) > 0))
+        !sheet_without(&scenario->cluster, DTYPE_BF16))
         scenario->memory.precision.format = PRECISION_MIXED_BF16;
 }
 
@@ -163,11 +175,50 @@ bool scenario_offloads(const struct scenario *scenario, enum offload what)
     return list_has(&scenario->memory.offload, (int)what);
 }
 
-double scenario_room(const struct scenario *scenario)
+/* The least of what the kinds say, whose bits are set. */
+static double least_of(const struct cluster *cluster, unsigned kinds, double (*of)(const struct cluster *, int kind))
+{
+    double least = INFINITY;
+
+    for (int kind = 0; kinds >> kind; kind++) {
+        double own = kinds >> kind & 1 ? of(cluster, kind) : INFINITY;
+
+        least = isnan(own) || own < least ? own : least;     /* and NaN stays */
+    }
+    return least;
+}
+
+static double kind_memory(const struct cluster *cluster, int kind)
+{
+    int gpu = cluster_kind_gpu(cluster, kind);
+
+    return cluster_gpu_name(cluster, gpu) ? cluster_sheet(cluster, gpu)->memory : INFINITY;
+}
+
+static double kind_host_bandwidth(const struct cluster *cluster, int kind)
+{
+    return cluster_host_bandwidth(cluster, cluster_kind_node(cluster, kind));
+}
+
+double scenario_room(const struct scenario *scenario, int rank)
 {
     if (!isnan(scenario->memory.limit))
         return scenario->memory.limit;
-    return cluster_gpu_name(&scenario->cluster, 0) ? cluster_sheet(&scenario->cluster, 0)->memory : INFINITY;
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_memory);
+}
+
+double scenario_least_room(const struct scenario *scenario)
+{
+    double least = INFINITY;
+
+    for (int rank = 0; rank < (scenario->layout.mixed ? scenario->parallelism.pipeline : 1); rank++)
+        least = fmin(least, scenario_room(scenario, rank));
+    return least;
+}
+
+double scenario_host_bandwidth(const struct scenario *scenario, int rank)
+{
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_host_bandwidth);
 }
 
 bool scenario_by_layers(const struct scenario *scenario)
@@ -187,10 +238,14 @@ bool scenario_plans_memory(const struct scenario *scenario)
 static int check_host(const struct scenario *scenario, struct error *err)
 {
     const struct cluster *cluster = &scenario->cluster;
-    bool known = !isnan(cluster_host_bandwidth(cluster, 0));
+    bool known = true, updates = true;
     struct loc loc = node_loc(scenario->memory.node, "offload");
     int rc = 0;
 
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++) {
+        known &= !isnan(kind_host_bandwidth(cluster, kind));
+        updates &= !isnan(cluster_host_update(cluster, cluster_kind_node(cluster, kind)));
+    }
     if (scenario_offloads(scenario, OFFLOAD_NONE))
         return scenario->memory.offload.count == 1 ? 0 :
                error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' beside something else; expected either");
@@ -198,7 +253,7 @@ static int check_host(const struct scenario *scenario, struct error *err)
         rc = error_clash(err, loc,
                          "memory: offload: the cluster says nothing of its hosts; add to it, for example: "
                          "'host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}'");
-    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && known && isnan(cluster_host_update(cluster, 0)))
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && known && !updates)
         rc = error_clash(err, loc,
                          "memory: offload: optimizer: the cluster does not say how fast a host updates parameters; add "
                          "for example 'host: {update: 4 B}', parameters a second of a node");
@@ -256,7 +311,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     if (memory->recompute.every > 1)
         rc = error_clash(err, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
                          "'recompute: optimal'", memory->recompute.every);
-    if (scenario_plans_memory(scenario) && isinf(scenario_room(scenario)))
+    if (scenario_plans_memory(scenario) && isinf(scenario_least_room(scenario)))
         rc = error_clash(err, loc, "memory: %s: plans for what a GPU may hold, and nothing says how much; "
                          "add 'limit: 80 GiB', or 'gpu' to the cluster", what);
     return rc;
@@ -267,7 +322,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
 static int check_narrow(const struct scenario *scenario, struct error *err)
 {
     struct loc loc = node_loc(scenario->memory.node, "precision");
-    const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
+    const struct gpu *gpu;
     enum dtype products = precision_products(&scenario->memory.precision);
     enum dtype needed = products == DTYPE_MXFP8 ? DTYPE_NVFP4 : products;
     static const char *const names[] = ENUM_NAMES(PRECISIONS);
@@ -280,7 +335,7 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
                            "memory: precision: %s needs a transformer; this model says nothing of "
                            "its products; try mixed-bf16",
                            name);
-    if (cluster_gpu_name(&scenario->cluster, 0) && gpu_rate(gpu, needed) == 0)
+    if ((gpu = sheet_without(&scenario->cluster, needed)))
         return error_clash(err, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
                            lacks, gpu->peak.fp8 > 0 ? "mixed-fp8" : "mixed-bf16");
     if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)

@@ -20,6 +20,13 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
     return layout_gpu(&scenario->layout, t, replica, p);
 }
 
+bool scenario_spans_nodes(const struct scenario *scenario)
+{
+    const struct layout *layout = &scenario->layout;
+
+    return cluster_node_of(&scenario->cluster, layout_nth_gpu(layout, layout->seats - 1)) > 0;
+}
+
 struct seat scenario_seat(const struct scenario *scenario, int t, int replica, int p)
 {
     return layout_seat(&scenario->layout, &scenario->cluster, t, replica, p);

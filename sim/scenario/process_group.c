@@ -49,7 +49,8 @@ unsigned scenario_uneven(const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;
     int gpus = scenario_gpus(scenario);
-    unsigned uneven = scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0;
+    unsigned uneven = (scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0) |
+                      (scenario->layout.mixed ? UNEVEN_GPUS | UNEVEN_LINKS : 0);
     bool network = cluster->nic_shares && !cluster->ideal &&
                    cluster_node_of(cluster, layout_nth_gpu(&scenario->layout, gpus - 1)) > 0;
 

@@ -96,6 +96,8 @@ const struct kernel_costs *scenario_first_costs(const struct scenario *scenario)
 /* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
  * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */
 int scenario_replicas(const struct scenario *scenario);
+/* Whether it runs on several nodes. */
+bool scenario_spans_nodes(const struct scenario *scenario);
 /* layout_gpu and layout_seat of its layout. */
 int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
 struct seat scenario_seat(const struct scenario *scenario, int t, int replica, int p);
@@ -107,8 +109,12 @@ char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t siz
 bool scenario_says_precision(const struct scenario *scenario);
 /* precision_bytes of the scenario: whether gradients add up follows from its schedule. */
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
-/* B that a GPU may hold: the limit, or its memory; INFINITY where neither is known. */
-double scenario_room(const struct scenario *scenario);
+/* B that each GPU of a pipeline rank may hold: the limit, or the least memory of these GPUs; INFINITY where neither is
+ * known. The least of all ranks. */
+double scenario_room(const struct scenario *scenario, int rank);
+double scenario_least_room(const struct scenario *scenario);
+/* B/s of copies between each GPU of a rank and its host: the least of these GPUs; NaN: it is not known. */
+double scenario_host_bandwidth(const struct scenario *scenario, int rank);
 bool scenario_offloads(const struct scenario *scenario, enum offload what);
 /* Whether schedules have recomputations: works of their own, before backwards. */
 bool scenario_has_recomputations(const struct scenario *scenario);

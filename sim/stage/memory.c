@@ -369,5 +369,5 @@ double memory_limit(const struct scenario *scenario)
 {
     if (!scenario->memory.enforce)
         return INFINITY;
-    return scenario_room(scenario);
+    return scenario_least_room(scenario);
 }

@@ -254,7 +254,11 @@ static double seconds_a_byte(const struct cluster *cluster)
 {
     if (cluster->ideal)
         return 0;
-    return 1 / cluster_bandwidth(cluster, 0, cluster->nodes == 1);
+    double least = INFINITY;
+
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        least = fmin(least, cluster_bandwidth(cluster, cluster_kind_node(cluster, kind), cluster->nodes == 1));
+    return 1 / least;
 }
 
 /* What each layer adds to its stage, where costs balance the stages; else NULL. */

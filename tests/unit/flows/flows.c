@@ -51,7 +51,7 @@ static void assert_max_min(const struct given *given)
         }
     }
     for (int l = 0; l < LINKS; l++)
-        assert_true(carried[l] <= cluster_usual_bandwidth(given->cluster, (enum link_kind)(l / 64)) * (1 + 1e-12));
+        assert_true(carried[l] <= cluster_widest(given->cluster, (enum link_kind)(l / 64)) * (1 + 1e-12));
     for (int f = 0; f < FLOWS; f++) {
         struct route route = given->there[f] ? route_of(given, f) : (struct route){0};
         bool held = !given->there[f];

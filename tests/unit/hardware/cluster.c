@@ -147,12 +147,12 @@ static void test_bandwidths(void **state)
 
     (void)state;
     half.kinds[0].inside.efficiency = half.network.efficiency = 0.5;
-    assert_true(cluster_usual_bandwidth(&half, LINK_PORT_DOWN) == 150e9);
-    assert_true(cluster_usual_bandwidth(&half, LINK_NIC_UP) == 12.5e9);
-    assert_true(cluster_usual_bandwidth(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);
-    assert_true(cluster_usual_bandwidth(&leaf_spine, LINK_PORT_UP) == 300e9);
-    assert_true(cluster_usual_bandwidth(&leaf_spine, LINK_NIC_DOWN) == 25e9);
-    assert_true(cluster_usual_bandwidth(&leaf_spine, LINK_LEAF_UP) == 2 * 2 * 25e9 / 3);
+    assert_true(cluster_widest(&half, LINK_PORT_DOWN) == 150e9);
+    assert_true(cluster_widest(&half, LINK_NIC_UP) == 12.5e9);
+    assert_true(cluster_widest(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);
+    assert_true(cluster_widest(&leaf_spine, LINK_PORT_UP) == 300e9);
+    assert_true(cluster_widest(&leaf_spine, LINK_NIC_DOWN) == 25e9);
+    assert_true(cluster_widest(&leaf_spine, LINK_LEAF_UP) == 2 * 2 * 25e9 / 3);
 }
 
 /* 2 nodes of 4 GPUs with 2 NICs, then 3 nodes of 2 GPUs with 1 NIC: each node is asked for its own numbers. */
@@ -208,7 +208,7 @@ static void test_nics_together(void **state)
             assert_int_equal(cluster_nic_of(&cluster, gpu), gpu);
         expect_route(&cluster, 3, 4, "nic3.up nic4.down", 3.3e-6, host ? 40e9 : 50e9);
         expect_route(&cluster, 3, 2, "gpu3.up gpu2.down", 1.1e-6, 300e9);
-        assert_true(cluster_usual_bandwidth(&cluster, LINK_LEAF_UP) == cluster_usual_bandwidth(&wide, LINK_LEAF_UP));
+        assert_true(cluster_widest(&cluster, LINK_LEAF_UP) == cluster_widest(&wide, LINK_LEAF_UP));
         cluster.kinds[0].host.bandwidth = 40e9;
     }
     cluster.kinds[0].nics.rate = 10e9;

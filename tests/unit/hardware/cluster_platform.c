@@ -74,8 +74,8 @@ static void platforms_are_sane(void **state)
         bool four = strlen(names[count]) > 2 && !strcmp(names[count] + strlen(names[count]) - 2, "-4");
         assert_int_equal(cluster.kinds[0].gpus, !strcmp(names[count], "dgx-2") ? 16 :
                                                 strstr(names[count], "-nvl72") ? 72 : four ? 4 : 8);
-        assert_true(!four || fabs(3 * cluster_mesh_share(&cluster, 2) - 1) < 0.01);
-        assert_true(!four || (cluster_mesh_share(&cluster, 4) == 1 && cluster.kinds[0].nics.count == 4));
+        assert_true(!four || fabs(3 * cluster_mesh_share(&cluster, 0, 2) - 1) < 0.01);
+        assert_true(!four || (cluster_mesh_share(&cluster, 0, 4) == 1 && cluster.kinds[0].nics.count == 4));
         assert_true(!four || !collective_runs_on(collective_find(COLLECTIVE_ALL_REDUCE, "nvls"), &cluster));
         assert_false(cluster.ideal);
         assert_string_equal(cluster.kinds[0].gpu.name, cluster.kinds[0].gpu_name);

@@ -105,7 +105,9 @@ static void test_kinds(void **state)
         check_seats(&layout, &cluster, megatron);
         for (int p = 0; p < 2; p++)
             assert_int_equal(layout_kinds(&layout, p), cases[i].kinds[p]);
-        assert_int_equal(layout_node_seats(&layout), 4);
+        assert_int_equal(layout_node_seats(&layout, 0), 4);
+        assert_int_equal(layout_kind_seats(&layout, 0), cases[i].seats < 8 ? cases[i].seats : 8);
+        assert_int_equal(layout_kind_seats(&layout, 1), cases[i].seats - layout_kind_seats(&layout, 0));
     }
 }
 
