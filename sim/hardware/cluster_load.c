@@ -179,12 +179,10 @@ static int check_nics(struct cluster *cluster, struct error *err)
     struct loc loc = field_loc(&network_table, cluster, "nics");
     int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count;
 
+    if (cluster->nodes == 1 && gpus % nics != 0)
+        cluster->kinds[0].nics.count = nics = gpus;
     if (gpus % nics == 0 || nics % gpus == 0)
         return 0;
-    if (cluster->nodes == 1) {
-        cluster->kinds[0].nics.count = gpus;
-        return 0;
-    }
     return error_clash(err, loc, "network: the %d GPUs of a node cannot share %d NICs evenly; expected a divisor or a "
                        "multiple of %d", gpus, nics, gpus);
 }
