@@ -130,25 +130,37 @@ static void add_row(struct evidence *evidence, struct evidence_row row, bool fir
     *GROW(&evidence->rows) = row;
 }
 
-static struct likeness read_names(const struct tsv *tsv)
+/* Whether the row at hand has these names. */
+static bool has_names(const struct tsv *tsv, const struct likeness *names)
 {
-    struct likeness likeness = {0};
-
-    snprintf(likeness.software, sizeof likeness.software, "%s", tsv_text(tsv, SOFTWARE));
-    snprintf(likeness.family, sizeof likeness.family, "%s", tsv_text(tsv, FAMILY));
-    snprintf(likeness.costs, sizeof likeness.costs, "%s", tsv_text(tsv, COSTS));
-    snprintf(likeness.format, sizeof likeness.format, "%s", tsv_text(tsv, FORMAT));
-    snprintf(likeness.schedule, sizeof likeness.schedule, "%s", tsv_text(tsv, SCHEDULE));
-    snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", tsv_text(tsv, DISPATCH));
-    return likeness;
+    return text_same(names->software, tsv_text(tsv, SOFTWARE)) && text_same(names->family, tsv_text(tsv, FAMILY)) &&
+           text_same(names->costs, tsv_text(tsv, COSTS)) && text_same(names->format, tsv_text(tsv, FORMAT)) &&
+           text_same(names->schedule, tsv_text(tsv, SCHEDULE)) && text_same(names->dispatch, tsv_text(tsv, DISPATCH));
 }
 
-static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence *evidence, struct error *err)
+static void read_names(const struct tsv *tsv, struct likeness *names)
+{
+    snprintf(names->software, sizeof names->software, "%s", tsv_text(tsv, SOFTWARE));
+    snprintf(names->family, sizeof names->family, "%s", tsv_text(tsv, FAMILY));
+    snprintf(names->costs, sizeof names->costs, "%s", tsv_text(tsv, COSTS));
+    snprintf(names->format, sizeof names->format, "%s", tsv_text(tsv, FORMAT));
+    snprintf(names->schedule, sizeof names->schedule, "%s", tsv_text(tsv, SCHEDULE));
+    snprintf(names->dispatch, sizeof names->dispatch, "%s", tsv_text(tsv, DISPATCH));
+}
+
+/* The text in the arena: `last`, of the row before, if it is the same. */
+static const char *keep_text(struct arena *arena, const char *last, const char *text)
+{
+    return last && text_same(last, text) ? last : arena_strdup(arena, text);
+}
+
+/* `names` are those of the row before, if there is one. */
+static int read_row(const struct tsv *tsv, struct arena *arena, struct likeness *names, struct evidence *evidence,
+                    struct error *err)
 {
     const struct evidence_row *last = evidence->rows.count ? &evidence->rows.items[evidence->rows.count - 1] : NULL;
-    struct likeness likeness = read_names(tsv);
-    struct evidence_row row = {.name = {tsv_text(tsv, TABLE), tsv_text(tsv, ROW), tsv_text(tsv, GROUP), 0}};
-    bool has_first = *tsv_text(tsv, FIRST_ERROR) != '\0';
+    struct evidence_row row = {0};
+    bool has_first = *tsv_text(tsv, FIRST_ERROR) != '\0', same;
     int plain, experts, gpus, sequence, tokens, exposed, measured, mbits, error, first = 0;
 
     if (tsv_integer(tsv, PLAIN, 1, MOST, &plain, err) || tsv_integer(tsv, EXPERTS, 0, MOST, &experts, err) || tsv_integer(tsv, GPUS, 1, MOST, &gpus, err) ||
@@ -157,27 +169,29 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
         tsv_integer(tsv, NIC, 0, MOST_MBITS, &mbits, err) || tsv_integer(tsv, ERROR, -1000, MOST, &error, err) ||
         (has_first && tsv_integer(tsv, FIRST_ERROR, -1000, MOST, &first, err)))
         return -1;
-    likeness.experts = experts;
-    likeness.gpus = gpus;
-    likeness.sequence = sequence;
-    likeness.tokens = tokens;
-    likeness.nic = mbits * MBIT;
-    find_sizes(&likeness, row.sizes);
-    row.kind = find_kind(&likeness, evidence);
-    row.name.table = last && text_same(last->name.table, row.name.table) ? last->name.table :
-                     arena_strdup(arena, row.name.table);
-    row.name.row = arena_strdup(arena, row.name.row);
-    row.name.group = arena_strdup(arena, row.name.group);
+    same = last && has_names(tsv, names) && (names->experts > 0) == (experts > 0);
+    if (!same)
+        read_names(tsv, names);
+    names->experts = experts;
+    names->gpus = gpus;
+    names->sequence = sequence;
+    names->tokens = tokens;
+    names->nic = mbits * MBIT;
+    find_sizes(names, row.sizes);
+    row.kind = same ? last->kind : find_kind(names, evidence);
+    row.name.table = keep_text(arena, last ? last->name.table : NULL, tsv_text(tsv, TABLE));
+    row.name.row = arena_strdup(arena, tsv_text(tsv, ROW));
+    row.name.group = keep_text(arena, last ? last->name.group : NULL, tsv_text(tsv, GROUP));
     row.name.plain = plain;
-    row.model = arena_strdup(arena, tsv_text(tsv, MODEL));
+    row.model = keep_text(arena, last ? last->model : NULL, tsv_text(tsv, MODEL));
     row.exposed = exposed / 100.0;
     row.measured = measured / 100.0;
     add_row(evidence, row, false, error);
     if (has_first)
         add_row(evidence, row, true, first);
-    if (mbits > 0 && (evidence->slowest_nic == 0 || likeness.nic < evidence->slowest_nic))
-        evidence->slowest_nic = likeness.nic;
-    evidence->fastest_nic = fmax(evidence->fastest_nic, likeness.nic);
+    if (mbits > 0 && (evidence->slowest_nic == 0 || names->nic < evidence->slowest_nic))
+        evidence->slowest_nic = names->nic;
+    evidence->fastest_nic = fmax(evidence->fastest_nic, names->nic);
     return 0;
 }
 
@@ -195,41 +209,30 @@ static void weigh_tables(struct evidence *evidence)
     }
 }
 
-static int by_size(const void *a, const void *b)
+static double size_of_error(const void *item)
 {
-    const struct evidence_row *x = a, *y = b;
+    const struct evidence_row *row = item;
 
-    return (fabs(x->error) > fabs(y->error)) - (fabs(x->error) < fabs(y->error));
-}
-
-void *evidence_settle(struct arena *arena, void *items, size_t bytes)
-{
-    void *settled = bytes ? memcpy(arena_alloc(arena, bytes), items, bytes) : NULL;
-
-    free(items);
-    return settled;
+    return fabs(row->error);
 }
 
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err)
 {
     struct tsv tsv = {0};
+    struct likeness names = {0};
     int before = err->count, rc;
 
     *evidence = (struct evidence){0};
     rc = tsv_open(&tsv, path, evidence_columns, err);
     while (!rc && tsv_next(&tsv, err))
-        rc = read_row(&tsv, arena, evidence, err);
+        rc = read_row(&tsv, arena, &names, evidence, err);
     tsv_release(&tsv);
     weigh_tables(evidence);
-    evidence_find_ratios(evidence);
-    if (evidence->rows.count)
-        qsort(evidence->rows.items, evidence->rows.count, sizeof *evidence->rows.items, by_size);
-    evidence->rows.items = evidence_settle(arena, evidence->rows.items,
-                                           evidence->rows.count * sizeof *evidence->rows.items);
+    evidence_find_ratios(arena, evidence);
+    evidence->rows.items = evidence_settle_sorted(arena, evidence->rows.items, evidence->rows.count,
+                                                  sizeof *evidence->rows.items, size_of_error);
     evidence->kinds.items = evidence_settle(arena, evidence->kinds.items,
                                             evidence->kinds.count * sizeof *evidence->kinds.items);
-    evidence->ratios.items = evidence_settle(arena, evidence->ratios.items,
-                                             evidence->ratios.count * sizeof *evidence->ratios.items);
     return rc || err->count > before ? -1 : 0;
 }
 

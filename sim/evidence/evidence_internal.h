@@ -13,7 +13,10 @@ bool evidence_kind_left_out(const struct evidence *evidence, const char *table, 
                             const struct evidence_without *without);
 /* Moves a list from the heap into the arena. */
 void *evidence_settle(struct arena *arena, void *items, size_t bytes);
-/* Fills `ratios`, on the heap. The rows of a table stand together. */
-void evidence_find_ratios(struct evidence *evidence);
+/* Does so in the order of the keys, least first, items with equal keys in their order: the same on any machine, as qsort
+ * does not promise. No key is negative. */
+void *evidence_settle_sorted(struct arena *arena, void *items, size_t count, size_t size, double (*key)(const void *item));
+/* Fills `ratios`. The rows of a table stand together. */
+void evidence_find_ratios(struct arena *arena, struct evidence *evidence);
 
 #endif

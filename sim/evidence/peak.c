@@ -57,11 +57,11 @@ static void weigh(struct evidence *evidence)
     }
 }
 
-static int by_size(const void *a, const void *b)
+static double size_of_error(const void *item)
 {
-    const struct evidence_peak *x = a, *y = b;
+    const struct evidence_peak *peak = item;
 
-    return (fabs(x->error) > fabs(y->error)) - (fabs(x->error) < fabs(y->error));
+    return fabs(peak->error);
 }
 
 int evidence_read_peaks(struct arena *arena, const char *path, struct evidence *evidence, struct error *err)
@@ -73,10 +73,8 @@ int evidence_read_peaks(struct arena *arena, const char *path, struct evidence *
         rc = read_row(&tsv, arena, evidence, err);
     tsv_release(&tsv);
     weigh(evidence);
-    if (evidence->peaks.count)
-        qsort(evidence->peaks.items, evidence->peaks.count, sizeof *evidence->peaks.items, by_size);
-    evidence->peaks.items = evidence_settle(arena, evidence->peaks.items,
-                                            evidence->peaks.count * sizeof *evidence->peaks.items);
+    evidence->peaks.items = evidence_settle_sorted(arena, evidence->peaks.items, evidence->peaks.count,
+                                                   sizeof *evidence->peaks.items, size_of_error);
     return rc || err->count > before ? -1 : 0;
 }
 

@@ -10,13 +10,20 @@ static const double QUANTILE_WITHIN = 0.62, QUANTILE_MOST = 0.92;
 /* Of a row those that stand near it: of hundreds of rows all pairs would say no more. */
 enum { NEAR = 64 };
 
+/* Rows of a table mostly share the text. */
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || text_same(a, b);
+}
+
 /* Whether the ratio of the two is the kind of question that evidence_expect_ratio answers. */
 static bool comparable(const struct evidence *evidence, const struct evidence_row *a, const struct evidence_row *b)
 {
     const struct likeness *x = &evidence->kinds.items[a->kind], *y = &evidence->kinds.items[b->kind];
 
-    return a->first == b->first && a->name.plain != b->name.plain && text_same(a->name.group, b->name.group) &&
-           text_same(a->model, b->model) && text_same(x->software, y->software) && text_same(x->costs, y->costs) &&
+    return a->first == b->first && a->name.plain != b->name.plain && same_text(a->name.group, b->name.group) &&
+           same_text(a->model, b->model) &&
+           (x == y || (text_same(x->software, y->software) && text_same(x->costs, y->costs))) &&
            a->error > -1 && b->error > -1;
 }
 
@@ -24,29 +31,33 @@ static bool comparable(const struct evidence *evidence, const struct evidence_ro
 static void find_in_table(struct evidence *evidence, size_t begin, size_t end)
 {
     const struct evidence_row *rows = evidence->rows.items;
+    double *logs = xcalloc(end - begin, sizeof *logs);
     size_t before = evidence->ratios.count, of[2] = {0};
 
+    for (size_t i = begin; i < end; i++)
+        logs[i - begin] = log1p(rows[i].error);
     for (size_t i = begin; i < end; i++)
         for (size_t j = i + 1; j < end && j <= i + NEAR; j++)
             if (comparable(evidence, &rows[i], &rows[j])) {
                 *GROW(&evidence->ratios) = (struct evidence_ratio){
                     .table = rows[i].name.table, .first = rows[i].first, .kind = rows[i].kind,
-                    .error = expm1(fabs(log1p(rows[i].error) - log1p(rows[j].error))),
+                    .error = expm1(fabs(logs[i - begin] - logs[j - begin])),
                 };
                 of[rows[i].first]++;
             }
     for (size_t i = before; i < evidence->ratios.count; i++)
         evidence->ratios.items[i].weight = 1.0 / (double)of[evidence->ratios.items[i].first];
+    free(logs);
 }
 
-static int by_error(const void *a, const void *b)
+static double error_of(const void *item)
 {
-    const struct evidence_ratio *x = a, *y = b;
+    const struct evidence_ratio *ratio = item;
 
-    return (x->error > y->error) - (x->error < y->error);
+    return ratio->error;
 }
 
-void evidence_find_ratios(struct evidence *evidence)
+void evidence_find_ratios(struct arena *arena, struct evidence *evidence)
 {
     for (size_t begin = 0, end; begin < evidence->rows.count; begin = end) {
         end = begin + 1;
@@ -54,8 +65,8 @@ void evidence_find_ratios(struct evidence *evidence)
             end++;
         find_in_table(evidence, begin, end);
     }
-    if (evidence->ratios.count)
-        qsort(evidence->ratios.items, evidence->ratios.count, sizeof *evidence->ratios.items, by_error);
+    evidence->ratios.items = evidence_settle_sorted(arena, evidence->ratios.items, evidence->ratios.count,
+                                                    sizeof *evidence->ratios.items, error_of);
 }
 
 struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, const struct likeness *likeness,

@@ -10,6 +10,7 @@
 
 /* Long cells are cut in messages. */
 enum { SHOWN = 40 };
+enum { FEW = 9 };                 /* digits that an int always holds */
 
 static int read_whole(struct tsv *tsv, const char *path, struct error *err)
 {
@@ -166,12 +167,29 @@ int tsv_number(const struct tsv *tsv, int column, double *value, struct error *e
     return 0;
 }
 
+/* Most whole numbers have a few digits and need no strtol. */
+static bool few_digits(const char *text, int *value)
+{
+    bool minus = *text == '-';
+    int length = 0, number = 0;
+
+    for (text += minus; length < FEW && *text >= '0' && *text <= '9'; length++)
+        number = 10 * number + (*text++ - '0');
+    *value = minus ? -number : number;
+    return length && !*text;
+}
+
 int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value, struct error *err)
 {
     const char *text = tsv_text(tsv, column);
     char *end = NULL;
     long number = 0;
+    int few;
 
+    if (few_digits(text, &few) && few >= low && few <= high) {
+        *value = few;
+        return 0;
+    }
     errno = 0;
     if (is_decimal(text))
         number = strtol(text, &end, 10);

@@ -193,6 +193,30 @@ static void ratios(void **state)
     assert_true(fabs(evidence_expect_ratio(&evidence, &mine, NULL).most - 0.3) < 1e-12);
 }
 
+/* Rows stand by the size of their errors, whatever the sign; those of one size stand as in the file. Ratios stand by theirs. */
+static void in_order(void **state)
+{
+    struct evidence evidence = evidence_of(
+        "table\tr1\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t300\t-1\n"
+        "table\tr2\tg\t2\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t-100\t\n"
+        "table\tr3\tg\t3\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t100\t1000000000\n"
+        "table\tr4\tg\t4\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t-100\t-0\n");
+    static const char *const rows[] = {"r4", "r1", "r2", "r3", "r4", "r1", "r3"};
+    static const double errors[] = {0, -0.001, -0.1, 0.1, -0.1, 0.3};
+
+    (void)state;
+    assert_int_equal(evidence.rows.count, COUNT(rows));
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_string_equal(evidence.rows.items[i].name.row, rows[i]);
+    for (size_t i = 0; i < COUNT(errors); i++)
+        assert_true(evidence.rows.items[i].error == errors[i]);
+    assert_int_equal(evidence.ratios.count, 9);
+    for (size_t i = 1; i < evidence.ratios.count; i++)
+        assert_true(evidence.ratios.items[i - 1].error <= evidence.ratios.items[i].error);
+    assert_true(evidence.ratios.items[0].error == 0);
+    assert_float_equal(evidence.ratios.items[7].error, 1e6, 1);
+}
+
 /* Of another software ratios count with the first errors. */
 static void first_ratios(void **state)
 {
@@ -305,7 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
         cmocka_unit_test(longer), cmocka_unit_test(first_errors),
-        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios),
+        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios), cmocka_unit_test(in_order),
         cmocka_unit_test(first_ratios), cmocka_unit_test(written_once), cmocka_unit_test(names_nearest),
         cmocka_unit_test(printed), cmocka_unit_test(nics), cmocka_unit_test(mistakes),
     };
