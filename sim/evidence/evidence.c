@@ -26,14 +26,11 @@ enum { MOST_MBITS = 40000000, MOST = 1 << 30 };
 #define OTHER_RELEASE (1 / 3.0)      /* of one family */
 #define OTHER_COSTS (1 / 10.0)
 #define OTHER_EXPERTS (1 / 10.0)     /* one is dense, the other has experts */
-#define OTHER_DISPATCH (1 / 3.0)
 #define OTHER_FORMAT (1 / 3.0)
 #define OTHER_SCHEDULE (1 / 3.0)
 #define HALF_DOUBLINGS 2.0  /* so many doublings of GPUs, of a sample, of a micro-batch or of a NIC's rate halve it, */
 #define HALF_EXPOSED 0.2    /* such a difference of the shares of exposed communication, */
 #define HALF_MEASURED 1.0   /* or of the shares of measured kernels */
-/* Doublings of any of these sizes, or of the rate of a NIC, up to which work is alike. */
-#define ALIKE_DOUBLINGS 2.0
 
 /* Quantiles of the errors. They are higher than the shares of predictions that are to be within, as a kind of work that is
  * not here is further off than rows of these are: tests/property/published_errors.c leaves out each in turn. */
@@ -45,7 +42,7 @@ static double doublings(double count)
     return count > 0 ? log2(count) : 0;
 }
 
-static void find_sizes(const struct likeness *likeness, double sizes[EVIDENCE_SIZES])
+void evidence_sizes(const struct likeness *likeness, double sizes[EVIDENCE_SIZES])
 {
     sizes[EVIDENCE_GPUS] = doublings(likeness->gpus);
     sizes[EVIDENCE_SEQUENCE] = doublings(likeness->sequence);
@@ -68,7 +65,13 @@ double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
     return software * (text_same(a->costs, b->costs) ? 1 : OTHER_COSTS) *
            (evidence_same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
            (text_same(a->schedule, b->schedule) ? 1 : OTHER_SCHEDULE) *
-           ((a->experts > 0) != (b->experts > 0) ? OTHER_EXPERTS : text_same(a->dispatch, b->dispatch) ? 1 : OTHER_DISPATCH);
+           ((a->experts > 0) != (b->experts > 0) ? OTHER_EXPERTS : 1);
+}
+
+/* How tokens are dispatched has no weight: published runs of the second way are of one software, whose name weighs. */
+bool evidence_alike_kinds(const struct likeness *a, const struct likeness *b)
+{
+    return evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch);
 }
 
 /* In doublings. A node alone is alike with any NIC. */
@@ -77,7 +80,7 @@ static double size_difference(int size, double a, double b)
     return size == EVIDENCE_NIC && (a == 0) != (b == 0) ? ALIKE_DOUBLINGS : fabs(a - b);
 }
 
-static double size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES])
+double evidence_size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES])
 {
     double weight = 1 / ((1 + fabs(row->exposed - of->exposed) / HALF_EXPOSED) *
                          (1 + fabs(row->measured - of->measured) / HALF_MEASURED));
@@ -177,7 +180,7 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct likeness 
     names->sequence = sequence;
     names->tokens = tokens;
     names->nic = mbits * MBIT;
-    find_sizes(names, row.sizes);
+    evidence_sizes(names, row.sizes);
     row.kind = same ? last->kind : find_kind(names, evidence);
     row.name.table = keep_text(arena, last ? last->name.table : NULL, tsv_text(tsv, TABLE));
     row.name.row = arena_strdup(arena, tsv_text(tsv, ROW));
@@ -298,19 +301,23 @@ static void weigh(const struct evidence *evidence, const struct likeness *likene
 {
     size_t kinds = evidence->kinds.count;
     double *of_kind = xcalloc(kinds, sizeof *of_kind), sizes[EVIDENCE_SIZES];
+    bool *alike_kind = xcalloc(kinds, sizeof *alike_kind);
 
-    find_sizes(likeness, sizes);
-    for (size_t i = 0; i < kinds; i++)
+    evidence_sizes(likeness, sizes);
+    for (size_t i = 0; i < kinds; i++) {
         of_kind[i] = evidence_kind_weight(likeness, &evidence->kinds.items[i]);
+        alike_kind[i] = evidence_alike_kinds(likeness, &evidence->kinds.items[i]);
+    }
     for (size_t i = 0; i < evidence->rows.count; i++) {
         const struct evidence_row *row = &evidence->rows.items[i];
-        bool is_alike = of_kind[row->kind] == 1 && alike_sizes(row->sizes, sizes);
+        bool is_alike = alike_kind[row->kind] && alike_sizes(row->sizes, sizes);
 
         if (row->first == is_alike || evidence_left_out(evidence, row, without))
             continue;
-        weights[i] = row->weight * of_kind[row->kind] * size_weight(row, likeness, sizes);
+        weights[i] = row->weight * of_kind[row->kind] * evidence_size_weight(row, likeness, sizes);
         *alike += is_alike ? weights[i] : 0;
     }
+    free(alike_kind);
     free(of_kind);
 }
 
@@ -336,63 +343,4 @@ struct expectation evidence_expect(const struct evidence *evidence, const struct
     }
     free(weights);
     return (struct expectation){fmax(within, twice), all > 0 ? longer / all : NAN, all > 0 ? alike / all : NAN};
-}
-
-static const struct evidence_row *find_nearest(const struct evidence *evidence, const struct likeness *likeness)
-{
-    const struct evidence_row *nearest = NULL;
-    double sizes[EVIDENCE_SIZES], most = 0;
-
-    find_sizes(likeness, sizes);
-    for (size_t i = 0; evidence && i < evidence->rows.count; i++) {
-        const struct evidence_row *row = &evidence->rows.items[i];
-        double weight = evidence_kind_weight(likeness, &evidence->kinds.items[row->kind]) * size_weight(row, likeness, sizes);
-
-        if (weight <= most)
-            continue;
-        most = weight;
-        nearest = row;
-    }
-    return nearest;
-}
-
-static char *add_name(struct arena *arena, char *text, const char *noun, const char *own, const char *other)
-{
-    if (text_same(own, other))
-        return text;
-    return arena_printf(arena, "%s%s%s %s, not %s", text, *text ? ", " : "", noun, other, own);
-}
-
-static char *add_size(struct arena *arena, char *text, const char *noun, double own, double other)
-{
-    if (fabs(own - other) <= ALIKE_DOUBLINGS)
-        return text;
-    return arena_printf(arena, "%s%s%.0f %s, not %.0f", text, *text ? ", " : "", exp2(other), noun, exp2(own));
-}
-
-const char *evidence_nearest(struct arena *arena, const struct evidence *evidence, const struct likeness *likeness)
-{
-    const struct evidence_row *row = find_nearest(evidence, likeness);
-    const struct likeness *kind;
-    double sizes[EVIDENCE_SIZES];
-    char *text = arena_strdup(arena, "");
-
-    if (!row)
-        return NULL;
-    kind = &evidence->kinds.items[row->kind];
-    find_sizes(likeness, sizes);
-    text = add_name(arena, text, "software", likeness->software, kind->software);
-    text = add_name(arena, text, "kernel times", likeness->costs, kind->costs);
-    if (!evidence_same_format(likeness->format, kind->format))
-        text = add_name(arena, text, "format", likeness->format, kind->format);
-    text = add_name(arena, text, "schedule", likeness->schedule, kind->schedule);
-    text = add_name(arena, text, "a model", likeness->experts > 0 ? "with experts" : "without experts",
-                    kind->experts > 0 ? "with experts" : "without experts");
-    if (*likeness->dispatch && *kind->dispatch)
-        text = add_name(arena, text, "tokens are dispatched by", likeness->dispatch, kind->dispatch);
-    text = add_size(arena, text, "GPUs", sizes[EVIDENCE_GPUS], row->sizes[EVIDENCE_GPUS]);
-    text = add_size(arena, text, "tokens a sample", sizes[EVIDENCE_SEQUENCE], row->sizes[EVIDENCE_SEQUENCE]);
-    text = add_size(arena, text, "tokens a micro-batch", sizes[EVIDENCE_TOKENS], row->sizes[EVIDENCE_TOKENS]);
-    return arena_printf(arena, "the nearest is %s of %s%s%s%s", row->name.row, row->name.table, *text ? " (" : "", text,
-                        *text ? ")" : "");
 }

@@ -109,8 +109,8 @@ struct expectation evidence_expect(const struct evidence *evidence, const struct
                                    const struct evidence_without *without);
 /* How far off the ratio of two predictions is expected to be, of configurations of one software, profile and model: shares
  * of it that 6 and 9 of 10 ratios are within. Ratios of rows of the likeness's kind (software, profile, format, schedule,
- * with experts or without) count with today's errors; others with their first ones, and the less the more they differ.
- * NaN: there is no evidence. */
+ * with experts or without, dispatched in the same way) count with today's errors; others with their first ones, and the
+ * less the more they differ. NaN: there is no evidence. */
 struct ratio_expectation { double within, most; };
 struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, const struct likeness *likeness,
                                                const struct evidence_without *without);

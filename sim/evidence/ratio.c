@@ -74,16 +74,18 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
 {
     size_t kinds = evidence ? evidence->kinds.count : 0, ratios = evidence ? evidence->ratios.count : 0;
     double *of_kind = xcalloc(kinds + 1, sizeof *of_kind), *weights = xcalloc(ratios + 1, sizeof *weights);
+    bool *alike_kind = xcalloc(kinds + 1, sizeof *alike_kind);
     double all = 0, sum = 0;
     struct ratio_expectation found = {NAN, NAN};
 
-    for (size_t i = 0; i < kinds; i++)
+    for (size_t i = 0; i < kinds; i++) {
         of_kind[i] = evidence_kind_weight(likeness, &evidence->kinds.items[i]);
+        alike_kind[i] = evidence_alike_kinds(likeness, &evidence->kinds.items[i]);
+    }
     for (size_t i = 0; i < ratios; i++) {
         const struct evidence_ratio *ratio = &evidence->ratios.items[i];
-        bool alike = of_kind[ratio->kind] == 1;
 
-        if (ratio->first == alike || evidence_kind_left_out(evidence, ratio->table, ratio->kind, without))
+        if (ratio->first == alike_kind[ratio->kind] || evidence_kind_left_out(evidence, ratio->table, ratio->kind, without))
             continue;
         weights[i] = ratio->weight * of_kind[ratio->kind];
         all += weights[i];
@@ -94,6 +96,7 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
         found.most = sum >= QUANTILE_MOST * all ? evidence->ratios.items[i].error : NAN;
     }
     free(weights);
+    free(alike_kind);
     free(of_kind);
     return found;
 }

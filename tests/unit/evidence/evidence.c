@@ -217,6 +217,36 @@ static void in_order(void **state)
     assert_float_equal(evidence.ratios.items[7].error, 1e6, 1);
 }
 
+/* Ten rows of a table, whose errors are 1 to 10 %, and whose first ones are ten times that. */
+static const char *dispatched_rows(const char *table, const char *dispatch)
+{
+    const char *rows = "";
+
+    for (int i = 1; i <= 10; i++)
+        rows = arena_printf(&arena, "%s%s\tr%d\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t8\t%s\t64\t4096\t4096"
+                            "\t10\t50\t400000\t%d\t%d\n", rows, table, i, dispatch, 10 * i, 100 * i);
+    return rows;
+}
+
+/* A run that dispatches tokens in another way is not alike: its first error counts. It weighs as much as one
+ * that is alike. */
+static void dispatched(void **state)
+{
+    const char *same = dispatched_rows("table", "copies"), *other = dispatched_rows("other", "once");
+    struct likeness likeness = mine;
+    struct evidence evidence;
+
+    (void)state;
+    likeness.experts = 8;
+    snprintf(likeness.dispatch, sizeof likeness.dispatch, "copies");
+    evidence = evidence_of(same);
+    assert_float_equal(evidence_expect(&evidence, &likeness, NULL).error, 0.07, 1e-12);
+    evidence = evidence_of(other);
+    assert_float_equal(evidence_expect(&evidence, &likeness, NULL).error, 0.7, 1e-12);
+    evidence = evidence_of(arena_printf(&arena, "%s%s", same, other));
+    assert_float_equal(evidence_expect(&evidence, &likeness, NULL).alike, 0.5, 1e-12);
+}
+
 /* Of another software ratios count with the first errors. */
 static void first_ratios(void **state)
 {
@@ -329,7 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
         cmocka_unit_test(longer), cmocka_unit_test(first_errors),
-        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios), cmocka_unit_test(in_order),
+        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios), cmocka_unit_test(in_order), cmocka_unit_test(dispatched),
         cmocka_unit_test(first_ratios), cmocka_unit_test(written_once), cmocka_unit_test(names_nearest),
         cmocka_unit_test(printed), cmocka_unit_test(nics), cmocka_unit_test(mistakes),
     };
