@@ -1,0 +1,182 @@
+#include "train/training.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/units.h"
+
+/* "15 T", at most so long. */
+static const char *count(double value, char text[48])
+{
+    return unit_format_short(UNIT_COUNT, value, text, 48);
+}
+
+static const char *seconds(double value, char text[48])
+{
+    return unit_format_short(UNIT_TIME, value, text, 48);
+}
+
+/* " (P10 38.4, P90 39.6)", where the trials differ. */
+static void print_spread(const struct estimate *estimate, double unit, const char *format, FILE *out)
+{
+    char low[48], high[48];
+
+    if (estimate->p10 == estimate->p90)
+        return;
+    snprintf(low, sizeof low, format, estimate->p10 / unit);
+    snprintf(high, sizeof high, format, estimate->p90 / unit);
+    fprintf(out, " (P10 %s, P90 %s)", low, high);
+}
+
+/* A number that a sentence begins or goes on with. */
+static void print_estimate(const struct estimate *estimate, double unit, const char *format, const char *noun, FILE *out)
+{
+    char mean[48];
+
+    snprintf(mean, sizeof mean, format, estimate->mean / unit);
+    fprintf(out, "%s%s", mean, noun);
+    print_spread(estimate, unit, format, out);
+}
+
+/* What is trained, on what. */
+static void print_subject(const struct training *training, FILE *out)
+{
+    const struct step *step = steps_of(&training->steps, training->main);
+    char text[48];
+
+    text_write(TEXT_LINE, training->scenario->name, out);
+    if (isnan(training->tokens))
+        fprintf(out, ": %s samples", count(training->samples, text));
+    else
+        fprintf(out, ": %s tokens", count(training->tokens, text));
+    fprintf(out, " on %d GPU%s of %d node%s, in %.0f step%s; ", step->gpus, step->gpus == 1 ? "" : "s", step->nodes,
+            step->nodes == 1 ? "" : "s", training->course.steps, training->course.steps == 1 ? "" : "s");
+    fprintf(out, "a step of %g sample%s takes %s", step->samples, step->samples == 1 ? "" : "s",
+            seconds(step->seconds, text));
+    fputs(training->steps.kinds.count > 1 ? ", in the longest part of the training\n" : "\n", out);
+}
+
+static void print_sentences(const struct training *training, FILE *out)
+{
+    char text[48];
+
+    if (isnan(training->days.mean)) {
+        fputs("  no trial finished\n", out);
+        return;
+    }
+    fputs("  takes ", out);
+    print_estimate(&training->days, 1, "%.4g", " days", out);
+    if (!isnan(training->tokens))
+        fprintf(out, ", %s tokens a day", count(training->tokens / training->days.mean, text));
+    fputs("\n  uses ", out);
+    print_estimate(&training->gpu_hours, 1, "%.0f", " GPU-hours", out);
+    fputs("\n  has a goodput (time of steps over wall time) of ", out);
+    print_estimate(&training->goodput, 1, "%.4f", "", out);
+    if (!isnan(training->mfu))
+        fprintf(out, "\n  has an MFU of %.1f %% in steps, %.1f %% all in", 100 * training->mfu, 100 * training->mfu_all_in);
+    if (!isnan(training->energy.mean)) {
+        fputs("\n  takes ", out);
+        print_estimate(&training->energy, 3.6e9, "%.4g", " MWh", out);
+        fprintf(out, ", %.0f W a GPU-hour", training->energy.mean / (training->gpu_hours.mean * 3600));
+    }
+    if (!isnan(training->price.mean)) {
+        fputs("\n  costs ", out);
+        print_estimate(&training->price, 1, "%.0f", " $", out);
+    }
+    fputc('\n', out);
+}
+
+/* A row of the table of the wall time, unless it is zero. */
+static void row(const struct training *training, const char *name, double value, FILE *out)
+{
+    char text[48];
+
+    if (value != 0)
+        fprintf(out, "  %-26s %8.3f %%  %s\n", name, 100 * value / (training->days.mean * 86400), seconds(value, text));
+}
+
+static void print_time(const struct training *training, FILE *out)
+{
+    double ramp = steps_ramp(&training->steps);
+
+    if (isnan(training->days.mean))
+        return;
+    fprintf(out, "where the wall time goes%s\n", training->failures.count ? ", mean of the trials" : "");
+    row(training, "steps", training->course.useful - ramp, out);
+    row(training, "steps of the ramp, slower", ramp, out);
+    row(training, "checkpoints", training->course.stalls, out);
+    row(training, "validation", training->course.validations, out);
+    for (int loss = 0; loss < LOSS_COUNT; loss++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "%s", loss_names[loss]);
+        for (char *at = name; *at; at++)
+            *at = *at == '_' ? ' ' : *at;
+        row(training, name, training->losses[loss], out);
+    }
+}
+
+static void print_failures(const struct training *training, FILE *out)
+{
+    char mtbf[48], recovery[48];
+
+    if (!training->failures.count)
+        return;
+    fprintf(out, "failures: %.1f a training, one each %s; a recovery takes %s; %zu trials, seed %llu\n", training->failed,
+            seconds(training->mtbf, mtbf), seconds(training->recovery, recovery), training->options.trials,
+            (unsigned long long)training->options.seed);
+}
+
+static void optimum(const char *name, struct optimum optimum, FILE *out)
+{
+    char text[48];
+
+    fprintf(out, "  %-26s %-12s %.4f\n", name, seconds(optimum.interval, text), optimum.goodput);
+}
+
+static void print_checkpoints(const struct training *training, FILE *out)
+{
+    const struct checkpoint_cost *cost = &training->cost;
+    char text[48];
+
+    if (!training->scenario->train->checkpoint)
+        return;
+    fprintf(out, "checkpoints: %.0f", training->course.checkpoints);
+    if (!isnan(cost->bytes))
+        fprintf(out, " of %s", unit_format_short(UNIT_BYTES, cost->bytes, text, sizeof text));
+    fprintf(out, ", each of which stops the training for %s", seconds(cost->block, text));
+    if (cost->write > cost->block)
+        fprintf(out, " and is finished after %s", seconds(cost->write, text));
+    if (cost->load > 0)
+        fprintf(out, "; loading takes %s", seconds(cost->load, text));
+    fputc('\n', out);
+    if (isnan(training->exact.interval))
+        return;
+    fprintf(out, "  %-26s %-12s %s\n", "interval by", "time", "goodput by the closed form, with blocking checkpoints");
+    optimum("Young", training->young, out);
+    optimum("Daly", training->daly, out);
+    optimum("exact optimum", training->exact, out);
+    optimum("this training", training->chosen, out);
+    if (!isnan(training->expected_wall))
+        fprintf(out, "  goodput of this training by its closed form: %.4f; simulated: %.4f +- %.4f\n",
+                training->course.useful / training->expected_wall, training->goodput.mean, training->goodput_error);
+}
+
+void training_print(const struct training *training, FILE *out)
+{
+    struct arena arena = {0};
+    const char **notes = training_notes(&arena, training);
+
+    print_subject(training, out);
+    print_sentences(training, out);
+    print_time(training, out);
+    print_failures(training, out);
+    print_checkpoints(training, out);
+    fputs("notes\n", out);
+    for (size_t i = 0; notes[i]; i++) {
+        fputs("  - ", out);
+        text_wrap(notes[i], 4, 4, text_width(out), out);
+    }
+    arena_release(&arena);
+}

@@ -1,0 +1,214 @@
+#include "train/trial.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/random.h"
+
+const char *const loss_names[] = ENUM_NAMES(LOSSES);
+const char *const trial_end_names[] = ENUM_NAMES(TRIAL_ENDS);
+const char *const trial_event_names[] = ENUM_NAMES(TRIAL_EVENTS);
+
+/* A trial under way. */
+struct going {
+    const struct trial_rules *rules;
+    void (*observe)(void *context, const struct trial_event *event);
+    void *context;
+    struct trial trial;
+    struct luck luck;
+    double clock;                    /* of the course */
+    int pool;                        /* spare nodes that are there */
+    int missing;                     /* nodes that were lost and are not replaced yet */
+    struct { double *items; size_t count, capacity; } repairs;   /* s of wall time at which nodes come back, ascending */
+    size_t repaired;                 /* of these, how many have */
+};
+
+static void tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost)
+{
+    struct trial_event event = {going->trial.wall, kind, node, cause, steps_lost};
+
+    if (going->observe)
+        going->observe(going->context, &event);
+}
+
+static int warm_spares(const struct going *going)
+{
+    return going->rules->spares && going->rules->spares->warm ? going->rules->spares->nodes : 0;
+}
+
+static void return_repaired(struct going *going)
+{
+    while (going->repaired < going->repairs.count && going->repairs.items[going->repaired] <= going->trial.wall) {
+        going->repaired++;
+        going->pool++;
+    }
+}
+
+static void send_to_repair(struct going *going)
+{
+    const struct spares_spec *spares = going->rules->spares;
+
+    if (spares && !isnan(spares->repair))
+        *GROW(&going->repairs) = going->trial.wall + spares->repair;
+}
+
+/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). The luck is used
+ * up so far. */
+static double until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
+{
+    double rate = going->rules->failures->rate * (zone->nodes + warm_spares(going)), seconds = limit;
+
+    *fails = going->luck.left < limit * rate;
+    if (*fails)
+        seconds = going->luck.left / rate;
+    else
+        going->luck.left -= limit * rate;
+    return seconds;
+}
+
+/* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that is
+ * away: NULL then. */
+static const struct cause *node_fails(struct going *going, const struct zone *zone)
+{
+    const struct trial_rules *rules = going->rules;
+    const struct mark *mark = &rules->course->marks.items[course_mark(rules->course, going->clock)];
+    int node = (int)(luck_share(&going->luck) * (zone->nodes + warm_spares(going)));
+    const struct cause *cause = luck_cause(&going->luck, rules->failures);
+
+    luck_draw(&going->luck, rules->failures);
+    return_repaired(going);
+    if (node >= zone->nodes && node - zone->nodes < going->pool && cause->loses_node) {
+        tell(going, EVENT_SPARE_FAILURE, node, cause->name, 0);
+        going->pool--;
+        send_to_repair(going);
+    }
+    if (node >= zone->nodes - going->missing)
+        return NULL;
+    going->trial.failures++;
+    tell(going, EVENT_FAILURE, node, cause->name,
+         course_steps_since(rules->course, (size_t)(mark - rules->course->marks.items), going->clock));
+    if (cause->loses_node) {
+        going->trial.nodes_lost++;
+        send_to_repair(going);
+        going->missing += rules->spares != NULL;
+    }
+    return cause;
+}
+
+/* The training goes on until it ends (NULL) or a failure ends it, whose work since the last checkpoint is lost then. */
+static const struct cause *go_on(struct going *going)
+{
+    const struct course *course = going->rules->course;
+    const struct zone *zone = course_zone(course, going->clock), *last = course->zones.items + course->zones.count - 1;
+    const struct cause *cause = NULL;
+
+    while (!cause) {
+        bool fails;
+        double seconds = until_failure(going, zone, zone->end - going->clock, &fails), lost;
+
+        going->clock = fails ? going->clock + seconds : zone->end;
+        going->trial.wall += seconds;
+        if (!fails && zone == last)
+            return NULL;
+        zone += !fails;
+        if (!fails || !(cause = node_fails(going, zone)))
+            continue;
+        lost = going->clock - course->marks.items[course_mark(course, going->clock)].resumes;
+        going->clock -= lost;
+        going->trial.losses[LOSS_WORK] += lost;
+        going->trial.gpu_seconds += lost * zone->gpus;
+        going->trial.joules += lost * zone->power;
+    }
+    return cause;
+}
+
+/* So much of a recovery. The cause, where a failure comes into it. */
+static const struct cause *spend(struct going *going, const struct zone *zone, double seconds, enum loss loss)
+{
+    const struct cause *cause = NULL;
+    bool fails = true;
+
+    while (fails && !cause) {
+        double passed = until_failure(going, zone, seconds, &fails);
+
+        seconds -= passed;
+        going->trial.wall += passed;
+        going->trial.losses[loss] += passed;
+        going->trial.gpu_seconds += passed * zone->gpus;
+        going->trial.joules += passed * zone->idle_power;
+        if (fails)
+            cause = node_fails(going, zone);
+    }
+    return cause;
+}
+
+/* Takes spare nodes for those that are missing, once there are enough. The cause of a failure that comes before. */
+static const struct cause *take_spares(struct going *going, const struct zone *zone)
+{
+    const struct spares_spec *spares = going->rules->spares;
+    const struct cause *cause = NULL;
+
+    return_repaired(going);
+    while (spares && !cause && going->missing > going->pool) {
+        if (spares->empty == SPARES_STOP) {
+            going->trial.end = TRIAL_STOPPED;
+            return NULL;
+        }
+        cause = spend(going, zone, fmax(0, going->repairs.items[going->repaired] - going->trial.wall), LOSS_WAITING);
+        return_repaired(going);
+    }
+    if (cause)
+        return cause;
+    going->pool -= going->missing;
+    going->missing = 0;
+    return NULL;
+}
+
+/* From a failure until the training goes on; a failure on the way begins it anew. */
+static void recover(struct going *going, const struct cause *cause)
+{
+    const struct zone *zone = course_zone(going->rules->course, going->clock);
+
+    while (cause && going->trial.end == TRIAL_FINISHED) {
+        const struct cause *of = cause;
+
+        if (going->trial.wall > going->rules->most)
+            going->trial.end = TRIAL_STUCK;
+        else if (!(cause = spend(going, zone, of->detect, LOSS_DETECTION)) && !(cause = take_spares(going, zone)) &&
+                 going->trial.end == TRIAL_FINISHED && !(cause = spend(going, zone, of->replace, LOSS_REPLACEMENT)) &&
+                 !(cause = spend(going, zone, of->init, LOSS_INITIALISATION)))
+            cause = spend(going, zone, zone->cost.load, LOSS_LOADING);
+    }
+    if (going->trial.end == TRIAL_FINISHED)
+        tell(going, EVENT_RESUMED, -1, NULL, 0);
+}
+
+struct trial trial_run(const struct trial_rules *rules, uint64_t number,
+                       void (*observe)(void *context, const struct trial_event *event), void *context)
+{
+    struct going going = {
+        .rules = rules, .observe = observe, .context = context,
+        .trial = {.gpu_seconds = rules->course->gpu_seconds, .joules = rules->course->joules, .end = TRIAL_FINISHED},
+        .luck = {.seed = random_bits(rules->seed, number)},
+        .pool = rules->spares ? rules->spares->nodes : 0,
+    };
+    static const enum trial_event_kind ends[] = {EVENT_FINISHED, EVENT_STOPPED, EVENT_STUCK};
+    const struct cause *cause;
+
+    if (rules->failures->count)
+        luck_draw(&going.luck, rules->failures);
+    else
+        going.luck.left = INFINITY;
+    while (going.trial.end == TRIAL_FINISHED && (cause = go_on(&going)))
+        recover(&going, cause);
+    if (going.trial.end == TRIAL_FINISHED) {
+        double lost = 0;
+
+        for (int loss = 0; loss < LOSS_COUNT; loss++)
+            lost += going.trial.losses[loss];
+        going.trial.wall = rules->course->end + lost;        /* without the rounding of many small sums */
+    }
+    tell(&going, ends[going.trial.end], -1, NULL, 0);
+    free(going.repairs.items);
+    return going.trial;
+}
