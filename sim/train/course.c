@@ -59,7 +59,7 @@ static int add_stretch(struct making *making, const struct stretch *stretch, con
 
     while (done < stretch->steps) {
         double marked = until_mark(making, step->seconds), count = fmin(marked, stretch->steps - done);
-        double validated = making->validated_every ?
+        double validated = making->validated_every > 0 ?
             making->validated_every - fmod(course->steps, making->validated_every) : INFINITY;
 
         count = fmin(count, validated);

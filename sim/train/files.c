@@ -48,15 +48,16 @@ static json_t *optimum_json(struct optimum optimum)
 static json_t *checkpoint_json(const struct training *training)
 {
     const struct step *step = steps_of(&training->steps, training->main);
-    json_t *json = json_object();
+    json_t *json;
 
     if (!training->scenario->train->checkpoint)
-        return json_decref(json), json_null();
+        return json_null();
+    json = json_object();
     json_put(json, "bytes", number(training->cost.bytes));
     json_put(json, "stall_s", number(training->cost.block));
     json_put(json, "finished_s", number(training->cost.write));
     json_put(json, "load_s", number(training->cost.load));
-    json_put(json, "count", number(training->course.checkpoints));
+    json_put(json, "count", json_integer((json_int_t)training->course.checkpoints));
     json_put(json, "interval_s", number(training->chosen.interval));
     json_put(json, "interval_steps", number(training->chosen.interval / step->seconds));
     return json;
@@ -65,10 +66,11 @@ static json_t *checkpoint_json(const struct training *training)
 /* Of blocking checkpoints and exponential failures, where nodes are replaced at once. */
 static json_t *closed_form_json(const struct training *training)
 {
-    json_t *json = json_object();
+    json_t *json;
 
     if (isnan(training->exact.interval))
-        return json_decref(json), json_null();
+        return json_null();
+    json = json_object();
     json_put(json, "young", optimum_json(training->young));
     json_put(json, "daly", optimum_json(training->daly));
     json_put(json, "exact", optimum_json(training->exact));
@@ -115,7 +117,7 @@ json_t *training_json(const struct training *training)
     put_estimate(json, &arena, "energy_j", &training->energy);
     json_put(json, "goodput_standard_error", number(training->goodput_error));
     json_put(json, "steady_days", number(training->course.useful / 86400));
-    json_put(json, "steps", number(training->course.steps));
+    json_put(json, "steps", json_integer((json_int_t)training->course.steps));
     json_put(json, "samples", number(training->samples));
     json_put(json, "tokens", number(training->tokens));
     json_put(json, "tokens_per_day", number(training->tokens / training->days.mean));

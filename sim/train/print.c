@@ -77,8 +77,8 @@ static void print_sentences(const struct training *training, FILE *out)
         fprintf(out, "\n  has an MFU of %.1f %% in steps, %.1f %% all in", 100 * training->mfu, 100 * training->mfu_all_in);
     if (!isnan(training->energy.mean)) {
         fputs("\n  takes ", out);
-        print_estimate(&training->energy, 3.6e9, "%.4g", " MWh", out);
-        fprintf(out, ", %.0f W a GPU-hour", training->energy.mean / (training->gpu_hours.mean * 3600));
+        print_estimate(&training->energy, 3.6e9, "%.5g", " MWh", out);
+        fprintf(out, ", %.0f W a GPU", training->energy.mean / (training->gpu_hours.mean * 3600));
     }
     if (!isnan(training->price.mean)) {
         fputs("\n  costs ", out);
@@ -161,6 +161,87 @@ static void print_checkpoints(const struct training *training, FILE *out)
     if (!isnan(training->expected_wall))
         fprintf(out, "  goodput of this training by its closed form: %.4f; simulated: %.4f +- %.4f\n",
                 training->course.useful / training->expected_wall, training->goodput.mean, training->goodput_error);
+}
+
+enum { NOTES = 16 };
+
+/* Notes in the making. */
+struct notes { struct arena *arena; const char **items; size_t count; };
+
+static void note(struct notes *notes, const char *text)
+{
+    if (notes->count < NOTES)
+        notes->items[notes->count++] = text;
+}
+
+static void add_failures(struct notes *notes, const struct training *training)
+{
+    const struct training_spec *spec = training->scenario->train;
+
+    if (!training->failures.count)
+        note(notes, "nothing fails: the scenario says no failures (train.failures; 'dtsim list failures' has published rates)");
+    else if (spec->failures->named)
+        note(notes, arena_printf(notes->arena, "failures as on another system: %s (%s)", spec->failures->named->title,
+                                spec->failures->named->source));
+    if (training->failures.count)
+        note(notes, "rates by node hold for large jobs; small jobs fail more often than their nodes do, by other causes "
+                   "(1,024 GPUs of RSC-1 each 7.9 h, its nodes' rate says 28.8 h: arXiv 2410.21680)");
+    if (training->failures.count && isnan(training->expected_wall))
+        note(notes, "no closed form of the whole training: it has exponential failures without a limit of spare nodes only");
+}
+
+static void add_checkpoints(struct notes *notes, const struct training *training)
+{
+    const struct checkpoint_cost *cost = &training->cost;
+    double interval = training->chosen.interval;
+
+    if (!training->scenario->train->checkpoint)
+        return;
+    if (cost->block > interval)
+        note(notes, "a checkpoint takes longer than the work between two of them");
+    if (training->failures.count && cost->block > training->mtbf)
+        note(notes, "a checkpoint takes longer than the mean time between failures");
+    if (training->scenario->train->checkpoint->mode == CHECKPOINT_ASYNC && cost->write - cost->block > interval)
+        note(notes, "the training waits for checkpoints: writing one takes longer than the work between two of them");
+}
+
+static void add_money(struct notes *notes, const struct training *training)
+{
+    const struct scenario *scenario = training->scenario;
+
+    if (isnan(scenario->price))
+        note(notes, "no cost: the scenario says no price of a GPU-hour (price: '2 $/h')");
+    if (isnan(training->energy.mean) && training->ended[TRIAL_FINISHED])
+        note(notes, "no energy: nothing published says what this GPU and its node take; expected 'train: energy'");
+    else if (training->ended[TRIAL_FINISHED] && !scenario->train->energy)
+        note(notes, "energy is that of the computers alone: the scenario says no train.energy.pue");
+}
+
+const char **training_notes(struct arena *arena, const struct training *training)
+{
+    struct notes notes = {.arena = arena, .items = ARENA_ARRAY(arena, const char *, NOTES + 1)};
+    const struct step *step = steps_of(&training->steps, training->main);
+
+    if (!isnan(step->expected_error))
+        note(&notes, arena_printf(arena, "P10 to P90 are the luck of failures alone; 6 of 10 published times of similar "
+                                  "iterations were nearer to their predictions than %.1f %%", 100 * step->expected_error));
+    else
+        note(&notes, "P10 to P90 are the luck of failures alone; nothing published says how far off the iteration's time may be");
+    if (training->steps.over > 0)
+        note(&notes, arena_printf(arena, "whole steps train on %.0f more sample%s than was asked for", training->steps.over,
+                                 training->steps.over == 1 ? "" : "s"));
+    add_failures(&notes, training);
+    add_checkpoints(&notes, training);
+    if (training->course.zones.count > 1)
+        note(&notes, "a change of the number of GPUs takes no time but that of a checkpoint");
+    if (training->ended[TRIAL_STOPPED])
+        note(&notes, arena_printf(arena, "%zu of %zu trials ended for lack of spare nodes; all numbers are of the others",
+                                 training->ended[TRIAL_STOPPED], training->options.trials));
+    if (training->ended[TRIAL_STUCK])
+        note(&notes, arena_printf(arena, "%zu of %zu trials did not progress; all numbers are of the others",
+                                 training->ended[TRIAL_STUCK], training->options.trials));
+    add_money(&notes, training);
+    return notes.items;
 }
 
 void training_print(const struct training *training, FILE *out)

@@ -35,16 +35,14 @@ static int changes_of(struct arena *arena, const struct scenario *scenario, stru
                       struct changes *changes, struct error *err)
 {
     int data = step->gpus ? step->gpus / (scenario_gpus(scenario) / scenario->parallelism.data) : scenario->parallelism.data;
-    int least = scenario->batch.micro * (data ? data : 1);
+    int least = scenario->batch.micro * (data ? data : 1), batch = step->batch ? step->batch : scenario->batch.global;
 
     if (step->gpus && change_gpus(arena, scenario, loc, step->gpus, changes, err))
         return -1;
-    if (step->batch && step->batch % least)
+    if ((step->batch || step->gpus) && batch % least)
         return error_infeasible(err, ERROR_BATCH, loc, "train: a batch of %d samples is no multiple of micro %d x data %d = "
-                                "%d samples", step->batch, scenario->batch.micro, data, least);
+                                "%d samples", batch, scenario->batch.micro, data, least);
     if (step->batch || step->gpus) {
-        int batch = step->batch ? step->batch : scenario->batch.global;
-
         change(arena, changes, "batch.global", batch);
         if (node_get(scenario->batch.node, "micro_batches"))
             change(arena, changes, "batch.micro_batches", batch / least);

@@ -17,6 +17,8 @@ struct going {
     struct trial trial;
     struct luck luck;
     double clock;                    /* of the course */
+    size_t mark;                     /* the last finished checkpoint */
+    bool recovers;
     int pool;                        /* spare nodes that are there */
     int missing;                     /* nodes that were lost and are not replaced yet */
     struct { double *items; size_t count, capacity; } repairs;   /* s of wall time at which nodes come back, ascending */
@@ -66,12 +68,19 @@ static double until_failure(struct going *going, const struct zone *zone, double
     return seconds;
 }
 
+/* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays finished. */
+static size_t last_mark(struct going *going)
+{
+    size_t mark = course_mark(going->rules->course, going->clock);
+
+    return going->mark = mark > going->mark ? mark : going->mark;
+}
+
 /* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that is
  * away: NULL then. */
 static const struct cause *node_fails(struct going *going, const struct zone *zone)
 {
     const struct trial_rules *rules = going->rules;
-    const struct mark *mark = &rules->course->marks.items[course_mark(rules->course, going->clock)];
     int node = (int)(luck_share(&going->luck) * (zone->nodes + warm_spares(going)));
     const struct cause *cause = luck_cause(&going->luck, rules->failures);
 
@@ -86,7 +95,7 @@ static const struct cause *node_fails(struct going *going, const struct zone *zo
         return NULL;
     going->trial.failures++;
     tell(going, EVENT_FAILURE, node, cause->name,
-         course_steps_since(rules->course, (size_t)(mark - rules->course->marks.items), going->clock));
+         going->recovers ? 0 : course_steps_since(rules->course, last_mark(going), going->clock));
     if (cause->loses_node) {
         going->trial.nodes_lost++;
         send_to_repair(going);
@@ -113,7 +122,7 @@ static const struct cause *go_on(struct going *going)
         zone += !fails;
         if (!fails || !(cause = node_fails(going, zone)))
             continue;
-        lost = going->clock - course->marks.items[course_mark(course, going->clock)].resumes;
+        lost = going->clock - course->marks.items[last_mark(going)].resumes;
         going->clock -= lost;
         going->trial.losses[LOSS_WORK] += lost;
         going->trial.gpu_seconds += lost * zone->gpus;
@@ -169,6 +178,7 @@ static void recover(struct going *going, const struct cause *cause)
 {
     const struct zone *zone = course_zone(going->rules->course, going->clock);
 
+    going->recovers = true;
     while (cause && going->trial.end == TRIAL_FINISHED) {
         const struct cause *of = cause;
 
@@ -179,6 +189,7 @@ static void recover(struct going *going, const struct cause *cause)
                  !(cause = spend(going, zone, of->init, LOSS_INITIALISATION)))
             cause = spend(going, zone, zone->cost.load, LOSS_LOADING);
     }
+    going->recovers = false;
     if (going->trial.end == TRIAL_FINISHED)
         tell(going, EVENT_RESUMED, -1, NULL, 0);
 }

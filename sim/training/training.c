@@ -76,12 +76,12 @@ static int load_source(struct arena *arena, struct failures_spec *failures, stru
         return 0;
     path = data_resolve(arena, &kind, failures->source, node_loc(failures->node, "source"), err);
     file = ARENA_ARRAY(arena, struct failures_file, 1);
-    if (path && data_is_path(failures->source))
-        failures->source = path = data_absolute(arena, path, err);
     if (!path || field_load(arena, &failures_file_table, path, file, err))
         return -1;
     failures->named = file;
-    return 0;
+    if (data_is_path(failures->source))
+        failures->source = data_absolute(arena, path, err);
+    return failures->source ? 0 : -1;
 }
 
 int training_load(struct arena *arena, const struct node *value, void *object, struct error *err)
