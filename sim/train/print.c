@@ -163,6 +163,66 @@ static void print_checkpoints(const struct training *training, FILE *out)
                 training->course.useful / training->expected_wall, training->goodput.mean, training->goodput_error);
 }
 
+/* A prediction beside what was reported; the difference of a goodput is one of hangs and restarts that nobody published. */
+static void print_reported(const struct training *training, FILE *out)
+{
+    const struct reported_spec *reported = training->scenario->train->reported;
+    const struct { const char *name; double reported, predicted; } rows[] = {
+        {"days", reported ? reported->days : NAN, training->days.mean},
+        {"GPU-hours", reported ? reported->gpu_hours : NAN, training->gpu_hours.mean},
+    };
+
+    if (!reported)
+        return;
+    fputs("reported: ", out);
+    text_write(TEXT_LINE, reported->source, out);
+    fputc('\n', out);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (!isnan(rows[i].reported))
+            fprintf(out, "  %-26s %.6g; predicted %.6g, %+.1f %%\n", rows[i].name, rows[i].reported, rows[i].predicted,
+                    100 * (rows[i].predicted / rows[i].reported - 1));
+    if (!isnan(reported->goodput))
+        fprintf(out, "  %-26s %.4f; predicted %.4f; not explained %+.4f\n", "goodput", reported->goodput,
+                training->goodput.mean, reported->goodput - training->goodput.mean);
+}
+
+/* A cell of a table: a number, or "-" where there is none. */
+static void cell(const char *format, double value, FILE *out)
+{
+    char text[48];
+
+    snprintf(text, sizeof text, format, value);
+    fprintf(out, " %s |", isnan(value) ? "-" : text);
+}
+
+void training_row_head(FILE *out)
+{
+    fputs("| training | GPUs | step | days | reported | GPU-hours | reported | error | goodput | reported | not explained |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", out);
+}
+
+void training_row(const struct training *training, FILE *out)
+{
+    static const struct reported_spec nothing = {.days = NAN, .goodput = NAN, .gpu_hours = NAN};
+    const struct step *step = steps_of(&training->steps, training->main);
+    const struct reported_spec *reported = training->scenario->train->reported;
+    char text[48];
+
+    reported = reported ? reported : &nothing;
+    fputs("| ", out);
+    text_write(TEXT_MARKDOWN, training->scenario->name, out);
+    fprintf(out, " | %d | %s |", step->gpus, seconds(step->seconds, text));
+    cell("%.1f", training->days.mean, out);
+    cell("%.1f", reported->days, out);
+    cell("%.0f", training->gpu_hours.mean, out);
+    cell("%.0f", reported->gpu_hours, out);
+    cell("%+.1f %%", 100 * (training->gpu_hours.mean / reported->gpu_hours - 1), out);
+    cell("%.4f", training->goodput.mean, out);
+    cell("%.3f", reported->goodput, out);
+    cell("%+.3f", reported->goodput - training->goodput.mean, out);
+    fputc('\n', out);
+}
+
 enum { NOTES = 16 };
 
 /* Notes in the making. */
@@ -254,6 +314,7 @@ void training_print(const struct training *training, FILE *out)
     print_time(training, out);
     print_failures(training, out);
     print_checkpoints(training, out);
+    print_reported(training, out);
     fputs("notes\n", out);
     for (size_t i = 0; notes[i]; i++) {
         fputs("  - ", out);

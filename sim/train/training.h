@@ -54,6 +54,9 @@ const char **training_notes(struct arena *arena, const struct training *training
 
 /* For people: sentences, where the time goes, checkpoints with their closed forms, notes. */
 void training_print(const struct training *training, FILE *out);
+/* The same as a line of a Markdown table, whose head is training_row_head(), beside what was reported. */
+void training_row_head(FILE *out);
+void training_row(const struct training *training, FILE *out);
 /* For programs; the caller owns the reference. */
 json_t *training_json(const struct training *training);
 /* Writes trials.tsv, events.tsv (of trial 0), phases.tsv and result.json into the folder, all of them or none. */

@@ -65,6 +65,11 @@ struct training_spec {
         double host;                 /* W of a node besides its GPUs; NaN: not said */
         double pue;                  /* power of the facility over that of its computers */
     } *energy;
+    struct reported_spec {           /* what a real training of this kind took; each NaN: not reported */
+        const struct node *node;
+        double days, goodput, gpu_hours;
+        const char *source;
+    } *reported;
 };
 
 struct phase_spec {

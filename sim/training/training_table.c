@@ -106,6 +106,17 @@ static const struct field energy_fields[] = {
 };
 static const struct table energy_table = {TABLE("train: energy", "power, for energy", energy_spec, energy_fields)};
 
+static const struct field reported_fields[] = {
+    {KEY(reported_spec, days), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .brief = "days of wall time"},
+    {KEY(reported_spec, goodput), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .brief = "time of steps that counted over wall time"},
+    {KEY(reported_spec, gpu_hours), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .brief = "GPU-hours"},
+    {KEY(reported_spec, source), .kind = FIELD_STRING, .required = true, .brief = "where that is published"},
+};
+static const struct table reported_table = {
+    TABLE("train: reported", "what such a training took, for comparison", reported_spec, reported_fields),
+};
+
 static const struct field training_fields[] = {
     AMOUNT(training_spec),
     {KEY(training_spec, per_parameter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true,
@@ -126,6 +137,8 @@ static const struct field training_fields[] = {
      .brief = "validation; left out: none"},
     {KEY(training_spec, energy), .kind = FIELD_OPTIONAL, .table = &energy_table,
      .brief = "power, for energy; left out: as the GPU's file says, and a facility that takes nothing itself"},
+    {KEY(training_spec, reported), .kind = FIELD_OPTIONAL, .table = &reported_table,
+     .brief = "what a real training took; it is printed beside the prediction and changes nothing"},
 };
 const struct table training_table = {
     TABLE("train", "how long the model is trained, and what happens on the way (dtsim train)", training_spec, training_fields),
