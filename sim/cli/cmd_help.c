@@ -6,6 +6,7 @@
 #include "cli/help.h"
 #include "report/result_keys.h"
 #include "software/software.h"
+#include "train/training.h"
 #include "sweep/sweep.h"
 #include "validate/paper.h"
 #include "validate/published.h"
@@ -187,6 +188,7 @@ static bool help_tables(const char *topic)
 {
     if (!strcmp(topic, "result")) {
         result_keys_print(stdout);
+        training_keys_print(stdout);
         return true;
     }
     if (!strcmp(topic, "scenario")) {

@@ -62,8 +62,10 @@ json_t *training_json(const struct training *training);
 /* Writes trials.tsv, events.tsv (of trial 0), phases.tsv and result.json into the folder, all of them or none. */
 int training_write(const struct training *training, struct folder *folder, struct error *err);
 
-/* trials.c: runs them all, in so many processes. */
-int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct error *err);
+/* What `dtsim help result` says of its result.json and tables: key, with its unit, and meaning; key NULL past the last. */
+struct training_key { const char *key, *brief; };
+struct training_key training_key_at(size_t index);
+void training_keys_print(FILE *out);
 /* The rules of its trials. */
 struct trial_rules training_rules(const struct training *training);
 

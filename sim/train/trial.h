@@ -51,4 +51,7 @@ struct trial_rules {
 struct trial trial_run(const struct trial_rules *rules, uint64_t number,
                        void (*observe)(void *context, const struct trial_event *event), void *context);
 
+/* The trials from 0 on, in so many processes; the numbers are the same for any. */
+int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct error *err);
+
 #endif

@@ -214,12 +214,43 @@ static void test_luck(void **state)
     }
 }
 
+/* `dtsim help result` explains every key of a training. */
+static void test_keys(void **state)
+{
+    struct trained trained;
+    json_t *json;
+    const char *key;
+    json_t *value;
+    size_t explained = 0;
+
+    (void)state;
+    train_text(&trained, "steps: 10", usual);
+    json = training_json(&trained.training);
+    json_object_foreach(json, key, value) {
+        bool found = false;
+
+        for (size_t i = 0; training_key_at(i).key; i++) {
+            size_t length = strcspn(training_key_at(i).key, ",");
+
+            found |= !strncmp(training_key_at(i).key, key, length) &&
+                     (!key[length] || (training_key_at(i).key[length] && !strncmp(key + length, "_p", 2)));
+        }
+        if (!found)
+            fail_msg("'dtsim help result' does not explain %s", key);
+        explained++;
+    }
+    assert_true(explained > 40);
+    json_decref(json);
+    trained_release(&trained);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_days_without_failures), cmocka_unit_test(test_closed_form),
         cmocka_unit_test(test_closed_form_asynchronous), cmocka_unit_test(test_conservation),
         cmocka_unit_test(test_the_same_trials), cmocka_unit_test(test_events), cmocka_unit_test(test_luck),
+        cmocka_unit_test(test_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
