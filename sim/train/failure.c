@@ -39,6 +39,10 @@ int failures_init(struct failures *failures, const struct scenario *scenario, st
     all.per_node_day = named ? named->per_node_day : spec->per_node_day;
     if (all.per_node_day == 0)
         return 0;
+    if (spec->traced)
+        all = (struct cause_spec){.name = "trace", .per_node_day = 1, .loses_node = true, .detect = NAN, .replace = NAN,
+                                  .init = NAN};
+    failures->trace = spec->traced;
     if (!train->checkpoint || !train->restart)
         return error_add(err, EXIT_INPUT, spec->node->loc, "train: failures: missing section '%s' beside it: %s",
                          train->checkpoint ? "restart" : "checkpoint", train->checkpoint ?
@@ -58,6 +62,8 @@ int failures_init(struct failures *failures, const struct scenario *scenario, st
 
 double failures_mtbf(const struct failures *failures, int nodes)
 {
+    if (failures->trace)
+        return failures->trace->mtbf;
     return failures->count ? 1 / (failures->rate * nodes) : INFINITY;
 }
 

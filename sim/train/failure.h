@@ -17,6 +17,7 @@ struct failures {
     size_t count;                    /* 0: nothing fails */
     double rate;                     /* of all causes together */
     double shape;                    /* of the Weibull distribution */
+    const struct trace *trace;       /* when nodes are lost, instead of a rate; NULL: there is none */
 };
 
 /* What the scenario says. Errors: failures without checkpoints or without 'restart', too many causes. */

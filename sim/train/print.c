@@ -237,13 +237,18 @@ static void note(struct notes *notes, const char *text)
 static void add_failures(struct notes *notes, const struct training *training)
 {
     const struct training_spec *spec = training->scenario->train;
+    const struct trace *trace = training->failures.trace;
 
     if (!training->failures.count)
         note(notes, "nothing fails: the scenario says no failures (train.failures; 'dtsim list failures' has published rates)");
     else if (spec->failures->named)
         note(notes, arena_printf(notes->arena, "failures as on another system: %s (%s)", spec->failures->named->title,
                                 spec->failures->named->source));
-    if (training->failures.count)
+    if (trace)
+        note(notes, arena_printf(notes->arena, "the trace has %.1f nodes up on average, gains %.0f and loses %.0f; after its last "
+                                 "row %d stay up", trace->mean, trace->gained, trace->lost,
+                                 trace->rows[trace->count - 1].nodes));
+    else if (training->failures.count)
         note(notes, "rates by node hold for large jobs; small jobs fail more often than their nodes do, by other causes "
                    "(1,024 GPUs of RSC-1 each 7.9 h, its nodes' rate says 28.8 h: arXiv 2410.21680)");
     if (training->failures.count && isnan(training->expected_wall))

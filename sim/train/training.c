@@ -39,12 +39,12 @@ static void choose_interval(struct training *training)
 
     training->young = training->daly = training->exact = training->chosen = (struct optimum){NAN, NAN};
     training->every = training->scenario->train->checkpoint->interval;
-    if (training->failures.count && training->failures.shape == 1) {
+    if (training->failures.count && training->failures.shape == 1 && !training->failures.trace) {
         training->young = optimum_of(training, closed_form_young(block, mtbf));
         training->daly = optimum_of(training, closed_form_daly(block, mtbf));
         training->exact = optimum_of(training, closed_form_exact(block, mtbf));
     }
-    if (training->every.automatic && !training->failures.count)
+    if (training->every.automatic && isinf(mtbf))
         training->every.steps = INFINITY;
     else if (training->every.automatic)
         training->every.seconds = fmax(closed_form_exact(block, mtbf), training->cost.write - block);
@@ -73,7 +73,7 @@ static int check_progress(const struct training *training, struct error *err)
     double interval = isnan(training->every.steps) ? training->every.seconds : training->every.steps * step->seconds;
     char mtbf[48], every[48], recovery[48];
 
-    if (wall < HOPELESS * training->course.useful)
+    if (training->failures.trace || wall < HOPELESS * training->course.useful)
         return 0;
     return error_clash(err, training->scenario->train->failures->node->loc,
                        "train: the training cannot progress: there is a failure each %s, a checkpoint each %s of work, and a "
@@ -250,7 +250,7 @@ int training_init(struct training *training, const struct scenario *scenario, st
                          "trained; try 'train: {tokens: 15 T}' (dtsim help training)");
     if (prepare(training, err) || check_progress(training, err))
         return -1;
-    if (training->failures.shape == 1 && !scenario->train->spares)
+    if (training->failures.shape == 1 && !training->failures.trace && !scenario->train->spares)
         training->expected_wall = failures_wall(&training->failures, &training->course);
     count = training->options.trials = training->failures.count ? options.trials : 1;
     training->trials = xcalloc(count, sizeof *training->trials);

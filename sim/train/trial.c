@@ -25,6 +25,7 @@ struct going {
     int missing;                     /* nodes that were lost and are not replaced yet */
     struct { double *items; size_t count, capacity; } repairs;   /* s of wall time at which nodes come back, ascending */
     size_t repaired;                 /* of these, how many have */
+    size_t row;                      /* of a trace: that will be next */
 };
 
 static void tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost)
@@ -60,8 +61,15 @@ static void send_to_repair(struct going *going)
  * up so far. */
 static double until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
 {
+    const struct trace *trace = going->rules->failures->trace;
     double rate = going->rules->failures->rate * (zone->nodes + warm_spares(going)), seconds = limit;
 
+    if (trace) {
+        double until = going->row < trace->count ? fmax(0, trace->rows[going->row].time - going->trial.wall) : INFINITY;
+
+        *fails = until < limit;
+        return *fails ? until : limit;
+    }
     *fails = going->luck.left < limit * rate;
     if (*fails)
         seconds = going->luck.left / rate;
@@ -78,11 +86,41 @@ static size_t last_mark(struct going *going)
     return going->mark = mark > going->mark ? mark : going->mark;
 }
 
+/* Nodes that the trace has up. */
+static int nodes_up(const struct going *going)
+{
+    return going->row ? going->rules->failures->trace->rows[going->row - 1].nodes : 0;
+}
+
+/* The next row of the trace: the cause, if it takes nodes away that train. Which nodes it takes is luck. */
+static const struct cause *trace_goes_on(struct going *going, const struct zone *zone)
+{
+    const struct trial_rules *rules = going->rules;
+    const struct cause *cause = &rules->failures->causes[0];
+    int up = nodes_up(going), lost, training = 0;
+
+    lost = up - rules->failures->trace->rows[going->row].nodes;
+    going->row++;
+    for (int i = 0; i < lost; i++, up--)
+        training += luck_share(&going->luck) * up < zone->nodes - training;
+    if (!training)
+        return NULL;
+    going->trial.failures++;
+    going->trial.nodes_lost += training;
+    tell(going, EVENT_FAILURE, -1, cause->name,
+         going->recovers ? 0 : course_steps_since(rules->course, last_mark(going), going->clock));
+    return cause;
+}
+
 /* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that is
  * away: NULL then. */
 static const struct cause *node_fails(struct going *going, const struct zone *zone)
 {
     const struct trial_rules *rules = going->rules;
+
+    if (rules->failures->trace)
+        return trace_goes_on(going, zone);
+
     int node = (int)(luck_share(&going->luck) * (zone->nodes + warm_spares(going)));
     const struct cause *cause = luck_cause(&going->luck, rules->failures);
 
@@ -133,6 +171,15 @@ static const struct cause *go_on(struct going *going)
     return cause;
 }
 
+/* So much wall time in which the training stands still. */
+static void stand(struct going *going, const struct zone *zone, double seconds, enum loss loss)
+{
+    going->trial.wall += seconds;
+    going->trial.losses[loss] += seconds;
+    going->trial.gpu_seconds += seconds * zone->gpus;
+    going->trial.joules += seconds * zone->idle_power;
+}
+
 /* So much of a recovery. The cause, where a failure comes into it. */
 static const struct cause *spend(struct going *going, const struct zone *zone, double seconds, enum loss loss)
 {
@@ -143,10 +190,7 @@ static const struct cause *spend(struct going *going, const struct zone *zone, d
         double passed = until_failure(going, zone, seconds, &fails);
 
         seconds -= passed;
-        going->trial.wall += passed;
-        going->trial.losses[loss] += passed;
-        going->trial.gpu_seconds += passed * zone->gpus;
-        going->trial.joules += passed * zone->idle_power;
+        stand(going, zone, passed, loss);
         if (fails)
             cause = node_fails(going, zone);
     }
@@ -175,6 +219,21 @@ static const struct cause *take_spares(struct going *going, const struct zone *z
     return NULL;
 }
 
+/* The same of nodes that a trace has up: waits until they are enough. A trace that ends before never has them. */
+static void wait_for_trace(struct going *going, const struct zone *zone)
+{
+    const struct trace *trace = going->rules->failures->trace;
+
+    while (trace && nodes_up(going) < zone->nodes && going->trial.end == TRIAL_FINISHED) {
+        if (going->row == trace->count) {
+            going->trial.end = TRIAL_STUCK;
+            return;
+        }
+        stand(going, zone, fmax(0, trace->rows[going->row].time - going->trial.wall), LOSS_WAITING);
+        going->row++;
+    }
+}
+
 /* From a failure until the training goes on; a failure on the way begins it anew. */
 static void recover(struct going *going, const struct cause *cause)
 {
@@ -187,6 +246,7 @@ static void recover(struct going *going, const struct cause *cause)
         if (going->trial.wall > going->rules->most)
             going->trial.end = TRIAL_STUCK;
         else if (!(cause = spend(going, zone, of->detect, LOSS_DETECTION)) && !(cause = take_spares(going, zone)) &&
+                 (wait_for_trace(going, zone), true) &&
                  going->trial.end == TRIAL_FINISHED && !(cause = spend(going, zone, of->replace, LOSS_REPLACEMENT)) &&
                  !(cause = spend(going, zone, of->init, LOSS_INITIALISATION)))
             cause = spend(going, zone, zone->cost.load, LOSS_LOADING);
@@ -212,6 +272,7 @@ struct trial trial_run(const struct trial_rules *rules, uint64_t number,
         luck_draw(&going.luck, rules->failures);
     else
         going.luck.left = INFINITY;
+    wait_for_trace(&going, rules->course->zones.items);
     while (going.trial.end == TRIAL_FINISHED && (cause = go_on(&going)))
         recover(&going, cause);
     if (going.trial.end == TRIAL_FINISHED) {

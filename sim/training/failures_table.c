@@ -22,13 +22,16 @@ static const struct field failures_fields[] = {
     {KEY(failures_spec, causes), .kind = FIELD_LIST, .table = &cause_table, .brief = "the same, cause by cause"},
     {KEY(failures_spec, source), .kind = FIELD_STRING,
      .brief = "published failures of another system: a name (dtsim list failures), or a file"},
+    {KEY(failures_spec, trace), .kind = FIELD_STRING,
+     .brief = "a file that says how many nodes are up over time: a header 'time_s,nodes' (or time_h; or change: nodes that come "
+              "or go), then rows; nodes that the training does not need are idle, and which are lost is luck"},
     {KEY(failures_spec, shape), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "1", .min = 0.1, .max = 10,
      .brief = "shape of the Weibull distribution of the times between failures, whose mean stays; 1: exponential; below 1: "
               "failures follow each other more often"},
 };
 const struct table failures_table = {
     TABLE("train: failures", "how often a node fails", failures_spec, failures_fields),
-    .exactly_one = "per_node_day causes source",
+    .exactly_one = "per_node_day causes source trace",
 };
 
 static const struct field failures_file_fields[] = {

@@ -56,6 +56,21 @@ static int check_spares(const struct spares_spec *spares, struct error *err)
                      "a training that waits for one never ends; expected 'repair', or 'empty: stop'");
 }
 
+static int load_trace(struct arena *arena, struct failures_spec *failures, struct error *err)
+{
+    struct loc loc = node_loc(failures->node, "trace");
+    struct trace *trace = ARENA_ARRAY(arena, struct trace, 1);
+
+    if (!failures->trace)
+        return 0;
+    failures->trace = data_beside(arena, loc.file, failures->trace);
+    if (trace_load(arena, failures->trace, loc, trace, err))
+        return -1;
+    failures->traced = trace;
+    failures->trace = data_absolute(arena, failures->trace, err);
+    return failures->trace ? 0 : -1;
+}
+
 /* What a GPU's file says has its share of the node in it, so both are said or neither. */
 static int check_energy(const struct energy_spec *energy, struct error *err)
 {
@@ -92,8 +107,11 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
     if (rc)
         return -1;
     rc = check_amount(spec, err);
-    if (spec->failures && load_source(arena, spec->failures, err))
+    if (spec->failures && (load_source(arena, spec->failures, err) || load_trace(arena, spec->failures, err)))
         rc = -1;
+    if (spec->failures && spec->failures->trace && spec->spares)
+        rc = error_clash(err, spec->spares->node->loc, "train: spares: a trace says itself how many nodes are up; expected "
+                         "one of them");
     if (spec->checkpoint && check_interval(spec->checkpoint->node, "checkpoint", spec->checkpoint->every,
                                            &spec->checkpoint->interval, err))
         rc = -1;

@@ -30,6 +30,8 @@ struct training_spec {
         const char *source;          /* platforms/failures/NAME.yaml, or a path */
         double shape;                /* of the Weibull distribution; 1: exponential */
         const struct failures_file *named;       /* the source's; NULL: none */
+        const char *trace;           /* a file: how many nodes are up, over time */
+        const struct trace *traced;  /* what it says; NULL: there is none */
     } *failures;
     struct checkpoint_spec {
         const struct node *node;
@@ -98,6 +100,18 @@ struct failures_file {
     double per_node_day;             /* NaN: causes say it */
     struct list causes;              /* of struct cause_spec */
 };
+
+/* How many nodes are up from each of its times on. */
+struct trace {
+    struct trace_row { double time; int nodes; } *rows;          /* s; in this order */
+    size_t count;
+    double gained, lost;             /* nodes, from the first row on */
+    double mean;                     /* nodes, over the time from the first to the last row */
+    double mtbf;                     /* s between rows that lose nodes, mean; INFINITY: none does */
+};
+/* Reads a file with a header line ("time_s" or "time_h", and "nodes" or "change") and a row for each time; cells are parted
+ * by a comma or a tab. `loc`: where it is named. Errors: what is no such file; rows out of order; fewer than 0 nodes. */
+int trace_load(struct arena *arena, const char *path, struct loc loc, struct trace *trace, struct error *err);
 
 extern const struct table training_table, failures_file_table;
 /* Fills a struct training_spec from the value of `train` (a field's load). */

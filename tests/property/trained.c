@@ -7,11 +7,8 @@ enum { TRIALS = 1000 };
 
 struct trained { struct scenario scenario; struct training training; };
 
-/* The training of a scenario whose steps take 3 s each; `train`: what stands under it, in flow style. */
-static void train_text(struct trained *trained, const char *train, struct training_options options)
+static void train_whole(struct trained *trained, const char *text, struct training_options options)
 {
-    char *text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 1}\n"
-                         "strategy: {pipeline: 1}\ntrain: {%s}\n", train);
     struct error err = {0};
     struct arena arena = {0};
     struct node *root;
@@ -20,8 +17,17 @@ static void train_text(struct trained *trained, const char *train, struct traini
         scenario_read(&arena, root, NULL, 0, "train", &trained->scenario, &err) ||
         training_init(&trained->training, &trained->scenario, options, &err)) {
         error_print(&err, stderr);
-        fail_msg("%s", train);
+        fail_msg("%s", text);
     }
+}
+
+/* The training of a scenario whose steps take 3 s each; `train`: what stands under it, in flow style. */
+static void train_text(struct trained *trained, const char *train, struct training_options options)
+{
+    char *text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 1}\n"
+                         "strategy: {pipeline: 1}\ntrain: {%s}\n", train);
+
+    train_whole(trained, text, options);
     free(text);
 }
 
@@ -162,6 +168,37 @@ static void test_the_same_trials(void **state)
     trained_release(&other);
 }
 
+/* A trace of a node for each of the 4 that train, and of 2 that are idle: 4 nodes wait from 100 s on until 2 of 6 are lost,
+ * all of which train in 6 of 15 cases and none in 1 (the idle two). */
+static void test_trace(void **state)
+{
+    static const char rows[] = "time_s,change\n0,3\n100,1\n700,2\n900,-2\n";
+    char path[] = "/tmp/dtsim-trace-XXXXXX", *text;
+    struct trained trained;
+    const struct training *training = &trained.training;
+    int fd = mkstemp(path), untouched = 0;
+
+    (void)state;
+    assert_true(fd >= 0 && write(fd, rows, strlen(rows)) == (ssize_t)strlen(rows) && close(fd) == 0);
+    text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: "
+                   "1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\nbatch: {micro_batches: 1}\n"
+                   "train: {steps: 1000, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, "
+                   "replace: 5 s, init: 3 s, load: 2 s}}\n", path);
+    train_whole(&trained, text, usual);
+    for (size_t i = 0; i < TRIALS; i++) {
+        const struct trial *trial = &training->trials[i];
+
+        assert_true(trial->end == TRIAL_FINISHED && trial->losses[LOSS_WAITING] == 100);
+        assert_true(trial->failures == (trial->nodes_lost > 0) && trial->nodes_lost <= 2);
+        assert_true(fabs(trial->wall - 3150 - (trial->failures > 0 ? 20 + trial->losses[LOSS_WORK] : 0)) < 1e-9);
+        untouched += trial->failures == 0;
+    }
+    assert_true(untouched > 1000 / 15 - 30 && untouched < 1000 / 15 + 30);
+    trained_release(&trained);
+    free(text);
+    unlink(path);
+}
+
 struct heard { double time, lost; size_t failures, resumed, ends; };
 
 static void hear(void *context, const struct trial_event *event)
@@ -250,7 +287,7 @@ int main(void)
         cmocka_unit_test(test_days_without_failures), cmocka_unit_test(test_closed_form),
         cmocka_unit_test(test_closed_form_asynchronous), cmocka_unit_test(test_conservation),
         cmocka_unit_test(test_the_same_trials), cmocka_unit_test(test_events), cmocka_unit_test(test_luck),
-        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_keys), cmocka_unit_test(test_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
