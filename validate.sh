@@ -3,8 +3,8 @@
 # measured, what is predicted and the error, then a line a table; then the collectives.
 #   ./validate.sh [OPTION...]     options of 'dtsim validate', for example --summary --strict
 #   ./validate.sh --check         says nothing where the tables of all pages (README.md of this folder, of scenarios/paper,
-#                                 of its collectives and of scenarios/methods) are what the program prints, else prints
-#                                 the differences and exits with 1; so with scenarios/paper/errors.tsv and
+#                                 of its collectives, of scenarios/methods and of scenarios/training) are what the
+#                                 program prints, else prints the differences and exits with 1; so with scenarios/paper/errors.tsv and
 #                                 memory.tsv, from which expected errors are, and with the texts in README.md's pictures
 #   ./validate.sh --update        writes these tables and those files anew, and draws these pictures
 set -eu
@@ -14,7 +14,8 @@ packages $build_packages $plot_packages
 
 cmake --preset release >/dev/null
 cmake --build build --target dtsim -j "$(nproc)" >build/build.log || { cat build/build.log; exit 1; }
-pages="README.md scenarios/methods/README.md scenarios/paper/README.md scenarios/paper/collectives/README.md"
+pages="README.md scenarios/methods/README.md scenarios/training/README.md scenarios/paper/README.md"
+pages="$pages scenarios/paper/collectives/README.md"
 errors=scenarios/paper/errors.tsv
 memory=scenarios/paper/memory.tsv
 status=0

@@ -6,6 +6,7 @@
 #include "cli/help.h"
 #include "report/result_keys.h"
 #include "software/software.h"
+#include "train/training.h"
 #include "sweep/sweep.h"
 #include "validate/paper.h"
 #include "validate/published.h"
@@ -43,7 +44,7 @@ static void help_overview(void)
          "  dtsim help scenario         every key of a scenario; dtsim help zero: one key\n"
          "  dtsim help software         what a framework decides, and so a scenario need not say\n"
          "  dtsim help gpu              what other files hold; also communication, software-file, profile, table,\n"
-         "                              paper, sweep-file\n"
+         "                              paper, sweep-file, training, failures-file\n"
          "  dtsim help result           what a run writes\n\n"
          "All commands take --color=auto, always or never (messages on a terminal; NO_COLOR is heeded). With --json\n"
          "errors are JSON too: {errors: [{file, line, column, message, rule}], exit_code}. Exit codes:");
@@ -56,6 +57,7 @@ static const struct { const char *name; const struct table *table; } table_topic
     {"scenario", &scenario_table}, {"gpu", &gpu_table},         {"communication", &communication_table},
     {"profile", &profile_table},   {"table", &published_table}, {"paper", &paper_table},
     {"sweep-file", &sweep_table},  {"software", &software_table}, {"software-file", &software_file_table},
+    {"training", &training_table}, {"failures-file", &failures_file_table},
 };
 
 struct topics { const char **items; size_t count, capacity; };
@@ -186,6 +188,7 @@ static bool help_tables(const char *topic)
 {
     if (!strcmp(topic, "result")) {
         result_keys_print(stdout);
+        training_keys_print(stdout);
         return true;
     }
     if (!strcmp(topic, "scenario")) {
@@ -231,7 +234,7 @@ static int help_topic(const struct command *command, const char *topic)
         code = usage_error(command, "unknown topic '%s'; did you mean '%s'?", topic, meant);
     else
         code = usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, "
-                           "communication, software-file, profile, table, paper, sweep-file), a key of the scenario "
+                           "communication, software-file, profile, table, paper, sweep-file, training, failures-file), a key of the scenario "
                            "such as cluster.network, a schedule, a collective or its operation, or the name of a platform, "
                            "a GPU or a model", topic);
     arena_release(&arena);
@@ -271,13 +274,14 @@ const struct command cmd_help = {
         "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
         "                      measured collectives (dtsim collective --table), paper: measured runs (validate),\n"
         "                      software-file: what a framework does (platforms/software/); software: the keys that\n"
-        "                      such a file may set\n"
+        "                      such a file may set; training: what is under 'train' (dtsim train); failures-file:\n"
+        "                      published failures of a system (platforms/failures/)\n"
         "  KEY                 of a scenario: memory, strategy.zero, zero\n"
         "  result              the keys of result.json and the columns of the tables beside it\n"
         "  --man               the manual page, for man -l\n"
         "  NAME                of a platform, GPU, model, profile, communication library or software: its file\n"
         "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, models,\n"
-        "                      software\n",
+        "                      software, failures\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .words = help_topics,

@@ -60,6 +60,7 @@ static const struct { const char *name; void (*list)(FILE *); const char *folder
     {"communication", NULL, "platforms/communication"},
     {"models", NULL, "scenarios/models"},
     {"software", NULL, "platforms/software"},
+    {"failures", NULL, "platforms/failures"},
 };
 
 static void list_print(size_t index, FILE *out, struct error *err)
@@ -115,7 +116,7 @@ static int list_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
                            meant ? meant : "",
                            meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, "
-                           "communication, models or software");
+                           "communication, models, software or failures");
     }
     return report(&err);
 }
@@ -132,7 +133,8 @@ static const char **words(struct arena *arena, struct error *err)
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models | software]",
+    .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models | software |\n"
+             "       failures]",
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
     .words = words,

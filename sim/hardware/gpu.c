@@ -61,6 +61,15 @@ static const struct table changed_rates_table = {
     TABLE("peak", "peak rates that differ from the data sheet's", gpu_rates, changed_rates_fields),
 };
 
+static const struct field power_fields[] = {
+    {KEY(gpu_power, idle), .kind = FIELD_QUANTITY, .unit = UNIT_POWER, .required = true, .brief = "of a GPU that waits"},
+    {KEY(gpu_power, compute), .kind = FIELD_QUANTITY, .unit = UNIT_POWER, .required = true,
+     .brief = "of a GPU that computes"},
+    {KEY(gpu_power, communication), .kind = FIELD_QUANTITY, .unit = UNIT_POWER, .required = true,
+     .brief = "of a GPU that communicates and does not compute meanwhile"},
+};
+const struct table gpu_power_table = {TABLE("power", "power by what a GPU does", gpu_power, power_fields)};
+
 static const struct field gpu_fields[] = {
     {KEY(gpu, title), .kind = FIELD_STRING, .brief = "the product's full name"},
     {KEY(gpu, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .required = true, .positive = true,
@@ -81,6 +90,9 @@ static const struct field gpu_fields[] = {
     {KEY(gpu, unvectorized_rate), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .fallback = "0",
      .brief = "values a second of PyTorch's element-wise kernels on tensors that are broadcast, converted or not "
               "contiguous, for which a thread computes an address a value; 0: not known, and memory alone limits them"},
+    {KEY(gpu, power), .kind = FIELD_OPTIONAL, .table = &gpu_power_table,
+     .brief = "power by what the GPU does, each number with the GPU's share of its node (processors, memory, NICs, fans, power "
+              "supplies); left out: not known, and results have no energy"},
 };
 
 static const struct field gpu_spec_fields[] = {

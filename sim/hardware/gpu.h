@@ -39,9 +39,16 @@ struct gpu {
     int multiprocessors;             /* 0: not known */
     double unvectorized_rate;        /* values/s of element-wise kernels that compute an address for each value; 0: not
                                       * known, and memory alone limits them */
+    struct gpu_power {               /* W, of a GPU with its share of its node */
+        const struct node *node;
+        double idle;                 /* it waits */
+        double compute;
+        double communication;        /* and it does not compute meanwhile */
+    } *power;                        /* NULL: nothing is published */
     const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file */
 };
 extern const struct table gpu_table;
+extern const struct table gpu_power_table;
 
 /* What a scenario changes of a data sheet on which kernels' times depend: the new value over the file's. */
 struct gpu_ratios { double memory_bandwidth, peak[DTYPE_COUNT], multiprocessors; };

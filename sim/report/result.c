@@ -249,7 +249,6 @@ json_t *result_metrics_json(const struct run *run)
 
     for (size_t i = 0; metric_at(i); i++)
         json_put(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
-    json_put(json, "energy_j", json_null());
     json_put(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
     json_put(json, "cost_basis_s", model_is_timed(&scenario->model) ? json_null() : bases_json(m));
     json_put(json, "communication_breakdown_bytes_per_gpu", sent_json(m));

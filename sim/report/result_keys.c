@@ -6,7 +6,6 @@
 
 /* Besides the metrics (metric_at). */
 static const struct result_key keys[] = {
-    {"energy_j", "null: not modelled yet"},
     {"extrapolated_s", "compute of the mean rank on kernels unlike those measured; null: no profile"},
     {"cost_basis_s", "kernels of the mean rank by class (products, attention, memory_bound); null: times are given"},
     {"cost_basis_s.*.measured", "kernels like these were measured, of sizes in that range"},

@@ -95,6 +95,9 @@ static const struct metric named[] = {
            "the same of peak_allocated_bytes, 6 of 10"),
     METRIC("expected_peak_allocated_error_share_p90", peaks[PEAK_ALLOCATED].most, 1, METRIC_SHARE,
            "9 of 10"),
+    METRIC("energy_j", energy, 1, METRIC_TIME,
+           "of an iteration: all GPUs by what they do, and their nodes, times train.energy.pue; null: the GPU's file has no "
+           "power, nor has train.energy"),
 };
 
 const struct metric *metric_at(size_t index)

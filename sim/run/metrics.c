@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "energy/energy.h"
 #include "run/certainty.h"
 
 static double later(double a, double b)
@@ -307,7 +308,8 @@ double metrics_iteration_time(const struct workload *workload, const struct time
 #define NOTHING_STATED \
     .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, \
     .expected_error = NAN, .expected_longer = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
-    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}}, .fits = NAN
+    .anchored = {NAN, NAN, {NAN, NAN, NAN}, NAN}, .peaks = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}}, .fits = NAN, \
+    .power = NAN, .energy = NAN
 
 /* The window and the account of its seconds, by rank. */
 static void read_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
@@ -322,6 +324,14 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     add_seconds(metrics, timeline);
 }
 
+static void count_energy(struct metrics *m, const struct scenario *scenario)
+{
+    struct occupation occupation = {m->utilization, m->exposed_communication / m->iteration_time};
+
+    m->power = energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), occupation);
+    m->energy = m->power * m->iteration_time * energy_pue(scenario);
+}
+
 void metrics_init(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
 {
     const struct scenario *scenario = workload->scenario;
@@ -332,6 +342,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
     averages(metrics);
     count_flop(metrics, workload);
     rates(metrics, scenario);
+    count_energy(metrics, scenario);
     certainty_state(metrics, scenario);
     certainty_memory(metrics, scenario);
 }

@@ -14,6 +14,7 @@
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
 #include "software/software.h"
+#include "training/training.h"
 
 #define COLLECTIVES_MODES(X) \
     X(COLLECTIVES_AUTO, "auto") X(COLLECTIVES_MESSAGES, "messages") X(COLLECTIVES_MEASURED, "measured")
@@ -54,6 +55,8 @@ struct scenario {
         struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
                                               * what they say */
     } simulation;
+    double price;                        /* $ for an hour of a GPU; NaN: not said */
+    struct training_spec *train;         /* how long it is trained; NULL: not said */
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
     unsigned uneven;                     /* enum uneven: scenario_uneven */

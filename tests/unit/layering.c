@@ -5,9 +5,10 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "cache", "files", "process", "config", "expression", "hardware", "layout", "precision", "kernels", "huggingface", "model", "flows", "engine",
-    "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "alike", "lower", "steady", "run", "explain",
-    "report", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
+    "base", "cache", "files", "process", "config", "expression", "hardware", "layout", "precision", "kernels",
+    "huggingface", "model", "flows", "engine", "collective", "schedule", "software", "evidence", "training", "scenario",
+    "stage", "recompute", "alike", "lower", "steady", "energy", "run", "explain", "report", "train", "calibrate",
+    "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
     "plan", "serve", "modules", "cli",
 };
 
@@ -40,7 +41,7 @@ static const struct rule rules[] = {
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
-    {"sim/run/metric", NULL, " base/ evidence/anchor.h stage/memory.h lower/lower.h run/account.h run/metrics.h run/certainty.h ",
+    {"sim/run/metric", NULL, " base/ evidence/anchor.h stage/memory.h lower/lower.h energy/energy.h run/account.h run/metrics.h run/certainty.h ",
      " kernels/ "},
     {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
 };

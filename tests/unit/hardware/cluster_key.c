@@ -24,8 +24,8 @@ static bool keys_differ(const struct cluster *a, const struct cluster *b)
 }
 
 /* The bytes of the struct that are no part of the key: where it was read, what its pointers point to (below), what the
- * alignment leaves over, and gpu.changed, on which the times of kernels depend but nothing of the network. A new member
- * stands in the key, or here with a reason. */
+ * alignment leaves over, and gpu.changed, on which the times of kernels depend but nothing of the network. gpu.power is a
+ * pointer whose struct stands in the key. A new member stands in the key, or here with a reason. */
 #define MEMBER(member) {offsetof(struct cluster, member), sizeof ((struct cluster *)NULL)->member}
 static const struct { size_t begin, size; } apart[] = {
     MEMBER(node), MEMBER(base), MEMBER(kinds[0].inside.node), MEMBER(kinds[0].inside.meshes), MEMBER(network.node),
@@ -33,6 +33,7 @@ static const struct { size_t begin, size; } apart[] = {
     MEMBER(kinds[0].gpu.peak.node), MEMBER(platform), MEMBER(title), MEMBER(kinds[0].gpu_spec),
     MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(communication_spec),
     MEMBER(communication), MEMBER(kinds[0].gpu.name), MEMBER(kinds[0].gpu.title), MEMBER(kinds[0].gpu.changed),
+    MEMBER(kinds[0].gpu.power),
     /* numbers of kinds and of nodes, of which not every value exists (below); kinds that no node is of */
     MEMBER(part_count), MEMBER(parts),
     {offsetof(struct cluster, kinds[1]), (KINDS_MAX - 1) * sizeof(struct machine_kind)},

@@ -1,0 +1,174 @@
+#include "train/course.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "energy/energy.h"
+
+/* A course in the making. */
+struct making {
+    struct course *course;
+    const struct scenario *scenario;
+    const struct interval *every;        /* NULL: no checkpoints */
+    double validation, validated_every;  /* s; steps; 0: none */
+    double since_steps, since_seconds;   /* of work since the last checkpoint was begun */
+    double zone_seconds;                 /* of work in the last zone */
+};
+
+static double clock_of(const struct course *course)
+{
+    return course->useful + course->stalls + course->validations;
+}
+
+/* A checkpoint begins now. One that is still being written is waited for. */
+static void mark(struct making *making, const struct zone *zone, bool last)
+{
+    struct course *course = making->course;
+    const struct checkpoint_cost *cost = &zone->cost;
+    double wait = fmax(0, course->marks.items[course->marks.count - 1].safe - clock_of(course));
+    double stall = wait + (last ? cost->write : cost->block);
+
+    if (!making->every)
+        return;
+    *GROW(&course->marks) = (struct mark){
+        .resumes = clock_of(course) + stall, .safe = clock_of(course) + wait + cost->write, .step = course->steps,
+    };
+    course->stalls += stall;
+    course->gpu_seconds += stall * zone->gpus;
+    course->joules += stall * zone->idle_power;
+    course->checkpoints++;
+    making->since_steps = making->since_seconds = 0;
+}
+
+/* Steps of so many seconds until the next checkpoint; INFINITY: there are none. */
+static double until_mark(const struct making *making, double seconds)
+{
+    if (!making->every)
+        return INFINITY;
+    if (!isnan(making->every->steps))
+        return making->every->steps - making->since_steps;
+    return fmax(1, ceil((making->every->seconds - making->since_seconds) / seconds - 0.5));
+}
+
+/* A stretch, whose last step is the training's last one, or the last one on so many GPUs (`ends`). */
+static int add_stretch(struct making *making, const struct stretch *stretch, const struct step *step, struct zone *zone,
+                       bool ends, struct error *err)
+{
+    struct course *course = making->course;
+    double base = course->useful, done = 0;
+
+    while (done < stretch->steps) {
+        double marked = until_mark(making, step->seconds), count = fmin(marked, stretch->steps - done);
+        double validated = making->validated_every > 0 ?
+            making->validated_every - fmod(course->steps, making->validated_every) : INFINITY;
+
+        count = fmin(count, validated);
+        done += count;
+        course->steps += count;
+        course->useful = base + done * step->seconds;
+        making->since_steps += count;
+        making->since_seconds += count * step->seconds;
+        if (count == validated) {
+            course->validations += making->validation;
+            course->gpu_seconds += making->validation * step->gpus;
+            course->joules += making->validation * step->power;
+        }
+        if (count == marked || (ends && done == stretch->steps))
+            mark(making, zone, ends && done == stretch->steps);
+        if (course->marks.count > COURSE_MARKS)
+            return error_add(err, EXIT_INFEASIBLE, node_loc(making->scenario->train->node, "checkpoint"), "train: checkpoint: "
+                             "every: that makes more than %d checkpoints; expected a longer interval", COURSE_MARKS);
+    }
+    course->gpu_seconds += stretch->steps * step->seconds * step->gpus;
+    course->joules += stretch->steps * step->seconds * step->power;
+    making->zone_seconds += stretch->steps * step->seconds;
+    zone->power += (step->power - zone->power) * stretch->steps * step->seconds / making->zone_seconds;
+    zone->end = clock_of(course);
+    return 0;
+}
+
+/* The zone of a step: the last one, if it has as many GPUs. */
+static int zone_of(struct making *making, const struct steps *steps, const struct step *step, struct zone **zone,
+                   struct error *err)
+{
+    struct course *course = making->course;
+    struct zone new = {.nodes = step->nodes, .gpus = step->gpus,
+                       .idle_power = energy_power(making->scenario, step->gpus, step->nodes, (struct occupation){0, 0})};
+
+    if (!course->zones.count || course->zones.items[course->zones.count - 1].gpus != step->gpus) {
+        if (making->every && checkpoint_cost(making->scenario, steps, step, &new.cost, err))
+            return -1;
+        *GROW(&course->zones) = new;
+        making->zone_seconds = 0;
+    }
+    *zone = &course->zones.items[course->zones.count - 1];
+    return 0;
+}
+
+int course_init(struct course *course, const struct scenario *scenario, const struct steps *steps,
+                const struct interval *every, struct error *err)
+{
+    const struct validation_spec *validation = scenario->train->validation;
+    struct making making = {
+        .course = course, .scenario = scenario, .every = every,
+        .validation = validation ? validation->time : 0,
+        .validated_every = validation ? validation->interval.steps : 0,
+    };
+
+    *course = (struct course){0};
+    *GROW(&course->marks) = (struct mark){0};
+    for (size_t i = 0; i < steps->stretches.count; i++) {
+        const struct stretch *stretch = &steps->stretches.items[i];
+        const struct step *step = steps_of(steps, stretch);
+        bool ends = i + 1 == steps->stretches.count || steps_of(steps, stretch + 1)->gpus != step->gpus;
+        struct zone *zone;
+
+        if (zone_of(&making, steps, step, &zone, err) || add_stretch(&making, stretch, step, zone, ends, err))
+            return -1;
+    }
+    course->end = clock_of(course);
+    return 0;
+}
+
+void course_release(struct course *course)
+{
+    free(course->marks.items);
+    free(course->zones.items);
+    *course = (struct course){0};
+}
+
+size_t course_mark(const struct course *course, double clock)
+{
+    size_t from = 0, to = course->marks.count;
+
+    while (to - from > 1) {
+        size_t middle = from + (to - from) / 2;
+
+        if (course->marks.items[middle].safe <= clock)
+            from = middle;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+const struct zone *course_zone(const struct course *course, double clock)
+{
+    const struct zone *zone = course->zones.items, *last = zone + course->zones.count - 1;
+
+    while (zone < last && zone->end <= clock)
+        zone++;
+    return zone;
+}
+
+double course_steps_since(const struct course *course, size_t mark, double clock)
+{
+    const struct mark *from = &course->marks.items[mark];
+    double ahead = course->end - from->resumes, steps = course->steps - from->step;
+
+    if (mark + 1 < course->marks.count) {
+        ahead = from[1].resumes - from->resumes;
+        steps = from[1].step - from->step;
+    }
+    return ahead > 0 ? floor(fmin(1, (clock - from->resumes) / ahead) * steps) : 0;
+}

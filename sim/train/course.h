@@ -1,0 +1,58 @@
+/* course: a training on the clock that stands still in recoveries: steps, validations and the stalls of checkpoints, one
+ * after the other. A failure moves the training back on this clock, to the end of the last finished checkpoint's stall. */
+#ifndef DTSIM_COURSE_H
+#define DTSIM_COURSE_H
+
+#include "train/steps.h"
+
+/* What a checkpoint costs on so many nodes. */
+struct checkpoint_cost {
+    double bytes;                    /* B of the whole checkpoint; NaN: not needed */
+    double block;                    /* s that the training stands still */
+    double write;                    /* s from the beginning until it is safe; at least `block` */
+    double load;                     /* s to load it; 0 without failures */
+};
+/* Errors: the bytes, or a bandwidth, that the cost needs are not known. */
+int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, const struct step *step,
+                    struct checkpoint_cost *cost, struct error *err);
+
+/* A stretch of the clock on the same nodes. */
+struct zone {
+    double end;                      /* s on the clock */
+    int nodes, gpus;
+    double power, idle_power;        /* W of all nodes: mean over its steps; while the training stands still; NaN: not
+                                      * known */
+    struct checkpoint_cost cost;
+};
+
+/* A finished checkpoint. The first one is the beginning of the training. */
+struct mark {
+    double resumes;                  /* s on the clock: its stall has ended, and a recovery goes on from here */
+    double safe;                     /* s on the clock: it is finished */
+    double step;                     /* how many steps it holds */
+};
+
+struct course {
+    struct { struct mark *items; size_t count, capacity; } marks;
+    struct { struct zone *items; size_t count, capacity; } zones;
+    double end;                      /* s: the last checkpoint is finished */
+    double useful, stalls, validations;      /* s of them; their sum is `end` */
+    double steps, checkpoints;
+    double gpu_seconds;              /* without failures */
+    double joules;                   /* without failures; NaN: not known */
+};
+
+/* The course of these steps with a checkpoint after each interval: whole steps, and of a time those that come nearest to
+ * it. At the end, and where the number of GPUs changes, there is one too. Error: more than COURSE_MARKS of them. */
+enum { COURSE_MARKS = 5000000 };
+int course_init(struct course *course, const struct scenario *scenario, const struct steps *steps,
+                const struct interval *every, struct error *err);
+void course_release(struct course *course);
+/* The last finished checkpoint at that time of the clock. */
+size_t course_mark(const struct course *course, double clock);
+/* The zone of that time. */
+const struct zone *course_zone(const struct course *course, double clock);
+/* Steps between a checkpoint and a time on the clock behind it, whole. */
+double course_steps_since(const struct course *course, size_t mark, double clock);
+
+#endif

@@ -1,0 +1,71 @@
+/* The keys of a training's result.json and the columns of its tables. */
+#include "train/training.h"
+
+static const struct training_key keys[] = {
+    {"days, days_p10, days_p50, days_p90", "wall time: mean of the trials that finished, and the least that 10, 50, 90 % of them "
+     "do not exceed; null: none finished"},
+    {"goodput, ...", "time of the steps that count over wall time, the same four"},
+    {"gpu_hours, ...", "of the GPUs that train"},
+    {"cost, ...", "$ of these and of spare nodes; null: the scenario says no price"},
+    {"energy_j, ...", "of all nodes, times train.energy.pue; null: the GPU's file has no power, nor has train.energy"},
+    {"goodput_standard_error", "of goodput, over the trials"},
+    {"steady_days", "of steps alone"},
+    {"steps", "iterations with an update, of all phases"},
+    {"samples", "that are trained on"},
+    {"tokens", "the same; null: the model has none"},
+    {"tokens_per_day", "tokens over days"},
+    {"parameters", "of the model; null: not known"},
+    {"gpus", "of the longest part of the training; so nodes and iteration_time_s"},
+    {"nodes", "on which these GPUs are"},
+    {"iteration_time_s", "of a step"},
+    {"expected_error_share", "of iteration_time_s, as dtsim run has it"},
+    {"mfu", "of steps; null: times are given"},
+    {"mfu_all_in", "of the wall time"},
+    {"time_shares", "of the mean wall time; they add up to 1"},
+    {"time_shares.steps", "without what the ramp adds"},
+    {"time_shares.ramp", "what smaller batches of a ramp take more than their samples would at its end"},
+    {"time_shares.checkpoint_stall", "the training stands still for checkpoints"},
+    {"time_shares.validation", "validations"},
+    {"time_shares.lost_work", "work since the last finished checkpoint, at each failure"},
+    {"time_shares.detection", "until failures are noticed"},
+    {"time_shares.waiting", "for a node, where there is no spare one"},
+    {"time_shares.replacement", "of nodes"},
+    {"time_shares.initialisation", "of the job"},
+    {"time_shares.loading", "of checkpoints"},
+    {"failures", "of a trial, mean"},
+    {"nodes_lost", "of these, with a node"},
+    {"mtbf_s", "mean time between failures; null: nothing fails"},
+    {"recovery_s", "an undisturbed recovery, mean over the causes"},
+    {"trials", "that were played"},
+    {"seed", "of their luck"},
+    {"finished", "trials that did"},
+    {"stopped", "trials that ended for lack of spare nodes"},
+    {"stuck", "trials that were given up: they did not progress"},
+    {"checkpoint", "null: there are none; else bytes, stall_s, finished_s (from its beginning), load_s, count, interval_s and "
+     "interval_steps"},
+    {"closed_form", "null: nothing fails, or not exponentially; else young, daly, exact and chosen (interval_s and goodput, of "
+     "blocking checkpoints), days and goodput (of this training; null: it has spare nodes)"},
+    {"notes", "what to know before relying on the numbers"},
+    {"engine", "that simulated the steps"},
+    {"version", "of dtsim"},
+    {"scenario", "with every default"},
+    {"tables_xxh128", "digest of each table; in a folder"},
+    {"run_id", "of this result and its tables, by their content; in a folder"},
+    {"trials.tsv", "a line a trial: end, wall_s, gpu_s, energy_j (of computers), failures, nodes_lost, and each loss in s"},
+    {"events.tsv", "trial 0: time_s of wall time, kind, node (-1: none; from the number of nodes on: spare ones), cause, "
+     "steps_lost"},
+    {"phases.tsv", "a line for steps that are alike: phase, ramp (1: its batch still grows), batch, sequence, gpus, nodes, steps, "
+     "step_s, samples, tokens, mfu, power_w (of the computers)"},
+};
+
+struct training_key training_key_at(size_t index)
+{
+    return index < COUNT(keys) ? keys[index] : (struct training_key){0};
+}
+
+void training_keys_print(FILE *out)
+{
+    fputs("\nresult.json of dtsim train, and the tables in its folder\n\n", out);
+    for (size_t i = 0; i < COUNT(keys); i++)
+        fprintf(out, "  %-40s %s\n", keys[i].key, keys[i].brief);
+}

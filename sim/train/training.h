@@ -1,0 +1,72 @@
+/* training: how long a training takes, how sure that is, and what it costs: its steps, each kind simulated once, on a clock
+ * (course.h) on which failures move it back (trial.h), in many trials. */
+#ifndef DTSIM_TRAIN_TRAINING_H
+#define DTSIM_TRAIN_TRAINING_H
+
+#include "files/folder.h"
+#include "files/json.h"
+#include "train/trial.h"
+
+struct training_options {
+    size_t trials;
+    uint64_t seed;
+    size_t jobs;                     /* processes; the numbers are the same for any */
+};
+
+/* Of the trials that finished: the mean, and quantiles, each the least value that at least that share of them do not exceed
+ * (nearest rank). All NaN: not known, or none finished. */
+struct estimate { double mean, p10, p50, p90; };
+
+/* The closed form of an interval between checkpoints. */
+struct optimum { double interval, goodput; };
+
+struct training {
+    const struct scenario *scenario;
+    struct training_options options;
+    struct steps steps;
+    struct course course;
+    struct failures failures;
+    const struct stretch *main;      /* which takes most time: what is said of "the" step is its */
+    struct checkpoint_cost cost;     /* of it */
+    struct interval every;           /* between checkpoints; without failures `auto` is never */
+    double mtbf, recovery;           /* s of the main stretch; INFINITY, 0: nothing fails */
+    struct optimum young, daly, exact, chosen;       /* NaN where nothing fails, or not exponentially */
+    double expected_wall;            /* s, closed form; NaN: there is none for such failures or spares */
+    struct trial *trials;            /* options.trials of them; where nothing fails, one */
+    size_t ended[TRIAL_STUCK + 1];   /* how many trials finished, stopped, are stuck */
+    struct estimate days, goodput, gpu_hours, price, energy;     /* d, share, h, $, J */
+    double goodput_error;            /* standard error of goodput.mean */
+    double losses[LOSS_COUNT];       /* s, mean */
+    double failed, lost;             /* failures, nodes lost: mean */
+    double tokens, samples;          /* that are trained on; NaN tokens: the model has none */
+    double mfu, mfu_all_in;          /* of the steps; of the wall time; NaN: not known */
+};
+
+/* Simulates the scenario's training. Errors: no section `train`, sections that lack what they need, steps that do not run, a
+ * training that cannot progress (EXIT_INFEASIBLE). Release in either case. */
+int training_init(struct training *training, const struct scenario *scenario, struct training_options options,
+                  struct error *err);
+void training_release(struct training *training);
+/* The wall time of an undisturbed training, s. */
+static inline double training_undisturbed(const struct training *training) { return training->course.end; }
+/* What a reader should know before believing the numbers; in the arena, NULL past the last. */
+const char **training_notes(struct arena *arena, const struct training *training);
+
+/* For people: sentences, where the time goes, checkpoints with their closed forms, notes. */
+void training_print(const struct training *training, FILE *out);
+/* The same as a line of a Markdown table, whose head is training_row_head(), beside what was reported. */
+void training_row_head(FILE *out);
+void training_row(const struct training *training, FILE *out);
+/* For programs; the caller owns the reference. */
+json_t *training_json(const struct training *training);
+/* Writes trials.tsv, events.tsv (of trial 0), phases.tsv and result.json into the folder, all of them or none. */
+int training_write(const struct training *training, struct folder *folder, struct error *err);
+
+/* What `dtsim help result` says of its result.json and tables: key, with its unit, and meaning; key NULL past the last. */
+struct training_key { const char *key, *brief; };
+struct training_key training_key_at(size_t index);
+void training_keys_print(FILE *out);
+/* The rules of its trials. */
+struct trial_rules training_rules(const struct training *training);
+
+#endif

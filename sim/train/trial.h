@@ -1,0 +1,57 @@
+/* trial: a training once, with its luck. */
+#ifndef DTSIM_TRIAL_H
+#define DTSIM_TRIAL_H
+
+#include "train/failure.h"
+
+/* Where the wall time of a trial goes besides steps, checkpoints and validations. */
+#define LOSSES(X) \
+    X(LOSS_WORK, "lost_work") X(LOSS_DETECTION, "detection") X(LOSS_WAITING, "waiting") \
+    X(LOSS_REPLACEMENT, "replacement") X(LOSS_INITIALISATION, "initialisation") X(LOSS_LOADING, "loading")
+enum loss { LOSSES(ENUM_VALUE) LOSS_COUNT };
+extern const char *const loss_names[];
+
+#define TRIAL_ENDS(X) X(TRIAL_FINISHED, "finished") X(TRIAL_STOPPED, "stopped") X(TRIAL_STUCK, "stuck")
+enum trial_end { TRIAL_ENDS(ENUM_VALUE) };
+extern const char *const trial_end_names[];
+
+struct trial {
+    double wall;                     /* s */
+    double losses[LOSS_COUNT];       /* s; with the course's `end` they are the wall time of a finished trial */
+    double failures, nodes_lost;
+    double gpu_seconds;              /* of the GPUs that train */
+    double joules;                   /* of all nodes that train; NaN: not known */
+    enum trial_end end;
+};
+
+/* What happens to a trial. */
+#define TRIAL_EVENTS(X) \
+    X(EVENT_FAILURE, "failure") X(EVENT_SPARE_FAILURE, "spare_failure") X(EVENT_RESUMED, "resumed") \
+    X(EVENT_FINISHED, "finished") X(EVENT_STOPPED, "stopped") X(EVENT_STUCK, "stuck")
+enum trial_event_kind { TRIAL_EVENTS(ENUM_VALUE) };
+extern const char *const trial_event_names[];
+struct trial_event {
+    double time;                     /* s of wall time */
+    enum trial_event_kind kind;
+    int node;                        /* -1: of none */
+    const char *cause;               /* or NULL */
+    double steps_lost;
+};
+
+/* What all trials of a training have in common. */
+struct trial_rules {
+    const struct course *course;
+    const struct failures *failures;
+    const struct spares_spec *spares;        /* NULL: there is always one */
+    double most;                     /* s of wall time after which a trial is stuck */
+    uint64_t seed;
+};
+
+/* Trial `number` of a seed is the same however many there are. `observe` (or NULL) hears of each event, in their order. */
+struct trial trial_run(const struct trial_rules *rules, uint64_t number,
+                       void (*observe)(void *context, const struct trial_event *event), void *context);
+
+/* The trials from 0 on, in so many processes; the numbers are the same for any. */
+int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct error *err);
+
+#endif

@@ -1,0 +1,129 @@
+#include "training/training_internal.h"
+
+#include <math.h>
+
+#include "files/data.h"
+
+static int amounts(const struct amount *amount)
+{
+    return !isnan(amount->tokens) + !isnan(amount->samples) + !isnan(amount->steps);
+}
+
+/* How much is trained is said once: as a whole, or by each phase; the last phase may take the rest of the whole. */
+static int check_amount(const struct training_spec *spec, struct error *err)
+{
+    const struct phase_spec *phases = spec->phases.items;
+    int whole = amounts(&spec->amount) + !isnan(spec->per_parameter), rc = 0;
+
+    if (whole > 1)
+        return error_add(err, EXIT_INPUT, spec->node->loc, "train: found %d of 'tokens', 'samples', 'steps' and "
+                         "'per_parameter'; expected one", whole);
+    if (!whole && !spec->phases.count)
+        return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps' and "
+                         "'per_parameter', or 'phases' that say it");
+    for (size_t i = 0; i < spec->phases.count; i++) {
+        bool rest = i + 1 == spec->phases.count && whole;
+        int said = amounts(&phases[i].amount);
+
+        if (said > 1 || (!said && !rest))
+            rc = error_add(err, EXIT_INPUT, phases[i].node->loc, "train: phases: found %d of 'tokens', 'samples' and "
+                           "'steps'; expected one", said);
+        else if (said && rest)
+            rc = error_add(err, EXIT_INPUT, phases[i].node->loc, "train: phases: the last phase and the training both "
+                           "say how much; expected one of them: the last phase takes the rest of the whole");
+    }
+    if (spec->phases.count && spec->ramp)
+        rc = error_clash(err, spec->ramp->node->loc, "train: batch: it does not go with 'phases'; expected one of them");
+    return rc;
+}
+
+static int check_interval(const struct node *mapping, const char *section, const char *text, struct interval *interval,
+                          struct error *err)
+{
+    char why[256];
+
+    if (!interval_parse(text, interval, why, sizeof why))
+        return 0;
+    return error_add(err, EXIT_INPUT, node_loc(mapping, "every"), "train: %s: every: %s", section, why);
+}
+
+/* Failures that take a node away from a pool need one that comes back, or an end. */
+static int check_spares(const struct spares_spec *spares, struct error *err)
+{
+    if (spares->empty != SPARES_WAIT || !isnan(spares->repair))
+        return 0;
+    return error_add(err, EXIT_INPUT, spares->node->loc, "train: spares: without 'repair' a lost node never comes back, and "
+                     "a training that waits for one never ends; expected 'repair', or 'empty: stop'");
+}
+
+static int load_trace(struct arena *arena, struct failures_spec *failures, struct error *err)
+{
+    struct loc loc = node_loc(failures->node, "trace");
+    struct trace *trace = ARENA_ARRAY(arena, struct trace, 1);
+
+    if (!failures->trace)
+        return 0;
+    failures->trace = data_beside(arena, loc.file, failures->trace);
+    if (trace_load(arena, failures->trace, loc, trace, err))
+        return -1;
+    failures->traced = trace;
+    failures->trace = data_absolute(arena, failures->trace, err);
+    return failures->trace ? 0 : -1;
+}
+
+/* What a GPU's file says has its share of the node in it, so both are said or neither. */
+static int check_energy(const struct energy_spec *energy, struct error *err)
+{
+    if ((energy->gpu != NULL) == !isnan(energy->host))
+        return 0;
+    return error_add(err, EXIT_INPUT, energy->node->loc, "train: energy: found %s without %s; expected both, or neither: the "
+                     "power in a GPU's file has the GPU's share of its node in it", energy->gpu ? "'gpu'" : "'node'",
+                     energy->gpu ? "'node'" : "'gpu'");
+}
+
+static int load_source(struct arena *arena, struct failures_spec *failures, struct error *err)
+{
+    static const struct data_kind kind = {"platforms/failures", "failures", NULL};
+    struct failures_file *file;
+    const char *path;
+
+    if (!failures->source)
+        return 0;
+    path = data_resolve(arena, &kind, failures->source, node_loc(failures->node, "source"), err);
+    file = ARENA_ARRAY(arena, struct failures_file, 1);
+    if (!path || field_load(arena, &failures_file_table, path, file, err))
+        return -1;
+    failures->named = file;
+    if (data_is_path(failures->source))
+        failures->source = data_absolute(arena, path, err);
+    return failures->source ? 0 : -1;
+}
+
+int training_load(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    struct training_spec *spec = object;
+    int rc = field_parse(arena, &training_table, value, spec, err);
+
+    if (rc)
+        return -1;
+    rc = check_amount(spec, err);
+    if (spec->failures && (load_source(arena, spec->failures, err) || load_trace(arena, spec->failures, err)))
+        rc = -1;
+    if (spec->failures && spec->failures->trace && spec->spares)
+        rc = error_clash(err, spec->spares->node->loc, "train: spares: a trace says itself how many nodes are up; expected "
+                         "one of them");
+    if (spec->checkpoint && check_interval(spec->checkpoint->node, "checkpoint", spec->checkpoint->every,
+                                           &spec->checkpoint->interval, err))
+        rc = -1;
+    if (spec->validation && check_interval(spec->validation->node, "validation", spec->validation->every,
+                                           &spec->validation->interval, err))
+        rc = -1;
+    else if (spec->validation && isnan(spec->validation->interval.steps))
+        rc = error_add(err, EXIT_INPUT, node_loc(spec->validation->node, "every"), "train: validation: every: found '%s'; "
+                       "expected a number of steps such as '1000 steps'", spec->validation->every);
+    if (spec->spares && check_spares(spec->spares, err))
+        rc = -1;
+    if (spec->energy && check_energy(spec->energy, err))
+        rc = -1;
+    return rc;
+}

@@ -1,0 +1,145 @@
+/* Keys of the section `train`. */
+#include "training/training_internal.h"
+
+#define AMOUNT(record) \
+    {.key = "tokens", AT(record, amount.tokens), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, \
+     .brief = "tokens that are trained on"}, \
+    {.key = "samples", AT(record, amount.samples), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, \
+     .brief = "the same in samples"}, \
+    {.key = "steps", AT(record, amount.steps), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, \
+     .brief = "the same in steps: iterations with an update"}
+
+static const struct field phase_fields[] = {
+    AMOUNT(phase_spec),
+    {KEY(phase_spec, batch), .kind = FIELD_INT, .min = 1, .max = 1e9,
+     .brief = "samples in an iteration; left out: the scenario's"},
+    {KEY(phase_spec, sequence), .kind = FIELD_INT, .min = 1, .max = 1e9,
+     .brief = "tokens of a sample; left out: the scenario's"},
+    {KEY(phase_spec, gpus), .kind = FIELD_INT, .min = 1, .max = 1048576,
+     .brief = "GPUs, of which data parallelism takes more or fewer; left out: the scenario's"},
+};
+static const struct table phase_table = {
+    TABLE("train: phases", "a part of the training, with a batch, a sequence and GPUs of its own", phase_spec, phase_fields),
+};
+
+static const struct field ramp_fields[] = {
+    {KEY(ramp_spec, start), .kind = FIELD_INT, .min = 1, .max = 1e9, .required = true, .brief = "samples of the first batch"},
+    {KEY(ramp_spec, step), .kind = FIELD_INT, .min = 1, .max = 1e9, .required = true,
+     .brief = "samples by which a batch grows"},
+    {KEY(ramp_spec, samples), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .required = true,
+     .brief = "samples after which the batch is the scenario's"},
+};
+static const struct table ramp_table = {
+    TABLE("train: batch", "a batch that grows to the scenario's (Megatron-LM's rampup-batch-size)", ramp_spec, ramp_fields),
+};
+
+static const struct field checkpoint_fields[] = {
+    {KEY(checkpoint_spec, every), .kind = FIELD_STRING, .required = true,
+     .brief = "the time between checkpoints ('10 min', '500 steps'); auto: the time with the most goodput"},
+    {KEY(checkpoint_spec, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .brief = "bytes of a checkpoint, of the whole model; left out: 14 for each parameter (weights in half precision, "
+              "master weights and two moments), which mixed precision with Adam has"},
+    {KEY(checkpoint_spec, weights), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "false: weights in half precision are made from the master weights when a checkpoint is loaded, and so are "
+              "not in it: 12 bytes for each parameter"},
+    {KEY(checkpoint_spec, write), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "bandwidth with which the storage takes a checkpoint, of all nodes together"},
+    {KEY(checkpoint_spec, read), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "bandwidth with which the storage gives a checkpoint, to all nodes together; left out: as 'write'"},
+    {KEY(checkpoint_spec, mode), .kind = FIELD_CHOICE, .fallback = "blocking", .choices = CHOICES(CHECKPOINT_MODES),
+     .choice_briefs = NAMES("the training stands still until the checkpoint is in the storage",
+                            "the training stands still until GPUs have copied their shares to their hosts, which then "
+                            "write them; it waits for a checkpoint that is still being written"),
+     .brief = "how checkpoints are written"},
+    {KEY(checkpoint_spec, block), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "time that the training stands still for each checkpoint, as it was measured; left out: by bytes and "
+              "bandwidths"},
+};
+static const struct table checkpoint_table = {
+    TABLE("train: checkpoint", "what is kept for the time after a failure", checkpoint_spec, checkpoint_fields),
+};
+
+static const struct field restart_fields[] = {
+    {KEY(restart_spec, detect), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+     .brief = "time from a failure until it is noticed and its node is found"},
+    {KEY(restart_spec, replace), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+     .brief = "time to replace a node with another one that is there"},
+    {KEY(restart_spec, init), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+     .brief = "time until the job runs again: processes, communicators, data"},
+    {KEY(restart_spec, load), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "time to load the checkpoint; left out: its bytes at the storage's bandwidth, or at that of the nodes' NICs "
+              "where these are slower"},
+};
+static const struct table restart_table = {
+    TABLE("train: restart", "what a failure takes, besides the work that it loses", restart_spec, restart_fields),
+};
+
+static const struct field spares_fields[] = {
+    {KEY(spares_spec, nodes), .kind = FIELD_INT, .min = 0, .max = 1048576, .required = true, .brief = "spare nodes"},
+    {KEY(spares_spec, warm), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "whether they are switched on all the time, and so fail too"},
+    {KEY(spares_spec, empty), .kind = FIELD_CHOICE, .fallback = "wait", .choices = CHOICES(SPARES_EMPTIES),
+     .choice_briefs = NAMES("the training waits until a node has been repaired", "the training ends"),
+     .brief = "what happens when a node is lost and there is no spare"},
+    {KEY(spares_spec, repair), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true,
+     .brief = "time after which a lost node is a spare one again; left out: it never is"},
+};
+static const struct table spares_table = {
+    TABLE("train: spares", "nodes that replace lost ones", spares_spec, spares_fields), .shorthand = "nodes",
+};
+
+static const struct field validation_fields[] = {
+    {KEY(validation_spec, every), .kind = FIELD_STRING, .required = true, .brief = "steps between validations: '1000 steps'"},
+    {KEY(validation_spec, time), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, .brief = "time that each takes"},
+};
+static const struct table validation_table = {
+    TABLE("train: validation", "evaluations on the way", validation_spec, validation_fields),
+};
+
+static const struct field energy_fields[] = {
+    {KEY(energy_spec, gpu), .kind = FIELD_OPTIONAL, .table = &gpu_power_table,
+     .brief = "power of a GPU alone, as you measured it; left out: as its file says, with its share of the node"},
+    {.key = "node", AT(energy_spec, host), .kind = FIELD_QUANTITY, .unit = UNIT_POWER,
+     .brief = "with 'gpu': power of a node besides its GPUs (processors, memory, NICs, fans)"},
+    {KEY(energy_spec, pue), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "1", .min = 1, .max = 10,
+     .brief = "power of the facility over that of its computers; 1: only the computers are counted"},
+};
+static const struct table energy_table = {TABLE("train: energy", "power, for energy", energy_spec, energy_fields)};
+
+static const struct field reported_fields[] = {
+    {KEY(reported_spec, days), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .brief = "days of wall time"},
+    {KEY(reported_spec, goodput), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .brief = "time of steps that counted over wall time"},
+    {KEY(reported_spec, gpu_hours), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .brief = "GPU-hours"},
+    {KEY(reported_spec, source), .kind = FIELD_STRING, .required = true, .brief = "where that is published"},
+};
+static const struct table reported_table = {
+    TABLE("train: reported", "what such a training took, for comparison", reported_spec, reported_fields),
+};
+
+static const struct field training_fields[] = {
+    AMOUNT(training_spec),
+    {KEY(training_spec, per_parameter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true,
+     .brief = "tokens for each parameter of the model; 20: as Hoffmann et al. 2022 (\"Chinchilla\") advise"},
+    {KEY(training_spec, phases), .kind = FIELD_LIST, .table = &phase_table,
+     .brief = "parts of the training that differ, in their order; the last one may leave out how much, and takes the rest"},
+    {.key = "batch", AT(training_spec, ramp), .kind = FIELD_OPTIONAL, .table = &ramp_table,
+     .brief = "a batch that grows; left out: it is the scenario's from the first step on"},
+    {KEY(training_spec, failures), .kind = FIELD_OPTIONAL, .table = &failures_table,
+     .brief = "how often nodes fail; left out: never, which the results say"},
+    {KEY(training_spec, checkpoint), .kind = FIELD_OPTIONAL, .table = &checkpoint_table,
+     .brief = "checkpoints; left out: none, which failures do not go with"},
+    {KEY(training_spec, restart), .kind = FIELD_OPTIONAL, .table = &restart_table,
+     .brief = "how long a recovery takes; failures need it"},
+    {KEY(training_spec, spares), .kind = FIELD_OPTIONAL, .table = &spares_table,
+     .brief = "nodes that replace lost ones; left out: there is always one"},
+    {KEY(training_spec, validation), .kind = FIELD_OPTIONAL, .table = &validation_table,
+     .brief = "validation; left out: none"},
+    {KEY(training_spec, energy), .kind = FIELD_OPTIONAL, .table = &energy_table,
+     .brief = "power, for energy; left out: as the GPU's file says, and a facility that takes nothing itself"},
+    {KEY(training_spec, reported), .kind = FIELD_OPTIONAL, .table = &reported_table,
+     .brief = "what a real training took; it is printed beside the prediction and changes nothing"},
+};
+const struct table training_table = {
+    TABLE("train", "how long the model is trained, and what happens on the way (dtsim train)", training_spec, training_fields),
+};
