@@ -123,6 +123,7 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, const struct 
 
     json_put(row, "engine", json_words(engine_names[scenario->simulation.engine]));
     json_put(row, "software", software_json(scenario));
+    json_put(row, "in_framework", in_framework_json(scenario));
     json_put(row, "model", model_json(scenario));
     json_put(row, "gpu", gpu_json(scenario));
     if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||

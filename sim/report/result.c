@@ -224,6 +224,16 @@ json_t *software_json(const struct scenario *scenario)
     return scenario->software.names.title ? json_words(scenario->software.like) : json_null();
 }
 
+json_t *in_framework_json(const struct scenario *scenario)
+{
+    struct arena arena = {0};
+    struct software_lack lack;
+    enum software_has has = scenario_in_framework(&arena, scenario, &lack);
+
+    arena_release(&arena);
+    return has == SOFTWARE_UNKNOWN ? json_null() : json_boolean(has == SOFTWARE_HAS);
+}
+
 json_t *model_json(const struct scenario *scenario)
 {
     char text[64];
@@ -282,6 +292,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "software", software_json(scenario));
     json_put(json, "model", model_json(scenario));
     json_put(json, "gpu", gpu_json(scenario));
+    json_put(json, "in_framework", in_framework_json(scenario));
     json_put(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.names.title));
     json_put(json, "notes", caveats_json(scenario, &run->metrics));
     json_put(json, "engine", json_words(engine_names[scenario->simulation.engine]));

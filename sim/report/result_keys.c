@@ -44,6 +44,8 @@ static const struct result_key keys[] = {
     {"cost_profile", "its name; null: not calibrated"},
     {"setup", "in words: schedule, degrees, chunks, ZeRO, micro-batch, precision, recomputation, software"},
     {"software", "whose values hold; null: none"},
+    {"in_framework", "that release has this schedule, ZeRO stage and recomputation; false: a note says what it lacks; null: "
+                     "not known"},
     {"model", "its title, or its blocks and their width; given: times are given"},
     {"gpu", "its name in 'dtsim list gpus'; null: none is named"},
     {"software_assumed", "the scenario names none: the usual one of its degrees"},

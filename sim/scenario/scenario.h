@@ -117,4 +117,9 @@ bool scenario_by_layers(const struct scenario *scenario);
 /* Whether what their activations do is planned for what a GPU may hold. */
 bool scenario_plans_memory(const struct scenario *scenario);
 
+/* Whether its framework's release has what it asks: its schedule, ZeRO stage, recomputation and whatever else the software
+ * file lists. Not known without software, or where nobody looked it up. *lack as software_has. */
+enum software_has scenario_in_framework(struct arena *arena, const struct scenario *scenario,
+                                        struct software_lack *lack);
+
 #endif
