@@ -25,6 +25,20 @@ static void print_axes(const struct space *space, FILE *out)
                 space->axes[i].why ? "  " : "", space->axes[i].why ? space->axes[i].why : "");
 }
 
+/* How many points all rules drop that have the words of this one; 0 where an earlier rule has them, which counts them. */
+static uint64_t rules_dropped(const struct space *space, size_t rule)
+{
+    uint64_t dropped = 0;
+
+    for (size_t i = 0; i < space->nrules; i++)
+        if (!strcmp(space->rules[i].why, space->rules[rule].why)) {
+            if (i < rule)
+                return 0;
+            dropped += space->selection.dropped[i];
+        }
+    return dropped;
+}
+
 /* "1,234 combinations: 900 against a rule, 3 refused, ...", and which rules. */
 static void print_counts(const struct space *space, const struct plan_outcome *outcome, FILE *out)
 {
@@ -38,9 +52,12 @@ static void print_counts(const struct space *space, const struct plan_outcome *o
     if (counts->left)
         fprintf(out, " + %zu not reached", counts->left);
     fputc('\n', out);
-    for (size_t i = 0; i < space->nrules; i++)
-        if (space->selection.dropped[i])
-            fprintf(out, "  %llu: %s\n", (unsigned long long)space->selection.dropped[i], space->rules[i].why);
+    for (size_t i = 0; i < space->nrules; i++) {
+        uint64_t dropped = rules_dropped(space, i);
+
+        if (dropped)
+            fprintf(out, "  %llu: %s\n", (unsigned long long)dropped, space->rules[i].why);
+    }
     for (size_t i = 0; i < outcome->refusals.count; i++) {
         fprintf(out, "  %zu: %s, such as: ", outcome->refusals.items[i].count, outcome->refusals.items[i].rule);
         text_write(TEXT_LINE, outcome->refusals.items[i].example, out);

@@ -17,24 +17,43 @@ static void add_axis(struct builder *builder, const char *path, struct node *val
     *GROW(&builder->axes) = (struct space_axis){path, node_flow(builder->arena, values), why};
 }
 
-static void add_automatic(struct builder *builder, const struct automatic *automatic)
+static struct node *number_values(struct builder *builder, const struct automatic *automatic)
 {
+    struct numbers numbers = automatic->values(builder->facts);
     struct node *values = node_sequence(builder->arena);
 
+    for (int i = 0; i < numbers.count; i++)
+        node_append(builder->arena, values,
+                    node_scalar(builder->arena, arena_printf(builder->arena, "%d", numbers.items[i]), false));
+    return values;
+}
+
+static struct node *word_values(struct builder *builder, const char *words)
+{
+    struct node *values = node_sequence(builder->arena);
+    char *rest = arena_strdup(builder->arena, words);
+
+    for (char *word; (word = strsep(&rest, " "));)
+        node_append(builder->arena, values, node_scalar(builder->arena, word, false));
+    return values;
+}
+
+/* -1: a software file cannot be read. */
+static int add_automatic(struct builder *builder, const struct automatic *automatic)
+{
+    const char *title = NULL, *why = automatic->why;
+    int mistakes = builder->err->count;
+    struct node *values = automatic->framework ? framework_values(builder, automatic->path, &title) : NULL;
+
+    if (builder->err->count > mistakes)
+        return -1;
+    if (values)
+        why = arena_printf(builder->arena, "what %s has; list others by name", title ? title : "one of the frameworks");
+    if (!values)
+        values = automatic->values ? number_values(builder, automatic) : word_values(builder, automatic->words);
     values->loc = builder->facts->root->loc;
-    if (automatic->values) {
-        struct numbers numbers = automatic->values(builder->facts);
-
-        for (int i = 0; i < numbers.count; i++)
-            node_append(builder->arena, values,
-                        node_scalar(builder->arena, arena_printf(builder->arena, "%d", numbers.items[i]), false));
-    } else {
-        char *rest = arena_strdup(builder->arena, automatic->words);
-
-        for (char *word; (word = strsep(&rest, " "));)
-            node_append(builder->arena, values, node_scalar(builder->arena, word, false));
-    }
-    add_axis(builder, automatic->path, values, automatic->why);
+    add_axis(builder, automatic->path, values, why);
+    return 0;
 }
 
 /* "PATH=auto" or "PATH=V1,V2". */
@@ -51,10 +70,8 @@ static int add_set(struct builder *builder, const char *set)
                          "strategy.tensor=1,2,4");
     path = arena_strndup(builder->arena, set, (size_t)(equals - set));
     automatic = automatic_of(path);
-    if (strcmp(equals + 1, "auto") == 0 && automatic) {
-        add_automatic(builder, automatic);
-        return 0;
-    }
+    if (strcmp(equals + 1, "auto") == 0 && automatic)
+        return add_automatic(builder, automatic);
     if (strcmp(equals + 1, "auto") == 0 && strcmp(path, "strategy.all_reduce"))
         return error_add(builder->err, EXIT_USAGE, loc, "'%s' has no auto; 'dtsim help plan' lists the axes that have "
                          "one; expected values such as %s=1,2", path, path);
@@ -105,12 +122,13 @@ static int add_axes(struct builder *builder)
     for (size_t i = 0; !question->nsets && (automatic = automatic_at(i)); i++) {
         bool of_transformer = strcmp(automatic->path, "memory.recompute") == 0;
 
-        if (automatic->usual && !says(builder, automatic->path) && (builder->facts->transformer || !of_transformer))
-            add_automatic(builder, automatic);
+        if (automatic->usual && !says(builder, automatic->path) && (builder->facts->transformer || !of_transformer) &&
+            add_automatic(builder, automatic))
+            return -1;
     }
     if (has_axis(builder, "strategy.schedule") && !has_axis(builder, "strategy.chunks") &&
         !says(builder, "strategy.chunks"))
-        add_automatic(builder, automatic_of("strategy.chunks"));
+        return add_automatic(builder, automatic_of("strategy.chunks"));
     return 0;
 }
 

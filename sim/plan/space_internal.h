@@ -39,9 +39,14 @@ struct automatic {
     const char *words;
     const char *why;
     bool usual;
+    bool framework;              /* the values are those that the framework's release has, where that is known */
 };
 const struct automatic *automatic_at(size_t i);          /* NULL past the last */
 const struct automatic *automatic_of(const char *path);  /* NULL: it has none */
+
+/* What the named software, or each of the axis' several, has of a path, each value once; *title: the software's, or NULL
+ * where several are named. NULL: nobody looked it up for one of them, or an error. */
+struct node *framework_values(struct builder *builder, const char *path, const char **title);
 
 /* Adds what axes must keep together. */
 void add_rules(struct builder *builder);

@@ -95,7 +95,7 @@ static const char *software_note(struct arena *arena, const struct scenario *sce
 }
 
 /* Nobody can launch that with the release; who changed the code for it knows. */
-static const char *framework_note(struct arena *arena, const struct scenario *scenario)
+const char *caveat_framework(struct arena *arena, const struct scenario *scenario)
 {
     struct software_lack lack;
 
@@ -316,7 +316,7 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, framework_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
+        software_note, caveat_framework, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
         halves_note, sequence_note, alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note,
         repeat_note, latency_note, leaves_note, unused_note,
     };

@@ -212,12 +212,32 @@ static int collect_when(struct arena *arena, const struct node *when, const stru
     return rc;
 }
 
+static const struct data_kind file_kind = {"platforms/software", "software", "none"};
+
+int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
+                  const struct node **list, struct error *err)
+{
+    struct software_file file;
+
+    *list = NULL;
+    for (int depth = 0; like && !*list && depth <= MOST_LIKE; depth++) {
+        const char *found = data_resolve(arena, &file_kind, like, loc, err);
+
+        if (!found || field_load(arena, &software_file_table, found, &file, err))
+            return -1;
+        *title = depth ? *title : file.title;
+        *list = file.has.node ? node_get(file.has.node, path) : NULL;
+        loc = field_loc(&software_file_table, &file, "like");
+        like = file.like;
+    }
+    return 0;
+}
+
 static int collect(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts, int depth,
                    const struct node **values, struct software_names *names, struct error *err)
 {
-    static const struct data_kind kind = {"platforms/software", "software", "none"};
     struct software_file file;
-    const char *path = data_resolve(arena, &kind, like, loc, err);
+    const char *path = data_resolve(arena, &file_kind, like, loc, err);
 
     if (!path)
         return -1;

@@ -40,6 +40,11 @@ int software_lay(struct arena *arena, const char *like, struct loc loc, const st
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
                      struct error *err);
 
+/* The file's title, and its list of the values that it has of a key ("strategy.zero"), or that of the first file that has
+ * one of those that it begins with; what stands under conditions does not count. *list NULL: nobody looked it up. */
+int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
+                  const struct node **list, struct error *err);
+
 /* A key whose value may be one that a release does not have. */
 struct software_ask {
     const char *path;            /* "strategy.schedule" */
