@@ -53,6 +53,7 @@ struct scenario {
         struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
                                               * what they say */
     } simulation;
+    double price;                        /* $ an hour of one GPU; NaN: not said */
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
     unsigned uneven;                     /* enum uneven: scenario_uneven */

@@ -257,5 +257,7 @@ static const struct field scenario_fields[] = {
      .brief = "the framework that trains: a name (dtsim list software), or a mapping"},
     {KEY(scenario, simulation), .kind = FIELD_RECORD, .table = &simulation_table,
      .brief = "how the iteration is simulated"},
+    {KEY(scenario, price), .kind = FIELD_QUANTITY, .unit = UNIT_PRICE, .min = 0, .max = 1e6,
+     .brief = "what a GPU costs by the hour, for 'cost' of results"},
 };
 const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario, scenario_fields)};
