@@ -18,6 +18,7 @@ struct builder {
     struct arena *arena;
     const struct facts *facts;
     const struct plan_question *question;
+    const struct search_spec *asked;         /* by the scenario's own `plan` */
     struct node *grid, *where;
     struct { struct space_axis *items; size_t count, capacity; } axes;
     struct { struct space_rule *items; size_t count, capacity; } rules;
@@ -38,6 +39,8 @@ struct automatic {
     struct numbers (*values)(const struct facts *facts);
     const char *words;
     const char *why;
+    struct numbers (*asked)(const struct facts *facts);      /* where a person asks for this axis by name; NULL: the same */
+    const char *asked_why;
     bool usual;
     bool framework;              /* the values are those that the framework's release has, where that is known */
 };

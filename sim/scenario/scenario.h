@@ -13,6 +13,7 @@
 #include "scenario/parallelism.h"
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
+#include "search/search.h"
 #include "software/software.h"
 
 #define COLLECTIVES_MODES(X) \
@@ -54,6 +55,7 @@ struct scenario {
                                               * what they say */
     } simulation;
     double price;                        /* $ an hour of one GPU; NaN: not said */
+    struct search_spec search;           /* what 'dtsim plan' is to search; nothing here depends on it */
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
     unsigned uneven;                     /* enum uneven: scenario_uneven */
@@ -62,6 +64,10 @@ struct scenario {
     struct progress *progress;           /* how far its simulation is, or NULL (base/progress.h) */
 };
 extern const struct table scenario_table, strategy_table, memory_table, recompute_table, software_table;
+
+/* The field at a path ("cluster.network.bandwidth", "model.layers.0.forward", an option of any schedule under
+ * "strategy."), or NULL: scenarios have no such path. */
+const struct field *scenario_field(const char *path);
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
  * do not divide, more stages than layers and values of several keys that do not go together (error_clash) are

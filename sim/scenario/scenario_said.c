@@ -365,7 +365,7 @@ struct node *scenario_dump(struct arena *arena, const struct scenario *scenario)
     whole = node_mapping(arena);
     for (size_t i = 0; i < scenario_table.count; i++) {
         const char *key = scenario_table.fields[i].key;
-        struct node *value = strcmp(key, "software") ? node_get(dump, key) : software;
+        struct node *value = !strcmp(key, "software") ? software : strcmp(key, "plan") ? node_get(dump, key) : NULL;
 
         if (value)
             node_put(arena, whole, key, value);

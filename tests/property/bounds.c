@@ -73,7 +73,7 @@ static void collect(struct arena *arena, struct places *places)
     const char **paths = path_list(arena);
 
     for (size_t p = 0; paths[p]; p++) {
-        const struct field *field = path_field(paths[p]);
+        const struct field *field = scenario_field(paths[p]);
         double bounds[2];
 
         if (field && field->kind == FIELD_INT)
