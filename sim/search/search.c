@@ -19,7 +19,10 @@ static const struct table *no_more(struct arena *arena, void *object, void **ext
     return NULL;
 }
 
-static const struct table value_table = {.name = "plan", .brief = "values", .size = sizeof(struct search_value)};
+static const struct table value_table = {.name = "plan", .brief = "a value or a list",
+                                         .size = sizeof(struct search_value)};
+static const struct table limits_table = {.name = "plan", .brief = "metrics and values",
+                                          .size = sizeof(struct search_value)};
 static const struct field search_fields[] = {
     {KEY(search_spec, gpus), .kind = FIELD_RECORD, .table = &value_table, .load = keep,
      .brief = "numbers of GPUs, whole nodes: a list, or auto: powers of two nodes up to the cluster's; left out: the "
@@ -28,9 +31,9 @@ static const struct field search_fields[] = {
      .brief = "metrics by which configurations are ordered: iteration_time_s, gpus, cost or any other; of several those "
               "configurations are shown that no other one betters in all; left out: iteration_time_s, and gpus where "
               "several are searched"},
-    {KEY(search_spec, subject_to), .kind = FIELD_RECORD, .table = &value_table, .load = keep,
-     .brief = "limits that configurations must keep, {iteration_time_s: 12 s, cost: 0.5}: at most, of rates and shares of "
-              "use at least"},
+    {KEY(search_spec, subject_to), .kind = FIELD_RECORD, .table = &limits_table, .load = keep,
+     .brief = "limits that configurations must keep: {iteration_time_s: 12 s, mfu: 0.4}; at most so much, of rates and "
+              "shares of use at least"},
     {KEY(search_spec, method), .kind = FIELD_CHOICE, .choices = CHOICES(SEARCH_METHODS), .fallback = "bound",
      .choice_briefs = NAMES("configurations whose bound is above the time of the last that is shown are not replayed",
                             "all are replayed"),
