@@ -63,6 +63,7 @@ struct loc {
     X(ERROR_BATCH, "batch")         /* samples or micro-batches do not divide */ \
     X(ERROR_SCHEDULE, "schedule")   /* the schedule has no order for so many ranks or micro-batches */ \
     X(ERROR_VALUES, "values")       /* values of several keys, each fine alone, do not go together */ \
+    X(ERROR_FRAMEWORK, "framework") /* the framework's release does not have it */ \
     X(ERROR_MEMORY, "memory")       /* a scenario needs more memory than there is */
 enum error_kind { ERROR_KINDS(ENUM_VALUE) };
 extern const char *const error_kind_names[];

@@ -70,7 +70,8 @@ static const struct rule {
     [UNIT_FLOP_RATE] = {"a rate such as '312 TFLOP/s'", PATTERN("[kKMGTPE]?(FLOP/s|FLOPS)"),
                         {{"FLOP/s", 1, flop_prefixes, false}, {"FLOPS", 1, flop_prefixes, true}}},
     [UNIT_POWER] = {"a power such as '400 W' or '1.2 kW'", PATTERN("[mkMG]?W"), {{"W", 1, power_prefixes, false}}},
-    [UNIT_PRICE] = {"a price such as '2 $/h'", PATTERN("[$]/h"), {{"$/h", 1, none, false}}},
+    [UNIT_PRICE] = {"a price such as '2.50 $/h'", PATTERN("[$]/h|USD/h"),
+                    {{"$/h", 1, none, false}, {"USD/h", 1, none, true}}},
 };
 static const struct name bits[] = {{"b", 1, byte_prefixes, false}, {"bit", 1, byte_prefixes, false}, {0}};
 

@@ -3,6 +3,7 @@
 
 #include "cli/cmd.h"
 #include "files/data.h"
+#include "scenario/scenario.h"
 #include "sweep/paths.h"
 
 /* Words that an option's value, or a path of --set, may be. */
@@ -46,7 +47,7 @@ static void put_values(const struct values *values, FILE *out, struct error *err
 static struct values values_of_path(const char *path)
 {
     static const char *const booleans[] = {"true", "false", NULL};
-    const struct field *field = path_field(path);
+    const struct field *field = scenario_field(path);
 
     for (size_t i = 0; i < COUNT(path_values); i++)
         if (!strcmp(path, path_values[i].name))
@@ -133,7 +134,7 @@ static void put_paths(FILE *out, struct error *err)
 
     fputs("_dtsim_paths=\"", out);
     for (size_t i = 0; paths[i]; i++)
-        if (!path_field(paths[i])->table || path_field(paths[i])->table->shorthand)
+        if (!scenario_field(paths[i])->table || scenario_field(paths[i])->table->shorthand)
             fprintf(out, "%s%s=", i ? " " : "", paths[i]);
     fputs("\"\n\n# What --set PATH= may be set to.\n_dtsim_values()\n{\n    case $1 in\n", out);
     for (size_t i = 0; paths[i]; i++) {

@@ -4,13 +4,29 @@
 
 #include "cli/cmd.h"
 #include "cli/plan_print.h"
+#include "emit/emit.h"
+#include "validate/anchors.h"
 
-enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_JSON };
+enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_JSON,
+       OPT_OBJECTIVE, OPT_LIMITS, OPT_EMIT, OPT_ANCHOR };
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_GPUS] = "--gpus=", [OPT_TOP] = "--top=", [OPT_VERIFY] = "--verify=",
     [OPT_LIMIT] = "--time-limit=", [OPT_EXHAUSTIVE] = "--exhaustive", [OPT_JSON] = "--json",
+    [OPT_OBJECTIVE] = "--objective=", [OPT_LIMITS] = "--subject-to=", [OPT_EMIT] = "--emit=", [OPT_ANCHOR] = "--anchor=",
 };
 enum { TOP = 10, VERIFIED = 3 };
+#define UNSAID SIZE_MAX
+
+/* What the scenario's own plan says, where no option says it. */
+static void take_asked(const struct search_spec *asked, struct plan_options *plan)
+{
+    plan->top = plan->top ? plan->top : asked->top > 0 ? (size_t)asked->top : TOP;
+    if (plan->verify == UNSAID)
+        plan->verify = asked->verify >= 0 ? (size_t)asked->verify : VERIFIED;
+    if (!(plan->time_limit > 0) && asked->time_limit > 0)
+        plan->time_limit = asked->time_limit;
+    plan->exhaustive |= asked->method == SEARCH_EXHAUSTIVE;
+}
 
 static int options_parse(const struct command *command, const struct arguments *arguments, struct plan_options *plan)
 {
@@ -20,8 +36,7 @@ static int options_parse(const struct command *command, const struct arguments *
 
     plan->folder = values[OPT_OUT];
     plan->exhaustive = values[OPT_EXHAUSTIVE];
-    plan->top = TOP;
-    plan->verify = VERIFIED;
+    plan->verify = UNSAID;
     if (code == ARGS_DONE && values[OPT_TOP])
         code = count_parse(command, "--top", values[OPT_TOP], 1000, &plan->top);
     if (code == ARGS_DONE && values[OPT_VERIFY] && strcmp(values[OPT_VERIFY], "0") == 0)
@@ -34,27 +49,52 @@ static int options_parse(const struct command *command, const struct arguments *
     return code;
 }
 
+/* How it is told: as JSON; the first one as arguments of a framework, NULL: not. */
+struct telling { bool json; const struct emitted *emitted; };
+
+/* What to launch for the first configuration, on stdout; its notes go to stderr. */
+static int emit_first(const struct emitted *emitted, const char *folder, struct error *err)
+{
+    struct arena arena = {0};
+    struct scenario scenario;
+    int rc = scenario_load(arena_printf(&arena, "%s/rank-01.yaml", folder), NULL, 0, &scenario, err) ||
+             emitted->emit(&scenario, stdout, stderr, err) ? -1 : 0;
+
+    scenario_release(&scenario);
+    arena_release(&arena);
+    return rc;
+}
+
+/* Where the table goes: stdout, unless that is for what is launched. */
+static FILE *table_out(const struct telling *telling)
+{
+    return telling->emitted ? stderr : stdout;
+}
+
 /* The rows of the outcome, ordered, and a scenario of each that is shown. */
-static int tell(struct space *space, const struct plan_options *options, const struct plan_outcome *outcome, bool json,
-                struct error *err)
+static int tell(struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                const struct telling *telling, struct error *err)
 {
     struct results results;
     const char *folder = options->folder;
     bool front = false;
-    int rc = results_open(&folder, 1, &results, err) || plan_order(&results, outcome, &front, err) ? -1 : 0;
+    int rc = results_open(&folder, 1, &results, err) || plan_order(&results, outcome, &space->goal, &front, err) ? -1 : 0;
 
     if (!rc && results.rows.count)
         rc = plan_write_scenarios(space, options, outcome, &results, err);
-    if (!rc && json)
-        plan_print_json(space, options, outcome, &results, stdout);
+    if (!rc && telling->json)
+        plan_print_json(space, options, outcome, &results, table_out(telling));
     else if (!rc)
-        plan_print(space, options, outcome, &results, front, stdout);
+        plan_print(space, options, outcome, &results, front, table_out(telling));
+    if (!rc && telling->emitted && results.rows.count)
+        rc = emit_first(telling->emitted, folder, err);
     results_release(&results);
     return rc;
 }
 
 /* The exit code of a search that ended. */
-static int run(struct space *space, const struct plan_options *options, bool json, struct error *err)
+static int run(struct space *space, const struct plan_options *options, const struct telling *telling,
+               struct error *err)
 {
     struct plan_outcome outcome;
     int code = EXIT_OK;
@@ -63,12 +103,12 @@ static int run(struct space *space, const struct plan_options *options, bool jso
         plan_release(&outcome);
         return EXIT_UNEXPECTED;
     }
-    if (outcome.located.count && tell(space, options, &outcome, json, err))
+    if (outcome.located.count && tell(space, options, &outcome, telling, err))
         code = EXIT_UNEXPECTED;
-    else if (!outcome.located.count && json)
-        plan_print_json(space, options, &outcome, NULL, stdout);
+    else if (!outcome.located.count && telling->json)
+        plan_print_json(space, options, &outcome, NULL, table_out(telling));
     else if (!outcome.located.count)
-        plan_print(space, options, &outcome, NULL, false, stdout);
+        plan_print(space, options, &outcome, NULL, false, table_out(telling));
     if (code == EXIT_OK)
         code = outcome.interrupted ? EXIT_INTERRUPTED : outcome.status == PLAN_NONE_FEASIBLE ? EXIT_INFEASIBLE :
                outcome.counts.failed ? EXIT_SOME_FAILED : EXIT_OK;
@@ -76,45 +116,80 @@ static int run(struct space *space, const struct plan_options *options, bool jso
     return code;
 }
 
+/* The framework of --emit. */
+static int emitted_parse(const struct command *command, const char *name, const struct emitted **emitted)
+{
+    *emitted = NULL;
+    for (size_t i = 0; name && emitted_at(i); i++)
+        if (!strcmp(emitted_at(i)->name, name))
+            *emitted = emitted_at(i);
+    return !name || *emitted ? ARGS_DONE : usage_error(command, "--emit: unknown framework '%s'; expected megatron, "
+                                                       "torchtitan or deepspeed", name);
+}
+
 static int plan_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct plan_options options = {0};
+    struct telling telling;
+    struct anchors anchors;
     struct space space = {0};
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
 
     if (code == ARGS_DONE)
         code = options_parse(command, &arguments, &options);
+    if (code == ARGS_DONE)
+        code = emitted_parse(command, arguments.values[OPT_EMIT], &telling.emitted);
     if (code != ARGS_DONE)
         return code;
     const struct plan_question question = {arguments.positional[0], arguments.sets, arguments.nsets,
-                                           arguments.values[OPT_GPUS]};
-    bool json = arguments.values[OPT_JSON];
-    if (!space_load(&question, &space, &err)) {
+                                           arguments.values[OPT_GPUS], arguments.values[OPT_OBJECTIVE],
+                                           arguments.values[OPT_LIMITS]};
+    telling.json = arguments.values[OPT_JSON];
+    rc = space_load(&question, &space, &err);
+    if (!rc && arguments.values[OPT_ANCHOR]) {
+        rc = anchors_load(&space.sweep.arena, arguments.values[OPT_ANCHOR], options.jobs, &anchors, &err);
+        options.anchors = &anchors;
+    }
+    if (!rc) {
+        take_asked(&space.asked, &options);
+        options.exhaustive |= space_asks_largest(&space);
         if (!options.folder)
             options.folder = arena_printf(&space.sweep.arena, "%s.plan", space.sweep.stem);
-        ended = run(&space, &options, json, &err);
+        ended = run(&space, &options, &telling, &err);
     }
-    code = report_as(&err, json);
+    code = report_as(&err, telling.json);
     space_release(&space);
     return code ? code : ended;
 }
 
 const struct command cmd_plan = {
     .name = "plan",
-    .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST] [-o DIR] [-j N] [--top K] [--verify K]\n"
-             "       [--time-limit T] [--exhaustive] [--json]",
+    .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST|auto] [--objective METRIC,...]\n"
+             "       [--subject-to METRIC=VALUE,...] [-o DIR] [-j N] [--top K] [--verify K] [--time-limit T] [--exhaustive]\n"
+             "       [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed] [--json]",
     .brief = "Searches for the fastest configurations that fit, and says how sure that is.",
     .examples = "  dtsim plan llama3-70b.yaml\n"
                 "  dtsim plan llama3-70b.yaml --gpus 64,128,256\n"
                 "  dtsim plan llama3-70b.yaml --set strategy.tensor=auto --set strategy.pipeline=auto --set batch.micro=1,2\n"
+                "  dtsim plan llama3-70b.yaml --objective gpus --subject-to iteration_time_s=12s\n"
+                "  dtsim plan llama3-70b.yaml --emit megatron > args.txt\n"
                 "  dtsim run llama3-70b.plan/rank-01.yaml\n",
-    .options = "  SCENARIO            what it says is held; - for standard input\n"
+    .options = "  SCENARIO            what it says is held, but for what its key 'plan' names (below); - for standard input\n"
                "  --set PATH=auto     search this axis: the values follow from the model and the cluster (below)\n"
                "  --set PATH=V1,V2    search these values of any path; may be repeated. Left out: all axes with * that\n"
                "                      the scenario does not say\n"
-               "  --gpus LIST         numbers of GPUs (64,128), whole nodes; left out: the cluster's\n"
+               "  --gpus LIST         numbers of GPUs (64,128), whole nodes; auto: powers of two nodes up to the cluster's, or\n"
+               "                      to 128; left out: the cluster's\n"
+               "  --objective METRIC,...\n"
+               "                      order by this metric: iteration_time_s, cost (which needs 'price: 2.50 $/h'), mfu, ...;\n"
+               "                      gpus: the fewest that fit, and the fastest on them; of several metrics those\n"
+               "                      configurations are shown that no other one betters in all. Left out: the least time\n"
+               "                      and, of several numbers of GPUs, the fastest of each\n"
+               "  --subject-to METRIC=VALUE,...\n"
+               "                      leave out what takes more (iteration_time_s=12s, cost=0.5, peak_memory_bytes=70GiB) or,\n"
+               "                      of rates and shares of use, gives less (mfu=0.4)\n"
                "  -o DIR              rows of all that was replayed, as of a sweep (dtsim results DIR, dtsim plot heat\n"
                "                      DIR), and rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
                "  -j N                points at once; left out: one a processor\n"
@@ -122,19 +197,29 @@ const struct command cmd_plan = {
                "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3; 0: none\n"
                "  --time-limit T      end the search after this time ('30 s'); what is proven is said\n"
                "  --exhaustive        replay every configuration, whatever its bound\n"
+               "  --anchor MINE.yaml, --anchor SCENARIO.yaml=TIME\n"
+               "                      correct times by your own measured runs, as 'dtsim sweep' does; every configuration\n"
+               "                      that fits is then replayed, since no bound is known of a corrected time\n"
+               "  --emit FRAMEWORK    print what to launch for the first configuration, as 'dtsim emit' does, and the table\n"
+               "                      on stderr\n"
                "  --json              the outcome for programs\n"
+               "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
+               "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
                "axes that have an auto:\n"
                "  strategy.tensor*    divisors of a node's GPUs that divide the attention and key-value heads\n"
                "  strategy.pipeline*  divisors of the layers\n"
-               "  strategy.schedule*  1f1b and interleaved, those of Megatron Core\n"
+               "  strategy.schedule*  those that the framework's release has ('software:', else Megatron Core); where nobody\n"
+               "                      looked that up: 1f1b and interleaved\n"
                "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
-               "  batch.micro*        powers of two up to 16 that divide the batch\n"
-               "  memory.recompute*   none, selective, full\n"
-               "  strategy.zero       0, 1\n"
+               "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name without this end. Where it\n"
+               "                      is the only axis the largest that fits is said\n"
+               "  memory.recompute*   those that the framework's release has; else none, selective, full\n"
+               "  strategy.zero       those that the framework's release has; else 0, 1\n"
                "  strategy.context    powers of two up to 8\n"
                "  strategy.expert     divisors of the experts\n"
                "  strategy.sequence_parallel  false, true\n"
-               "Every configuration is read, and its stages are timed. One that cannot be or cannot fit is dropped; the\n"
+               "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has a value of an\n"
+               "auto that its framework's release does not have is dropped ('dtsim help software-file'); the\n"
                "others have a lower bound of their time and are replayed on engine fast, the lowest bound first, until\n"
                "no bound is below the time of the last that is shown and of those that tie with the first. Then the\n"
                "order is proven: no other configuration of these axes is faster in this simulator. The exit code is 5 if\n"

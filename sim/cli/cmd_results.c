@@ -185,8 +185,9 @@ const struct command cmd_results = {
                "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
                "breakdown), gpus, memory_margin_bytes, extrapolated_share, verified_iteration_time_s, status, engine,\n"
-               "verified_engine, software, rule, reason, id, or rank: the place among the best, which rows share that\n"
-               "cannot be told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
+               "verified_engine, software, in_framework (whether that release has such a schedule, ZeRO stage and\n"
+               "recomputation; null: not known), rule, reason, id, or rank: the place among the best, which rows share\n"
+               "that cannot be told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
                "KEY:max say otherwise.\n",
     .accepts = options,
     .naccepts = COUNT(options),

@@ -25,6 +25,20 @@ static void print_axes(const struct space *space, FILE *out)
                 space->axes[i].why ? "  " : "", space->axes[i].why ? space->axes[i].why : "");
 }
 
+/* How many points all rules drop that have the words of this one; 0 where an earlier rule has them, which counts them. */
+static uint64_t rules_dropped(const struct space *space, size_t rule)
+{
+    uint64_t dropped = 0;
+
+    for (size_t i = 0; i < space->nrules; i++)
+        if (!strcmp(space->rules[i].why, space->rules[rule].why)) {
+            if (i < rule)
+                return 0;
+            dropped += space->selection.dropped[i];
+        }
+    return dropped;
+}
+
 /* "1,234 combinations: 900 against a rule, 3 refused, ...", and which rules. */
 static void print_counts(const struct space *space, const struct plan_outcome *outcome, FILE *out)
 {
@@ -33,19 +47,36 @@ static void print_counts(const struct space *space, const struct plan_outcome *o
     fprintf(out, "%llu combination%s = %llu against a rule + %zu refused + %zu do not fit + %zu surely slower + "
                  "%zu replayed", (unsigned long long)counts->considered, counts->considered == 1 ? "" : "s",
             (unsigned long long)counts->by_rule, counts->refused, counts->memory, counts->pruned, counts->replayed);
+    if (counts->outside)
+        fprintf(out, " + %zu outside the limits", counts->outside);
     if (counts->failed)
         fprintf(out, " + %zu failed", counts->failed);
     if (counts->left)
         fprintf(out, " + %zu not reached", counts->left);
     fputc('\n', out);
-    for (size_t i = 0; i < space->nrules; i++)
-        if (space->selection.dropped[i])
-            fprintf(out, "  %llu: %s\n", (unsigned long long)space->selection.dropped[i], space->rules[i].why);
+    for (size_t i = 0; i < space->nrules; i++) {
+        uint64_t dropped = rules_dropped(space, i);
+
+        if (dropped)
+            fprintf(out, "  %llu: %s\n", (unsigned long long)dropped, space->rules[i].why);
+    }
     for (size_t i = 0; i < outcome->refusals.count; i++) {
         fprintf(out, "  %zu: %s, such as: ", outcome->refusals.items[i].count, outcome->refusals.items[i].rule);
         text_write(TEXT_LINE, outcome->refusals.items[i].example, out);
         fputc('\n', out);
     }
+}
+
+/* Adds the key's column where some row has a value, each once. */
+static void add_column(const struct results *results, const char *name, int *columns, size_t *count)
+{
+    int key = results_find(results, name);
+
+    for (size_t i = 0; i < *count; i++)
+        if (columns[i] == key)
+            return;
+    if (key >= 0 && results->keys.items[key].number)
+        columns[(*count)++] = key;
 }
 
 /* The columns: rank, the axes that have several values, and what choices are made by. */
@@ -64,11 +95,12 @@ static size_t columns_of(const struct space *space, const struct results *result
         if (key >= 0 && strchr(space->axes[i].values, ','))
             columns[count++] = key;
     }
-    for (size_t i = 0; i < COUNT(metrics); i++) {
-        key = results_find(results, metrics[i]);
-        if (key >= 0 && results->keys.items[key].number)
-            columns[count++] = key;
-    }
+    for (size_t i = 0; i < space->goal.nobjectives; i++)
+        add_column(results, space->goal.objectives[i].name, columns, &count);
+    for (size_t i = 0; i < space->goal.nlimits; i++)
+        add_column(results, space->goal.limits[i].name, columns, &count);
+    for (size_t i = 0; i < COUNT(metrics); i++)
+        add_column(results, metrics[i], columns, &count);
     return count;
 }
 
@@ -123,27 +155,79 @@ static void print_nearest(const struct space *space, const struct plan_outcome *
     arena_release(&arena);
 }
 
-static void print_status(const struct plan_options *options, const struct plan_outcome *outcome,
-                         const struct results *results, bool front, FILE *out)
+/* The configuration that misses a limit by the least. */
+static void print_miss(const struct plan_miss *miss, FILE *out)
+{
+    if (isfinite(miss->share))
+        fprintf(out, "nearest: a configuration has %s %.4g, and the limit is at %s %.4g; try more --gpus, or a wider "
+                "limit\n", miss->limit->name, miss->value, miss->limit->most ? "least" : "most", miss->limit->value);
+}
+
+/* What the order is of: "iteration_time_s and gpus". */
+static void print_objectives(const struct goal *goal, FILE *out)
+{
+    for (size_t i = 0; i < goal->nobjectives; i++)
+        fprintf(out, "%s%s", !i ? "" : i + 1 < goal->nobjectives ? ", " : " and ", goal->objectives[i].name);
+}
+
+static void print_proven(const struct space *space, size_t shown, bool front, FILE *out)
+{
+    const struct goal *goal = &space->goal;
+
+    if (front && !goal->nobjectives)
+        fputs("proven: each is the fastest of these axes in this simulator on its number of GPUs; numbers of GPUs on which "
+              "fewer are faster are left out\n", out);
+    else if (front) {
+        fputs("proven: no other configuration of these axes betters one of these in ", out);
+        print_objectives(goal, out);
+        fputs(goal->nobjectives > 1 ? " in this simulator\n" : " and speed in this simulator\n", out);
+    } else if (goal->nobjectives) {
+        fputs("proven: no other configuration of these axes has a better ", out);
+        print_objectives(goal, out);
+        fprintf(out, " in this simulator than the %s\n", shown == 1 ? "one above" : "last one above");
+    } else {
+        fprintf(out, "proven: no other configuration of these axes is faster in this simulator than the %s\n",
+                shown == 1 ? "one above" : "last one above");
+    }
+}
+
+static void print_status(const struct space *space, const struct plan_options *options,
+                         const struct plan_outcome *outcome, const struct results *results, bool front, FILE *out)
 {
     size_t shown = shown_of(options, results), tied = 0;
 
     for (size_t i = 0; results && i < results->rows.count; i++)
         tied += results_rank_of(results, i).rank == 1;
     if (outcome->status == PLAN_NONE_FEASIBLE)
-        fputs("none feasible: no configuration of these axes runs and fits\n", out);
-    else if (outcome->status == PLAN_PROVEN && front)
-        fputs("proven: each is the fastest of these axes in this simulator on its number of GPUs; numbers of GPUs on which "
-              "fewer are faster are left out\n", out);
+        fprintf(out, "none feasible: no configuration of these axes runs and fits%s\n",
+                space->goal.nlimits ? ", and keeps the limits" : "");
     else if (outcome->status == PLAN_PROVEN)
-        fprintf(out, "proven: no other configuration of these axes is faster in this simulator than the %s\n",
-                shown == 1 ? "one above" : "last one above");
+        print_proven(space, shown, front, out);
     else
         fprintf(out, "not proven: %zu configurations were not reached; the fastest of them is at most %.2g %% faster "
                      "than the first above\n", outcome->counts.left, 100 * outcome->gap);
     if (tied > 1 && !front)
         fprintf(out, "%zu configurations tie with the first: they differ by less than the expected error of their ratio%s\n",
                 tied, tied > shown ? "; 'dtsim results' shows them all" : "");
+}
+
+/* The largest micro-batch of the rows, which are all that run and fit. */
+static void print_largest(const struct results *results, FILE *out)
+{
+    int key = results_find(results, "batch.micro");
+    json_int_t most = 0;
+
+    for (size_t i = 0; key >= 0 && i < results->rows.count; i++) {
+        json_int_t value = json_integer_value(results_json(results, i, key));
+
+        most = value > most ? value : most;
+    }
+    fprintf(out, "the largest micro-batch that fits: %lld\n", (long long)most);
+}
+
+static bool is_of_time(const struct goal *goal)
+{
+    return !goal->nobjectives || !strcmp(goal->objectives[0].name, "iteration_time_s");
 }
 
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
@@ -157,14 +241,18 @@ void plan_print(const struct space *space, const struct plan_options *options, c
     if (shown) {
         size_t count = columns_of(space, results, columns);
 
-        fputs(front ? "\nthe fastest of each number of GPUs\n" : "\n", out);
+        fputs(front && !space->goal.nobjectives ? "\nthe fastest of each number of GPUs\n" : "\n", out);
         results_print(results, FORMAT_TEXT, columns, count, shown, out);
         fputc('\n', out);
-        if (shown > 1 && !front)
+        if (shown > 1 && !front && is_of_time(&space->goal))
             print_why(results->rows.items[0], results->rows.items[1], out);
     }
-    print_status(options, outcome, results, front, out);
-    if (outcome->status == PLAN_NONE_FEASIBLE)
+    print_status(space, options, outcome, results, front, out);
+    if (shown && outcome->status == PLAN_PROVEN && space_asks_largest(space))
+        print_largest(results, out);
+    if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))
+        print_miss(&outcome->miss, out);
+    else if (outcome->status == PLAN_NONE_FEASIBLE)
         print_nearest(space, outcome, out);
     if (shown) {
         fputs("scenarios: ", out);
@@ -192,10 +280,10 @@ void plan_print_json(const struct space *space, const struct plan_options *optio
     json_put(json, "status", json_words(statuses[outcome->status]));
     json_put(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
     json_put(json, "counts", json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "considered", (json_int_t)counts->considered, "by_rule",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "considered", (json_int_t)counts->considered, "by_rule",
         (json_int_t)counts->by_rule, "refused", (json_int_t)counts->refused, "memory", (json_int_t)counts->memory,
-        "pruned", (json_int_t)counts->pruned, "replayed", (json_int_t)counts->replayed, "failed",
-        (json_int_t)counts->failed, "left", (json_int_t)counts->left));
+        "pruned", (json_int_t)counts->pruned, "replayed", (json_int_t)counts->replayed, "outside",
+        (json_int_t)counts->outside, "failed", (json_int_t)counts->failed, "left", (json_int_t)counts->left));
     json_put(json, "axes", axes);
     json_put(json, "rules", rules);
     json_put(json, "rows", rows);

@@ -36,6 +36,8 @@ static const char *kind_text(struct arena *arena, const struct field *field)
         return field->single ? "a mapping or a list of mappings" : "a list of mappings";
     case FIELD_RECORD:
     case FIELD_OPTIONAL:
+        if (!field->table->count)            /* only the function that reads it knows more */
+            return field->table->brief;
         return field->table->shorthand ? arena_printf(arena, "a mapping, or its %s alone", field->table->shorthand)
                                        : "a mapping";
     }

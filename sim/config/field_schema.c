@@ -223,7 +223,8 @@ static struct node *object_schema(struct arena *arena, const struct table *table
 
     if (depth > SCHEMA_DEPTH)
         return node_mapping(arena);
-    schema = mapping_schema(arena, table, depth);
+    /* Of a table that says no keys only the function knows more that reads the value: any may be right. */
+    schema = table->count ? mapping_schema(arena, table, depth) : node_mapping(arena);
     for (size_t i = 0; table->shorthand && i < table->count; i++)
         if (strcmp(table->fields[i].key, table->shorthand) == 0)
             schema = combine(arena, "anyOf", schema, value_schema(arena, &table->fields[i], depth));

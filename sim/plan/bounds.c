@@ -8,6 +8,7 @@
 #include "cache/cache.h"
 #include "plan/bound.h"
 #include "process/pool.h"
+#include "report/caveats.h"
 #include "run/memory_advice.h"
 
 enum { TOGETHER = 64 };          /* points of a piece of work */
@@ -55,6 +56,27 @@ static double lacks(const struct workload *workload)
     return most - memory_limit(workload->scenario);
 }
 
+static bool is_automatic(const struct space *space, const char *path)
+{
+    for (size_t i = 0; i < space->naxes; i++)
+        if (space->axes[i].why && !strcmp(space->axes[i].path, path))
+            return true;
+    return false;
+}
+
+/* Refuses what the framework's release does not have, where nobody asked for the value. */
+static int check_framework(const struct space *space, const struct scenario *scenario, struct error *err)
+{
+    struct arena arena = {0};
+    struct software_lack lack;
+    int rc = 0;
+
+    if (scenario_in_framework(&arena, scenario, &lack) == SOFTWARE_LACKS && is_automatic(space, lack.path))
+        rc = error_infeasible(err, ERROR_FRAMEWORK, (struct loc){0}, "%s", caveat_framework(&arena, scenario));
+    arena_release(&arena);
+    return rc;
+}
+
 static void bound_point(const struct bounding *bounding, uint64_t number, struct bounded *bounded)
 {
     const struct points *points = &bounding->space->sweep.points;
@@ -67,7 +89,7 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
     memset(bounded, 0, sizeof *bounded);
     if (point_make(points, number, &arena, &point, &found) ||
         scenario_read(&arena, point.root, NULL, 0, points->name, &scenario, &found) ||
-        workload_init(&workload, &scenario, &found)) {
+        check_framework(bounding->space, &scenario, &found) || workload_init(&workload, &scenario, &found)) {
         refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
         bounded->lacks = INFINITY;
     } else if (memory_is_short(&workload)) {

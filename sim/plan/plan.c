@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan/bounds.h"
+#include "plan/plan_internal.h"
 
 enum { FIRST_BATCH = 32 };       /* replays of a worker before the first look at what they gave; then twice as many */
 
@@ -90,7 +91,7 @@ static double threshold_of(const struct search *search, uint32_t size)
     size_t found = 0;
     double first = INFINITY, ratio = 0, last = INFINITY;
 
-    if (search->options->exhaustive)
+    if (search->options->exhaustive || search->options->anchors || !goal_is_timely(&search->space->goal))
         return INFINITY;
     for (size_t i = 0; i < search->nreplayed && found < search->options->top; i++) {
         const struct replayed *replayed = &search->replayed[i];
@@ -118,40 +119,6 @@ static size_t point_of(const struct search *search, uint64_t number)
     return low;
 }
 
-static int by_id(const void *left, const void *right)
-{
-    return strcmp(((const struct located *)left)->id, ((const struct located *)right)->id);
-}
-
-static void sort_located(struct plan_outcome *outcome)
-{
-    if (outcome->located.count)
-        qsort(outcome->located.items, outcome->located.count, sizeof *outcome->located.items, by_id);
-}
-
-/* Whether the row is of a point of the outcome, whose ids are sorted. */
-static const struct located *located_of(const struct plan_outcome *outcome, const json_t *row)
-{
-    struct located key;
-    const char *id = store_id(row);
-
-    if (!id || strlen(id) != ID_DIGITS || !outcome->located.count)
-        return NULL;
-    memcpy(key.id, id, sizeof key.id);
-    return bsearch(&key, outcome->located.items, outcome->located.count, sizeof key, by_id);
-}
-
-/* Drops the rows of other points. */
-static void keep_located(struct results *results, const void *context)
-{
-    bool *keep = xcalloc(results->rows.count + 1, sizeof *keep);
-
-    for (size_t i = 0; i < results->rows.count; i++)
-        keep[i] = located_of(context, results->rows.items[i]) != NULL;
-    results_keep(results, keep);
-    free(keep);
-}
-
 /* B that are left on the fullest GPU; -INFINITY: the row does not say. */
 static double margin_of(const json_t *row)
 {
@@ -160,17 +127,28 @@ static double margin_of(const json_t *row)
     return json_is_number(margin) ? json_number_value(margin) : -INFINITY;
 }
 
+/* Whether the row misses a limit; of those that do the outcome keeps the nearest. */
+static bool note_miss(struct search *search, const json_t *row)
+{
+    const struct goal_limit *limit;
+    double value, miss = goal_miss(&search->space->goal, row, &limit, &value);
+
+    if (miss > 0 && miss < search->outcome->miss.share)
+        search->outcome->miss = (struct plan_miss){limit, value, miss};
+    return miss > 0;
+}
+
 /* Reads what the replays gave. */
 static int read_replays(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
     const char *folder = search->options->folder;
-    const struct results_question question = {.choose = keep_located, .context = outcome};
+    const struct results_question question = {.choose = plan_keep_located, .context = outcome};
     struct results results;
-    size_t memory = 0;
+    size_t memory = 0, outside = 0;
     int rc;
 
-    sort_located(outcome);
+    plan_sort_located(outcome);
     rc = results_open(&folder, 1, &results, err) || results_read(&results, &question, err) ? -1 : 0;
     search->nreplayed = outcome->counts.failed = 0;
     for (size_t i = 0; i < results.rows.count && !rc; i++) {
@@ -179,18 +157,22 @@ static int read_replays(struct search *search, struct error *err)
 
         if (outcome_of(row) == OUTCOME_INFEASIBLE) {
             memory++;
-            note_short(search, point_of(search, located_of(outcome, row)->number), -margin_of(row));
+            note_short(search, point_of(search, plan_located_of(outcome, row)->number), -margin_of(row));
         }
         outcome->counts.failed += outcome_failed(outcome_of(row));
-        if (outcome_of(row) == OUTCOME_OK)
+        if (outcome_of(row) == OUTCOME_OK && note_miss(search, row))
+            outside++;
+        else if (outcome_of(row) == OUTCOME_OK)
             search->replayed[search->nreplayed++] = (struct replayed){
-                point_of(search, located_of(outcome, row)->number), seconds,
+                point_of(search, plan_located_of(outcome, row)->number), seconds,
                 tie_number_of(row, "iteration_time_s", seconds).ratio,
             };
     }
     results_release(&results);
-    qsort(search->replayed, search->nreplayed, sizeof *search->replayed, by_seconds);
+    if (search->nreplayed)
+        qsort(search->replayed, search->nreplayed, sizeof *search->replayed, by_seconds);
     outcome->counts.replayed = search->nreplayed;
+    outcome->counts.outside = outside;
     outcome->counts.memory += memory;
     return rc ? -1 : (int)memory;
 }
@@ -205,7 +187,7 @@ static struct sweep_options sweep_options_of(const struct search *search)
 {
     return (struct sweep_options){
         .folder = search->options->folder, .shard = 1, .shards = 1, .jobs = search->options->jobs,
-        .located = &search->outcome->located,
+        .located = &search->outcome->located, .anchors = search->options->anchors,
     };
 }
 
@@ -301,7 +283,7 @@ static int verify_replays(struct search *search, struct error *err)
         numbers[i] = search->space->selection.items[search->replayed[i].point];
     if (search->options->verify && search->nreplayed && !search->outcome->interrupted)
         rc = replay_points(search, numbers, search->nreplayed, search->options->verify, err);
-    sort_located(search->outcome);
+    plan_sort_located(search->outcome);
     free(numbers);
     return rc;
 }
@@ -340,7 +322,8 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
     };
     int rc;
 
-    *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY};
+    *outcome = (struct plan_outcome){.counts.considered = space->selection.looked, .nearest.lacks = INFINITY,
+                                     .miss.share = INFINITY};
     for (size_t i = 0; i < space->sweep.points.constraints.count; i++)
         outcome->counts.by_rule += space->selection.dropped[i];
     rc = run(&search, err);
@@ -356,40 +339,4 @@ void plan_release(struct plan_outcome *outcome)
     free(outcome->located.items);
     arena_release(&outcome->arena);
     memset(outcome, 0, sizeof *outcome);
-}
-
-/* Whether rows have several values under the key. */
-static bool several(const struct results *results, const char *name)
-{
-    int key = results_find(results, name);
-
-    for (size_t i = 1; key >= 0 && i < results->rows.count; i++)
-        if (!json_equal(results_json(results, i, key), results_json(results, 0, key)))
-            return true;
-    return false;
-}
-
-int plan_order(struct results *results, const struct plan_outcome *outcome, bool *front, struct error *err)
-{
-    const struct results_question question = {.choose = keep_located, .context = outcome};
-    const char *name = "iteration_time_s";
-    bool most;
-    int keys[2];
-
-    if (results_read(results, &question, err))
-        return -1;
-    results_keep_numbers(results, NULL, 0);
-    if (several(results, "batch.global") || several(results, "batch.micro_batches"))
-        name = results_find(results, "tokens_per_s") >= 0 ? "tokens_per_s" : "samples_per_s";
-    most = strcmp(name, "iteration_time_s") != 0;
-    keys[0] = results_find(results, name);
-    keys[1] = results_find(results, "gpus");
-    *front = several(results, "gpus");
-    if (keys[0] < 0)
-        return 0;
-    if (*front)
-        results_front(results, keys, (const bool[]){most, false}, 2);
-    results_sort(results, keys[0], most);
-    results_rank(results, keys[0], most);
-    return 0;
 }

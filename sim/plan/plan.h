@@ -18,7 +18,9 @@ struct plan_options {
     const char *folder;              /* of the store */
     size_t jobs, top, verify;
     double time_limit;               /* s for bounds and replays; 0: any time */
-    bool exhaustive;                 /* all are replayed: an oracle, and what objectives without a bound need */
+    bool exhaustive;                 /* all are replayed: an oracle; objectives without a bound, and times that anchors
+                                        correct, need that too */
+    const struct anchors *anchors;   /* that correct the times of points alike; NULL: none */
 };
 
 enum plan_status { PLAN_PROVEN, PLAN_NOT_PROVEN, PLAN_NONE_FEASIBLE };
@@ -31,12 +33,16 @@ struct plan_counts {
     size_t memory;                   /* they hold too much, whatever happens, or their replay said so */
     size_t pruned;                   /* their bound is above the threshold */
     size_t left;                     /* not reached within the time limit */
-    size_t replayed;                 /* and fit */
+    size_t replayed;                 /* and fit, and keep the goal's limits */
+    size_t outside;                  /* replayed, but they miss a limit */
     size_t failed;                   /* of rows that ended with an error, a crash or a timeout */
 };
 
 /* Why points are refused: the rule of error_kind_names, how many, and the message of the first. */
 struct plan_refusal { const char *rule, *example; size_t count; };
+
+/* The row that comes nearest to a limit that it misses. */
+struct plan_miss { const struct goal_limit *limit; double value, share; };    /* share: of the limit; INFINITY: none */
 
 struct plan_outcome {
     enum plan_status status;
@@ -47,6 +53,7 @@ struct plan_outcome {
     struct { struct plan_refusal *items; size_t count, capacity; } refusals;
     struct { uint64_t number; double lacks; } nearest;   /* of the points that do not fit the one that lacks least: its
                                         number, and B of a GPU; INFINITY: none */
+    struct plan_miss miss;
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */
     struct arena arena;
@@ -57,9 +64,10 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
                 struct error *err);
 void plan_release(struct plan_outcome *outcome);
 
-/* Keeps of rows those of the outcome's points that ran, best first, and ranks them: by iteration time or, where batches
- * differ, by throughput. *front: points have several numbers of GPUs, and rows are those alone that no other one betters
- * in both: fewer GPUs or faster. */
-int plan_order(struct results *results, const struct plan_outcome *outcome, bool *front, struct error *err);
+/* Keeps of rows those of the outcome's points that ran and keep the goal's limits, best first, and ranks them by its first
+ * objective; without one by iteration time or, where batches differ, by throughput. *front: there are several objectives,
+ * and rows are those alone that no other one betters in all of them. Without objectives several numbers of GPUs are one. */
+int plan_order(struct results *results, const struct plan_outcome *outcome, const struct goal *goal, bool *front,
+               struct error *err);
 
 #endif

@@ -1,5 +1,6 @@
 #include "plan/space_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,24 +18,73 @@ static void add_axis(struct builder *builder, const char *path, struct node *val
     *GROW(&builder->axes) = (struct space_axis){path, node_flow(builder->arena, values), why};
 }
 
-static void add_automatic(struct builder *builder, const struct automatic *automatic)
+static struct node *number_values(struct builder *builder, struct numbers numbers)
 {
     struct node *values = node_sequence(builder->arena);
 
+    for (int i = 0; i < numbers.count; i++)
+        node_append(builder->arena, values,
+                    node_scalar(builder->arena, arena_printf(builder->arena, "%d", numbers.items[i]), false));
+    return values;
+}
+
+static struct node *word_values(struct builder *builder, const char *words)
+{
+    struct node *values = node_sequence(builder->arena);
+    char *rest = arena_strdup(builder->arena, words);
+
+    for (char *word; (word = strsep(&rest, " "));)
+        node_append(builder->arena, values, node_scalar(builder->arena, word, false));
+    return values;
+}
+
+/* `named`: a person asks for it. -1: a software file cannot be read. */
+static int add_automatic(struct builder *builder, const struct automatic *automatic, bool named)
+{
+    bool asked = named && automatic->asked;
+    const char *title = NULL, *why = asked ? automatic->asked_why : automatic->why;
+    int mistakes = builder->err->count;
+    struct node *values = automatic->framework ? framework_values(builder, automatic->path, &title) : NULL;
+
+    if (builder->err->count > mistakes)
+        return -1;
+    if (values)
+        why = arena_printf(builder->arena, "what %s has; list others by name", title ? title : "one of the frameworks");
+    if (!values)
+        values = asked ? number_values(builder, automatic->asked(builder->facts)) :
+                 automatic->values ? number_values(builder, automatic->values(builder->facts)) :
+                 word_values(builder, automatic->words);
     values->loc = builder->facts->root->loc;
-    if (automatic->values) {
-        struct numbers numbers = automatic->values(builder->facts);
+    add_axis(builder, automatic->path, values, why);
+    return 0;
+}
 
-        for (int i = 0; i < numbers.count; i++)
-            node_append(builder->arena, values,
-                        node_scalar(builder->arena, arena_printf(builder->arena, "%d", numbers.items[i]), false));
-    } else {
-        char *rest = arena_strdup(builder->arena, automatic->words);
+/* An axis with the values that a person gives: auto, one value or a list. */
+static int add_asked(struct builder *builder, const char *path, struct node *values, struct loc loc)
+{
+    const struct automatic *automatic = automatic_of(path);
+    bool is_auto = values->kind == NODE_SCALAR && !values->quoted && !strcmp(values->text, "auto");
+    struct node *one;
 
-        for (char *word; (word = strsep(&rest, " "));)
-            node_append(builder->arena, values, node_scalar(builder->arena, word, false));
+    if (axis_name_check("plan", path, loc, builder->err))
+        return -1;
+    if (is_auto && automatic)
+        return add_automatic(builder, automatic, true);
+    if (is_auto && strcmp(path, "strategy.all_reduce"))
+        return error_add(builder->err, EXIT_USAGE, loc, "'%s' has no auto; 'dtsim help plan' lists the axes that have "
+                         "one; expected values such as %s=1,2", path, path);
+    if (values->kind == NODE_SEQUENCE && !values->count)
+        return error_add(builder->err, EXIT_INPUT, loc, "plan: %s: found an empty list; expected values%s", path,
+                         automatic ? ", or auto" : "");
+    if (values->kind == NODE_SCALAR) {
+        one = node_sequence(builder->arena);
+        one->loc = values->loc;
+        node_append(builder->arena, one, values);
+        values = one;
     }
-    add_axis(builder, automatic->path, values, automatic->why);
+    add_axis(builder, path, values, NULL);
+    builder->grid->key_locs[builder->grid->count - 1] = loc;
+    return 0;
 }
 
 /* "PATH=auto" or "PATH=V1,V2". */
@@ -43,74 +93,165 @@ static int add_set(struct builder *builder, const char *set)
     const char *equals = strchr(set, '=');
     struct loc loc = {.file = arena_printf(builder->arena, "--set %s", set)};
     struct node *root = node_mapping(builder->arena), *values;
-    const struct automatic *automatic;
     const char *path;
 
     if (!equals || equals == set)
         return error_add(builder->err, EXIT_USAGE, loc, "expected PATH=auto or PATH=VALUES such as "
                          "strategy.tensor=1,2,4");
     path = arena_strndup(builder->arena, set, (size_t)(equals - set));
-    automatic = automatic_of(path);
-    if (strcmp(equals + 1, "auto") == 0 && automatic) {
-        add_automatic(builder, automatic);
-        return 0;
+    if (!strcmp(equals + 1, "auto")) {
+        values = node_scalar(builder->arena, "auto", false);
+    } else {
+        if (conf_set(builder->arena, root, arena_printf(builder->arena, "%s=[%s]", path, equals + 1), builder->err))
+            return -1;
+        values = node_at(root, path);
     }
-    if (strcmp(equals + 1, "auto") == 0 && strcmp(path, "strategy.all_reduce"))
-        return error_add(builder->err, EXIT_USAGE, loc, "'%s' has no auto; 'dtsim help plan' lists the axes that have "
-                         "one; expected values such as %s=1,2", path, path);
-    if (conf_set(builder->arena, root, arena_printf(builder->arena, "%s=[%s]", path, equals + 1), builder->err))
-        return -1;
-    values = node_at(root, path);
     values->loc = loc;
-    add_axis(builder, path, values, NULL);
-    return 0;
+    return add_asked(builder, path, values, loc);
 }
 
-/* Numbers of GPUs as numbers of nodes. */
-static int add_gpus(struct builder *builder)
+/* Words separated by commas, as a list at that place. */
+static struct node *list_of(struct arena *arena, const char *text, const char *place)
+{
+    struct node *list = node_sequence(arena);
+    char *rest = arena_strdup(arena, text);
+
+    list->loc = (struct loc){.file = place};
+    for (char *word; (word = strsep(&rest, ","));) {
+        struct node *item = node_scalar(arena, word, false);
+
+        item->loc = list->loc;
+        node_append(arena, list, item);
+    }
+    return list;
+}
+
+static void add_nodes(struct builder *builder, struct node *nodes, int count)
+{
+    node_append(builder->arena, nodes, node_scalar(builder->arena, arena_printf(builder->arena, "%d", count), false));
+}
+
+/* Powers of two nodes up to the cluster's, and these; up to 128 where it does not say how many it has. */
+static void add_all_gpus(struct builder *builder)
+{
+    int nodes = builder->facts->nodes, most = nodes ? nodes : 128;
+    struct node *values = node_sequence(builder->arena);
+
+    for (int count = 1; count <= most; count *= 2)
+        add_nodes(builder, values, count);
+    if (most & (most - 1))
+        add_nodes(builder, values, most);
+    values->loc = builder->facts->root->loc;
+    add_axis(builder, "cluster.nodes", values, nodes ? "powers of two up to the cluster's" : "powers of two up to 128");
+}
+
+/* Numbers of GPUs as numbers of nodes; auto: all. */
+static int add_gpus(struct builder *builder, const struct node *gpus)
 {
     int per_node = builder->facts->per_node;
-    char *rest = arena_strdup(builder->arena, builder->question->gpus);
+    bool one = gpus->kind == NODE_SCALAR;
     struct node *nodes = node_sequence(builder->arena);
 
-    nodes->loc = (struct loc){.file = "--gpus"};
-    for (char *text; (text = strsep(&rest, ","));) {
+    if ((one || gpus->count == 1) && !strcmp((one ? gpus : gpus->items[0])->text, "auto")) {
+        add_all_gpus(builder);
+        return 0;
+    }
+    nodes->loc = gpus->loc;
+    if (gpus->kind == NODE_MAPPING || (!one && !gpus->count))
+        return error_add(builder->err, EXIT_INPUT, gpus->loc, "plan: gpus: expected numbers such as [64, 128], or auto");
+    for (size_t i = 0; i < (one ? 1 : gpus->count); i++) {
+        const struct node *item = one ? gpus : gpus->items[i];
+        const char *text = item->kind == NODE_SCALAR ? item->text : "";
         char *end;
-        long gpus = strtol(text, &end, 10);
+        long count = strtol(text, &end, 10);
 
-        if (end == text || *end || gpus < 1 || gpus > 1000000)
-            return error_add(builder->err, EXIT_USAGE, nodes->loc, "expected numbers of GPUs such as 64,128, found "
-                             "'%s'", builder->question->gpus);
-        if (gpus % per_node)
-            return error_add(builder->err, EXIT_USAGE, nodes->loc, "%ld GPUs are no whole nodes of %d; expected a "
-                             "multiple of %d", gpus, per_node, per_node);
-        node_append(builder->arena, nodes, node_scalar(builder->arena, arena_printf(builder->arena, "%ld",
-                                                                                   gpus / per_node), false));
+        if (end == text || *end || count < 1 || count > 1000000)
+            return error_add(builder->err, EXIT_USAGE, item->loc, "expected numbers of GPUs such as 64,128, found "
+                             "'%s'", text);
+        if (count % per_node)
+            return error_add(builder->err, EXIT_USAGE, item->loc, "%ld GPUs are no whole nodes of %d; expected a "
+                             "multiple of %d", count, per_node, per_node);
+        add_nodes(builder, nodes, (int)(count / per_node));
     }
     add_axis(builder, "cluster.nodes", nodes, NULL);
     return 0;
+}
+
+/* The axes that a person names: by options or, where these do not say the path, under `plan`. */
+static int add_named(struct builder *builder)
+{
+    const struct plan_question *question = builder->question;
+    const struct node *axes = builder->asked->axes;
+    int rc = 0;
+
+    for (size_t i = 0; i < question->nsets; i++)
+        rc = add_set(builder, question->sets[i]) ? -1 : rc;
+    for (size_t i = 0; axes && i < axes->count; i++)
+        if (!has_axis(builder, axes->keys[i]))
+            rc = add_asked(builder, axes->keys[i], axes->items[i], axes->key_locs[i]) ? -1 : rc;
+    return rc;
 }
 
 /* The axes: those that a person names; where none is named, the usual ones that the scenario does not say. */
 static int add_axes(struct builder *builder)
 {
     const struct plan_question *question = builder->question;
+    const struct node *gpus = question->gpus ? list_of(builder->arena, question->gpus, "--gpus") :
+                              builder->asked->gpus.node;
     const struct automatic *automatic;
 
-    if (question->gpus && add_gpus(builder))
+    if (gpus && add_gpus(builder, gpus))
         return -1;
-    for (size_t i = 0; i < question->nsets; i++)
-        if (add_set(builder, question->sets[i]))
-            return -1;
-    for (size_t i = 0; !question->nsets && (automatic = automatic_at(i)); i++) {
+    if (add_named(builder))
+        return -1;
+    for (size_t i = 0; !question->nsets && !builder->asked->axes && (automatic = automatic_at(i)); i++) {
         bool of_transformer = strcmp(automatic->path, "memory.recompute") == 0;
 
-        if (automatic->usual && !says(builder, automatic->path) && (builder->facts->transformer || !of_transformer))
-            add_automatic(builder, automatic);
+        if (automatic->usual && !says(builder, automatic->path) && (builder->facts->transformer || !of_transformer) &&
+            add_automatic(builder, automatic, false))
+            return -1;
     }
     if (has_axis(builder, "strategy.schedule") && !has_axis(builder, "strategy.chunks") &&
         !says(builder, "strategy.chunks"))
-        add_automatic(builder, automatic_of("strategy.chunks"));
+        return add_automatic(builder, automatic_of("strategy.chunks"), false);
+    return 0;
+}
+
+/* Refuses 'auto' where the scenario itself has the value. */
+static int refuse_auto(const struct builder *builder)
+{
+    const struct automatic *automatic;
+    int rc = 0;
+
+    for (size_t i = 0; (automatic = automatic_at(i)); i++) {
+        const struct node *said = node_at(builder->facts->root, automatic->path);
+
+        if (said && said->kind == NODE_SCALAR && !strcmp(said->text, "auto"))
+            rc = error_add(builder->err, EXIT_INPUT, said->loc, "plan: %s: a scenario's own value cannot be auto; "
+                           "expected 'plan: {%s: auto}'", automatic->path, automatic->path);
+    }
+    return rc;
+}
+
+/* What is looked for. */
+static int read_goal(struct builder *builder, struct goal *goal)
+{
+    const struct plan_question *question = builder->question;
+    const struct node *objective = builder->asked->objective.node, *limits = builder->asked->subject_to.node;
+    struct node *said;
+
+    if (question->objective)
+        objective = list_of(builder->arena, question->objective, "--objective");
+    if (question->limits) {
+        if (goal_limits(builder->arena, question->limits, &said, builder->err))
+            return -1;
+        limits = said;
+    }
+    if (goal_read(objective, limits, says(builder, "price") || has_axis(builder, "price"), goal, builder->err))
+        return -1;
+    for (size_t i = 0; i < goal->nobjectives && !has_axis(builder, "cluster.nodes"); i++)
+        if (!strcmp(goal->objectives[i].name, "gpus"))
+            add_all_gpus(builder);
     return 0;
 }
 
@@ -153,14 +294,14 @@ static int build(struct space *space, const struct node *root, const struct plan
     struct arena *arena = &space->sweep.arena;
     struct facts facts;
     struct builder builder = {.arena = arena, .facts = &facts, .question = question, .grid = node_mapping(arena),
-                              .where = node_sequence(arena), .err = err};
+                              .where = node_sequence(arena), .asked = &space->asked, .err = err};
     int rc = find_facts(arena, root, &facts, err);
 
     builder.grid->loc = builder.where->loc = root->loc;
-    if (!rc && !facts.nodes && !question->gpus && !node_at(root, "strategy.data"))
+    rc = rc || refuse_auto(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;
+    if (!rc && !facts.nodes && !has_axis(&builder, "cluster.nodes") && !node_at(root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
                        "expected --gpus, such as --gpus %d,%d", 8 * facts.per_node, 16 * facts.per_node);
-    rc = rc || add_axes(&builder) ? -1 : 0;
     if (!rc)
         add_rules(&builder);
     *section = node_mapping(arena);
@@ -182,6 +323,20 @@ static int build(struct space *space, const struct node *root, const struct plan
     return rc;
 }
 
+/* The mapping without a key. */
+static struct node *without(struct arena *arena, const struct node *mapping, const char *key)
+{
+    struct node *left = node_mapping(arena);
+
+    left->loc = mapping->loc;
+    for (size_t i = 0; i < mapping->count; i++)
+        if (strcmp(mapping->keys[i], key)) {
+            node_put(arena, left, mapping->keys[i], mapping->items[i]);
+            left->key_locs[left->count - 1] = mapping->key_locs[i];
+        }
+    return left;
+}
+
 int space_load(const struct plan_question *question, struct space *space, struct error *err)
 {
     struct sweep *sweep = &space->sweep;
@@ -193,6 +348,13 @@ int space_load(const struct plan_question *question, struct space *space, struct
     if (node_get(root, "base") || node_get(root, "sweep"))
         return error_add(err, EXIT_INPUT, root->loc, "this is a sweep; expected a scenario, whose axes --set names "
                          "('dtsim help plan')");
+    if (node_get(root, "plan")) {
+        if (search_load(&sweep->arena, node_get(root, "plan"), &space->asked, err))
+            return -1;
+        root = without(&sweep->arena, root, "plan");
+    } else {
+        space->asked = (struct search_spec){.top = -1, .verify = -1, .time_limit = NAN};
+    }
     sweep->file = question->path;
     sweep->stem = sweep->name = strcmp(question->path, "-") ? data_stem(&sweep->arena, question->path) : "stdin";
     sweep->base = root;
@@ -200,6 +362,11 @@ int space_load(const struct plan_question *question, struct space *space, struct
         points_read(&sweep->arena, section, NULL, root, sweep->name, &sweep->points, err))
         return -1;
     return points_select(&sweep->points, SPACE_MOST, &space->selection, err);
+}
+
+bool space_asks_largest(const struct space *space)
+{
+    return space->naxes == 1 && !strcmp(space->axes[0].path, "batch.micro");
 }
 
 void space_release(struct space *space)

@@ -4,6 +4,8 @@
 #ifndef DTSIM_SPACE_H
 #define DTSIM_SPACE_H
 
+#include "plan/goal.h"
+#include "search/search.h"
 #include "sweep/sweep.h"
 
 /* What a person asks. */
@@ -12,6 +14,8 @@ struct plan_question {
     const char *const *sets;         /* "PATH=auto" or "PATH=V1,V2"; nsets of them */
     size_t nsets;
     const char *gpus;                /* "64,128": numbers of GPUs; NULL: the cluster's */
+    const char *objective;           /* "iteration_time_s,gpus"; NULL: the fastest */
+    const char *limits;              /* "iteration_time_s=12 s,cost=0.5"; NULL: none */
 };
 
 struct space {
@@ -23,6 +27,8 @@ struct space {
     size_t nrules;
     struct space_axis { const char *path, *values, *why; } *axes;    /* for people; why NULL: a person listed them */
     size_t naxes;
+    struct search_spec asked;        /* by the scenario's own `plan`; options go before it */
+    struct goal goal;
     struct selection selection;      /* the points that no rule drops */
 };
 
@@ -32,6 +38,9 @@ enum { SPACE_MOST = 200000 };        /* points that remain */
  * that has no `auto`, numbers of GPUs that are no whole nodes, more than SPACE_MOST points. Release in either case. */
 int space_load(const struct plan_question *question, struct space *space, struct error *err);
 void space_release(struct space *space);
+
+/* Whether the micro-batch alone is searched: then the largest that fits is asked for, and all are replayed. */
+bool space_asks_largest(const struct space *space);
 
 /* The axes that have an `auto`, by number; NULL past the last. */
 const char *space_auto_at(size_t i);

@@ -44,14 +44,24 @@ static struct numbers powers_of_two(int most)
     return found;
 }
 
-static struct numbers micro_values(const struct facts *facts)
+static struct numbers micro_powers(const struct facts *facts, int most)
 {
-    struct numbers powers = powers_of_two(16), kept = {.count = 0};
+    struct numbers powers = powers_of_two(most), kept = {.count = 0};
 
     for (int i = 0; i < powers.count; i++)
         if (!facts->batch || facts->batch % powers.items[i] == 0)
             add_number(&kept, powers.items[i]);
     return kept;
+}
+
+static struct numbers micro_values(const struct facts *facts)
+{
+    return micro_powers(facts, 16);
+}
+
+static struct numbers all_micro_values(const struct facts *facts)
+{
+    return micro_powers(facts, 1 << 14);
 }
 
 static struct numbers chunk_values(const struct facts *facts)
@@ -78,18 +88,20 @@ static struct numbers zero_values(const struct facts *facts)
 }
 
 static const struct automatic automatics[] = {
-    {"strategy.tensor", tensor_values, NULL, "divides the GPUs of a node, the attention heads and the key-value heads",
-     true},
-    {"strategy.pipeline", pipeline_values, NULL, "divides the layers", true},
-    {"strategy.schedule", NULL, "1f1b interleaved", "the schedules of Megatron Core; list others by name", true},
-    {"strategy.chunks", chunk_values, NULL, "model chunks of a rank: divides the layers, at most 8",
-     false},
-    {"batch.micro", micro_values, NULL, "powers of two up to 16 that divide the batch", true},
-    {"memory.recompute", NULL, "none selective full", "all, or only the core of attention, or nothing", true},
-    {"strategy.zero", zero_values, NULL, "optimizer states whole, or divided over the replicas", false},
-    {"strategy.context", context_values, NULL, "powers of two up to 8", false},
-    {"strategy.expert", expert_values, NULL, "divides the experts", false},
-    {"strategy.sequence_parallel", NULL, "false true", "activations between products whole, or divided", false},
+    {"strategy.tensor", tensor_values, .usual = true,
+     .why = "divides the GPUs of a node, the attention heads and the key-value heads"},
+    {"strategy.pipeline", pipeline_values, .usual = true, .why = "divides the layers"},
+    {"strategy.schedule", .words = "1f1b interleaved", .usual = true, .framework = true,
+     .why = "the usual schedules; list others by name"},
+    {"strategy.chunks", chunk_values, .why = "model chunks of a rank: divides the layers, at most 8"},
+    {"batch.micro", micro_values, .usual = true, .why = "powers of two up to 16 that divide the batch",
+     .asked = all_micro_values, .asked_why = "powers of two that divide the batch"},
+    {"memory.recompute", .words = "none selective full", .usual = true, .framework = true,
+     .why = "all, or only the core of attention, or nothing"},
+    {"strategy.zero", zero_values, .framework = true, .why = "optimizer states whole, or divided over the replicas"},
+    {"strategy.context", context_values, .why = "powers of two up to 8"},
+    {"strategy.expert", expert_values, .why = "divides the experts"},
+    {"strategy.sequence_parallel", .words = "false true", .why = "activations between products whole, or divided"},
 };
 
 const char *space_auto_at(size_t i)

@@ -18,6 +18,7 @@ struct builder {
     struct arena *arena;
     const struct facts *facts;
     const struct plan_question *question;
+    const struct search_spec *asked;         /* by the scenario's own `plan` */
     struct node *grid, *where;
     struct { struct space_axis *items; size_t count, capacity; } axes;
     struct { struct space_rule *items; size_t count, capacity; } rules;
@@ -38,10 +39,17 @@ struct automatic {
     struct numbers (*values)(const struct facts *facts);
     const char *words;
     const char *why;
+    struct numbers (*asked)(const struct facts *facts);      /* where a person asks for this axis by name; NULL: the same */
+    const char *asked_why;
     bool usual;
+    bool framework;              /* the values are those that the framework's release has, where that is known */
 };
 const struct automatic *automatic_at(size_t i);          /* NULL past the last */
 const struct automatic *automatic_of(const char *path);  /* NULL: it has none */
+
+/* What the named software, or each of the axis' several, has of a path, each value once; *title: the software's, or NULL
+ * where several are named. NULL: nobody looked it up for one of them, or an error. */
+struct node *framework_values(struct builder *builder, const char *path, const char **title);
 
 /* Adds what axes must keep together. */
 void add_rules(struct builder *builder);

@@ -94,6 +94,17 @@ static const char *software_note(struct arena *arena, const struct scenario *sce
                         "none ('dtsim list software')", software->like);
 }
 
+/* Nobody can launch that with the release; who changed the code for it knows. */
+const char *caveat_framework(struct arena *arena, const struct scenario *scenario)
+{
+    struct software_lack lack;
+
+    if (scenario_in_framework(arena, scenario, &lack) != SOFTWARE_LACKS)
+        return NULL;
+    return arena_printf(arena, "%s: %s does not have '%s'; it has %s", lack.path, scenario->software.names.title,
+                        lack.value, *lack.has ? lack.has : "none");
+}
+
 /* The all-reduce that was asked for is not what ZeRO runs where it has no halves (collective_half). */
 static const char *halves_note(struct arena *arena, const struct scenario *scenario)
 {
@@ -305,7 +316,7 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
+        software_note, caveat_framework, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
         halves_note, sequence_note, alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note,
         repeat_note, latency_note, leaves_note, unused_note,
     };

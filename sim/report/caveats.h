@@ -7,13 +7,15 @@
 #include "run/certainty.h"
 
 struct caveats {
-    const char *items[18];       /* a sentence each, without a full stop; in the arena */
+    const char *items[19];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
 /* That weights or gradients that ZeRO divides are whole during an iteration; NULL: they are not. */
 const char *caveat_whole(struct arena *arena, const struct scenario *scenario);
+/* Which of its values the framework's release does not have; NULL: none that is known. */
+const char *caveat_framework(struct arena *arena, const struct scenario *scenario);
 /* As a list for `notes`, with what makes the scenario unlike all published runs (`metrics`: as certainty_unlike takes
  * them); the caller owns the reference. */
 json_t *caveats_json(const struct scenario *scenario, const struct metrics *metrics);

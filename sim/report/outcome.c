@@ -71,6 +71,7 @@ static json_t *metrics_of(const struct run *run)
     json_put(json, "memory_margin_bytes", number(memory_margin(run)));
     json_put(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "cost", number(result_cost(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "breakdown_s", breakdown_json(m));
     return json;
@@ -123,6 +124,7 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, const struct 
 
     json_put(row, "engine", json_words(engine_names[scenario->simulation.engine]));
     json_put(row, "software", software_json(scenario));
+    json_put(row, "in_framework", in_framework_json(scenario));
     json_put(row, "model", model_json(scenario));
     json_put(row, "gpu", gpu_json(scenario));
     if (workload_init(&workload, scenario, &found) || find_shortage(&workload, &run, &found) ||

@@ -224,6 +224,16 @@ json_t *software_json(const struct scenario *scenario)
     return scenario->software.names.title ? json_words(scenario->software.like) : json_null();
 }
 
+json_t *in_framework_json(const struct scenario *scenario)
+{
+    struct arena arena = {0};
+    struct software_lack lack;
+    enum software_has has = scenario_in_framework(&arena, scenario, &lack);
+
+    arena_release(&arena);
+    return has == SOFTWARE_UNKNOWN ? json_null() : json_boolean(has == SOFTWARE_HAS);
+}
+
 json_t *model_json(const struct scenario *scenario)
 {
     char text[64];
@@ -237,6 +247,13 @@ json_t *gpu_json(const struct scenario *scenario)
     const char *name = cluster_gpu_name(&scenario->cluster, 0);
 
     return name ? json_words(name) : json_null();
+}
+
+double result_cost(const struct run *run)
+{
+    const struct scenario *scenario = run->workload->scenario;
+
+    return run->metrics.iteration_time / 3600 * scenario_gpus(scenario) * scenario->price;
 }
 
 json_t *result_metrics_json(const struct run *run)
@@ -266,6 +283,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "model_flop", number(m->model_flop));
     json_put(json, "hardware_flop", number(m->hardware_flop));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "cost", number(result_cost(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_put(json, "collectives", json_words(run->lowered.alike.measured ? "measured" : "messages"));
@@ -282,6 +300,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "software", software_json(scenario));
     json_put(json, "model", model_json(scenario));
     json_put(json, "gpu", gpu_json(scenario));
+    json_put(json, "in_framework", in_framework_json(scenario));
     json_put(json, "software_assumed", json_boolean(scenario->software.assumed && scenario->software.names.title));
     json_put(json, "notes", caveats_json(scenario, &run->metrics));
     json_put(json, "engine", json_words(engine_names[scenario->simulation.engine]));

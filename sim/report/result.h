@@ -16,9 +16,13 @@ json_t *result_metrics_json(const struct run *run);
 json_t *model_json(const struct scenario *scenario);
 json_t *gpu_json(const struct scenario *scenario);
 json_t *software_json(const struct scenario *scenario);
+/* Whether the software's release has what the scenario asks (scenario_in_framework); null: not known. */
+json_t *in_framework_json(const struct scenario *scenario);
 /* What a reader asks next after schedule and degrees: "expert 8, 2 chunks a rank, ZeRO 1, micro-batches of 1 sample,
  * mixed-bf16, selective recomputation"; in the arena. */
 const char *setup_text(struct arena *arena, const struct scenario *scenario);
+/* $ of the iteration: time x GPUs x price; NaN: no price is said. */
+double result_cost(const struct run *run);
 /* Schedule, degrees, setup_text and the software, in words. */
 json_t *setup_json(const struct scenario *scenario);
 /* Versions of its weights that a rank holds at most; 1 unless the schedule is asynchronous. */

@@ -31,6 +31,7 @@ static const struct result_key keys[] = {
     {"model_flop", "of the whole model, an iteration; null where times are given"},
     {"hardware_flop", "the same and all that is recomputed; scores that a mask hides count in both"},
     {"gpus", "of the scenario"},
+    {"cost", "of the iteration, $: iteration_time_s x gpus x price; null: the scenario says no price"},
     {"weight_versions", "that a rank holds at most: more than 1 under asynchronous schedules"},
     {"operations", "simulated"},
     {"collectives", "messages: every one was simulated; measured: each different sum once"},
@@ -43,6 +44,8 @@ static const struct result_key keys[] = {
     {"cost_profile", "its name; null: not calibrated"},
     {"setup", "in words: schedule, degrees, chunks, ZeRO, micro-batch, precision, recomputation, software"},
     {"software", "whose values hold; null: none"},
+    {"in_framework", "that release has this schedule, ZeRO stage and recomputation; false: a note says what it lacks; null: "
+                     "not known"},
     {"model", "its title, or its blocks and their width; given: times are given"},
     {"gpu", "its name in 'dtsim list gpus'; null: none is named"},
     {"software_assumed", "the scenario names none: the usual one of its degrees"},

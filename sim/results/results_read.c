@@ -162,8 +162,8 @@ static int compare_keys(const void *a, const void *b)
 static void add_own_keys(struct results *results)
 {
     static const char *const own[] = {
-        "rank", "status", "engine", "verified_engine", "software", "model", "gpu",
-        "rule", "reason", "id", "version",
+        "rank", "status", "engine", "verified_engine", "software", "in_framework", "model",
+        "gpu", "rule", "reason", "id", "version",
     };
     struct keyed keyed = {.results = results, .point = "", .well = true};
 

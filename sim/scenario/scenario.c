@@ -283,6 +283,18 @@ static int resolve(struct scenario *scenario, struct error *err)
     return scenario->cluster.ideal ? 0 : evidence_load(&scenario->arena, &scenario->evidence, err);
 }
 
+/* The axes of `plan`, of which 'dtsim plan' reads the values. */
+static int check_axes(const struct search_spec *search, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; search->axes && i < search->axes->count; i++)
+        if (!scenario_field(search->axes->keys[i]))
+            rc = error_add(err, EXIT_INPUT, search->axes->key_locs[i], "plan: scenarios have no '%s'; expected a path such "
+                           "as strategy.tensor", search->axes->keys[i]);
+    return rc;
+}
+
 int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
                   struct scenario *scenario, struct error *err)
 {
@@ -294,7 +306,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
             conf_set(arena, root, sets[i], err))
             rc = -1;
     if (!rc)
-        rc = field_parse(arena, &scenario_table, root, scenario, err);
+        rc = field_parse(arena, &scenario_table, root, scenario, err) || check_axes(&scenario->search, err) ? -1 : 0;
     scenario->arena = *arena;
     *arena = (struct arena){0};
     if (!rc && !scenario->name)

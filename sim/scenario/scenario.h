@@ -13,6 +13,7 @@
 #include "scenario/parallelism.h"
 #include "scenario/process_group.h"
 #include "scenario/recipe.h"
+#include "search/search.h"
 #include "software/software.h"
 #include "training/training.h"
 
@@ -55,8 +56,9 @@ struct scenario {
         struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
                                               * what they say */
     } simulation;
-    double price;                        /* $ for an hour of a GPU; NaN: not said */
+    double price;                        /* $ an hour of one GPU; NaN: not said */
     struct training_spec *train;         /* how long it is trained; NULL: not said */
+    struct search_spec search;           /* what 'dtsim plan' is to search; nothing here depends on it */
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
     unsigned uneven;                     /* enum uneven: scenario_uneven */
@@ -65,6 +67,10 @@ struct scenario {
     struct progress *progress;           /* how far its simulation is, or NULL (base/progress.h) */
 };
 extern const struct table scenario_table, strategy_table, memory_table, recompute_table, software_table;
+
+/* The field at a path ("cluster.network.bandwidth", "model.layers.0.forward", an option of any schedule under
+ * "strategy."), or NULL: scenarios have no such path. */
+const struct field *scenario_field(const char *path);
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
  * do not divide, more stages than layers and values of several keys that do not go together (error_clash) are
@@ -125,5 +131,10 @@ bool scenario_has_recomputations(const struct scenario *scenario);
 bool scenario_by_layers(const struct scenario *scenario);
 /* Whether what their activations do is planned for what a GPU may hold. */
 bool scenario_plans_memory(const struct scenario *scenario);
+
+/* Whether its framework's release has what it asks: its schedule, ZeRO stage, recomputation and whatever else the software
+ * file lists. Not known without software, or where nobody looked it up. *lack as software_has. */
+enum software_has scenario_in_framework(struct arena *arena, const struct scenario *scenario,
+                                        struct software_lack *lack);
 
 #endif

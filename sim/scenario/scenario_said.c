@@ -302,6 +302,23 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
            0;
 }
 
+enum software_has scenario_in_framework(struct arena *arena, const struct scenario *scenario, struct software_lack *lack)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct software_ask asks[] = {
+        {"strategy.schedule", spec->pipeline == 1, true},
+        {"strategy.zero", scenario_replicas(scenario) == 1, spec->zero > 0},
+        {"memory.recompute", false, scenario->memory.recompute.mode != RECOMPUTE_NONE},
+    };
+    struct software_part items[PARTS];
+    const struct software_parts parts = {items, PARTS};
+
+    if (!scenario->software.names.title)
+        return SOFTWARE_UNKNOWN;
+    parts_of((struct scenario *)(uintptr_t)scenario, items);
+    return software_has(arena, scenario->software.names.has, &parts, asks, COUNT(asks), lack);
+}
+
 /* A mapping of which nothing but its shorthand is left is that, as field_dump prints it. */
 static struct node *bared(struct node *mapping, const struct table *table)
 {
@@ -351,7 +368,7 @@ struct node *scenario_dump(struct arena *arena, const struct scenario *scenario)
     whole = node_mapping(arena);
     for (size_t i = 0; i < scenario_table.count; i++) {
         const char *key = scenario_table.fields[i].key;
-        struct node *value = strcmp(key, "software") ? node_get(dump, key) : software;
+        struct node *value = !strcmp(key, "software") ? software : strcmp(key, "plan") ? node_get(dump, key) : NULL;
 
         if (value)
             node_put(arena, whole, key, value);

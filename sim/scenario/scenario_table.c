@@ -259,6 +259,48 @@ static const struct field scenario_fields[] = {
      .brief = "how the iteration is simulated"},
     {KEY(scenario, train), .kind = FIELD_OPTIONAL, .table = &training_table, .load = training_load,
      .brief = "how long the model is trained, and what happens on the way (dtsim train)"},
-    {KEY(scenario, price), .kind = FIELD_QUANTITY, .unit = UNIT_PRICE, .brief = "price of a GPU for an hour"},
+    {KEY(scenario, price), .kind = FIELD_QUANTITY, .unit = UNIT_PRICE, .min = 0, .max = 1e6,
+     .brief = "what a GPU costs by the hour, for 'cost' of results"},
+    {.key = "plan", AT(scenario, search), .kind = FIELD_RECORD, .table = &search_table, .load = search_load,
+     .brief = "what 'dtsim plan' searches; other commands ignore it"},
 };
 const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario, scenario_fields)};
+
+/* A table whose further keys depend on what is read is the strategy's: they are options of the schedules. */
+static const struct field *option_named(const char *key, size_t length)
+{
+    const struct field *field = NULL;
+
+    for (size_t i = 0; !field && schedule_at(i); i++)
+        if (schedule_at(i)->options)
+            field = field_at(schedule_at(i)->options, key, length);
+    return field;
+}
+
+const struct field *scenario_field(const char *path)
+{
+    const struct table *table = &scenario_table;
+    const struct field *field = NULL;
+    bool item = false;           /* a number must come next: one of a list */
+
+    for (;; path++) {
+        size_t length = strcspn(path, ".");
+
+        if (item) {
+            item = false;
+            if (!length || strspn(path, "0123456789") != length)
+                return NULL;
+        } else {
+            field = table ? field_at(table, path, length) : NULL;
+            if (!field && table && table->extension)
+                field = option_named(path, length);
+            if (!field)
+                return NULL;
+            table = field->table;
+            item = field->kind == FIELD_LIST || field->kind == FIELD_INTS || field->kind == FIELD_CHOICES;
+        }
+        path += length;
+        if (!*path)
+            return field;
+    }
+}

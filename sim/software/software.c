@@ -1,4 +1,4 @@
-#include "software/software.h"
+#include "software/software_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ struct node_holder { const struct node *node; };
 struct software_file {
     const struct node *node;
     const char *title, *source, *like;
-    struct node_holder values, when;
+    struct node_holder values, has, when;
 };
 
 static int keep_values(struct arena *arena, const struct node *value, void *object, struct error *err)
@@ -34,6 +34,15 @@ static int keep_when(struct arena *arena, const struct node *value, void *object
     return error_add(err, EXIT_INPUT, value->loc, "software: when: expected a list of mappings, each with 'if'");
 }
 
+/* software_has_check looks at it. */
+static int keep_has(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    (void)err;
+    ((struct node_holder *)object)->node = value;
+    return 0;
+}
+
 static const struct table mapping_table = {.name = "software", .brief = "keys and values",
                                            .size = sizeof(struct node_holder)};
 static const struct field software_file_fields[] = {
@@ -45,9 +54,13 @@ static const struct field software_file_fields[] = {
     {KEY(software_file, values), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_values,
      .brief = "what it always does: keys of 'dtsim help software', strategy's data_parallel and all_reduce, and costs' "
               "launch_blocking"},
+    {KEY(software_file, has), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_has,
+     .brief = "which values of a key the release has, by the key's path: {strategy.schedule: [1f1b, interleaved], "
+              "strategy.zero: [0, 1], memory.recompute: [none, full]}; [] where it has none. A key that is left out: "
+              "nobody looked it up, and nothing is said of it"},
     {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_when,
      .brief = "what it does under a condition: a list of such keys, each with 'if', an expression over the scenario "
-              "such as 'strategy.zero == 3'; later ones replace earlier ones"},
+              "such as 'strategy.zero == 3', and 'has' too; later ones replace earlier ones"},
 };
 const struct table software_file_table = {
     TABLE("software", "what a release of a training framework does", software_file, software_file_fields),
@@ -57,42 +70,27 @@ const struct table software_file_table = {
 struct condition {
     struct arena *arena;
     const struct software_parts *parts;
-    struct member { const struct software_part *part; const struct field *field; } members[16];
+    struct member members[16];
     int count;
 };
 
 static int find_name(void *context, const char *name, const char **why)
 {
     struct condition *condition = context;
-    const char *dot = strrchr(name, '.');
+    struct member member = software_member(condition->parts, name);
 
     (void)why;
-    for (size_t i = 0; dot && i < condition->parts->count; i++) {
-        const struct software_part *part = &condition->parts->items[i];
-        const struct field *field = field_find(part->table, dot + 1);
-        size_t length = (size_t)(dot - name);
-
-        if (!field || strlen(part->path) != length || memcmp(part->path, name, length) ||
-            condition->count == COUNT(condition->members))
-            continue;
-        condition->members[condition->count] = (struct member){part, field};
-        return condition->count++;
-    }
-    return -1;
+    if (!member.field || condition->count == COUNT(condition->members))
+        return -1;
+    condition->members[condition->count] = member;
+    return condition->count++;
 }
 
 static const char *name_at(size_t i, const void *context)
 {
     const struct condition *condition = context;
 
-    for (size_t p = 0; p < condition->parts->count; p++) {
-        const struct software_part *part = &condition->parts->items[p];
-
-        if (i < part->table->count)
-            return arena_printf(condition->arena, "%s.%s", part->path, part->table->fields[i].key);
-        i -= part->table->count;
-    }
-    return NULL;
+    return software_path_at(condition->arena, condition->parts, i);
 }
 
 static int value_of(void *context, int name, struct value *value, struct error *err)
@@ -168,7 +166,7 @@ static int check_keys(const struct node *values, const struct software_parts *pa
     for (size_t i = 0; i < values->count; i++) {
         const char *key = values->keys[i], *meant;
 
-        if (any_may_give(parts, key) || !strcmp(key, "if"))
+        if (any_may_give(parts, key) || word_in("if has", key))
             continue;
         meant = nearest(key, key_at, &candidates);
         rc = error_add(err, EXIT_INPUT, values->key_locs[i], "software: unknown key '%s'%s%s%s", key,
@@ -178,9 +176,21 @@ static int check_keys(const struct node *values, const struct software_parts *pa
     return rc;
 }
 
+/* Adds the lists of what the release has. */
+static int collect_has(struct arena *arena, const struct node *has, const struct software_parts *parts,
+                       struct software_names *names, struct error *err)
+{
+    if (!has)
+        return 0;
+    if (software_has_check(arena, has, parts, err))
+        return -1;
+    names->has = node_merge(arena, names->has ? names->has : node_mapping(arena), has);
+    return 0;
+}
+
 /* Adds what the file does under its conditions. */
 static int collect_when(struct arena *arena, const struct node *when, const struct software_parts *parts,
-                        const struct node **values, struct error *err)
+                        const struct node **values, struct software_names *names, struct error *err)
 {
     int rc = 0;
 
@@ -193,19 +203,41 @@ static int collect_when(struct arena *arena, const struct node *when, const stru
             continue;
         }
         applies = check_keys(item, parts, err) ? -1 : holds(arena, condition, parts, err);
-        if (applies > 0)
+        if (applies > 0) {
             *values = node_merge(arena, *values, item);
+            applies = collect_has(arena, node_get(item, "has"), parts, names, err);
+        }
         rc = applies < 0 ? -1 : rc;
     }
     return rc;
 }
 
+static const struct data_kind file_kind = {"platforms/software", "software", "none"};
+
+int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
+                  const struct node **list, struct error *err)
+{
+    struct software_file file;
+
+    *list = NULL;
+    for (int depth = 0; like && !*list && depth <= MOST_LIKE; depth++) {
+        const char *found = data_resolve(arena, &file_kind, like, loc, err);
+
+        if (!found || field_load(arena, &software_file_table, found, &file, err))
+            return -1;
+        *title = depth ? *title : file.title;
+        *list = file.has.node ? node_get(file.has.node, path) : NULL;
+        loc = field_loc(&software_file_table, &file, "like");
+        like = file.like;
+    }
+    return 0;
+}
+
 static int collect(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts, int depth,
                    const struct node **values, struct software_names *names, struct error *err)
 {
-    static const struct data_kind kind = {"platforms/software", "software", "none"};
     struct software_file file;
-    const char *path = data_resolve(arena, &kind, like, loc, err);
+    const char *path = data_resolve(arena, &file_kind, like, loc, err);
 
     if (!path)
         return -1;
@@ -222,7 +254,9 @@ static int collect(struct arena *arena, const char *like, struct loc loc, const 
         return -1;
     if (file.values.node)
         *values = node_merge(arena, *values, file.values.node);
-    return collect_when(arena, file.when.node, parts, values, err);
+    if (collect_has(arena, file.has.node, parts, names, err))
+        return -1;
+    return collect_when(arena, file.when.node, parts, values, names, err);
 }
 
 /* `loc`: where the parts are that the scenario leaves out. */

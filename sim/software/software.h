@@ -1,6 +1,7 @@
 /* software: what a release of a training framework does, as a file of platforms/software/ says it. A file gives values
  * of the keys that other tables lend (field.h: `lent`): some always, some under conditions on the scenario, such as
- * 'memory.precision == "mixed-bf16"'. It may begin with the values of another file (`like`). */
+ * 'memory.precision == "mixed-bf16"'. It may begin with the values of another file (`like`). It may also list which
+ * values of a key the release has (`has`), such as its schedules. */
 #ifndef DTSIM_SOFTWARE_H
 #define DTSIM_SOFTWARE_H
 
@@ -24,7 +25,11 @@ extern const struct table software_file_table;
 
 /* What a file is called: its title, and the name of the file that it begins with, and that one with, until one begins with
  * none (its own name where it does itself). Releases of one family have that in common. */
-struct software_names { const char *title, *family; };
+struct software_names {
+    const char *title, *family;
+    const struct node *has;      /* the values that the release has, by the keys' paths: {strategy.zero: [0, 1]}; a key that
+                                  * stands nowhere: nobody looked it up */
+};
 /* Lays the values of the file, which `like` names at `loc`, under the parts: a part's key that the scenario gives keeps
  * its value (field_lay). *names are the file's. Errors, at their places: an unknown file, a file that is like itself,
  * keys that no part lends, conditions that do not hold anything. */
@@ -34,5 +39,23 @@ int software_lay(struct arena *arena, const char *like, struct loc loc, const st
  * their places. What a part lends and gives itself is an error. */
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
                      struct error *err);
+
+/* The file's title, and its list of the values that it has of a key ("strategy.zero"), or that of the first file that has
+ * one of those that it begins with; what stands under conditions does not count. *list NULL: nobody looked it up. */
+int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
+                  const struct node **list, struct error *err);
+
+/* A key whose value may be one that a release does not have. */
+struct software_ask {
+    const char *path;            /* "strategy.schedule" */
+    bool idle;                   /* its value changes nothing here, so that the release need not have it */
+    bool asks;                   /* its value is a feature: whether a release without a list has it is not known */
+};
+/* Whether the release has what the parts ask of it: all values of which it has a list, and those of `asks`. */
+enum software_has { SOFTWARE_UNKNOWN, SOFTWARE_HAS, SOFTWARE_LACKS };
+struct software_lack { const char *path, *value, *has; };    /* has: "1f1b, interleaved"; "" where it has none */
+/* *lack is the first value that the release lacks; its texts stand in the arena. */
+enum software_has software_has(struct arena *arena, const struct node *has, const struct software_parts *parts,
+                               const struct software_ask *asks, size_t count, struct software_lack *lack);
 
 #endif

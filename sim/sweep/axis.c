@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "scenario/scenario.h"
 
 enum { DIGITS = 12 };            /* of a calculated value: what people write, not what doubles hold */
 
@@ -34,7 +35,7 @@ int axis_name_check(const char *what, const char *name, struct loc loc, struct e
     int rc = 0;
 
     text_clip(name, shown, sizeof shown);
-    if (!word && !path_field(name)) {
+    if (!word && !scenario_field(name)) {
         meant = nearest(name, path_candidate, path_list(&arena));
         rc = error_add(err, EXIT_INPUT, loc, meant ? "%s: scenarios have no '%s'; did you mean '%s'?" :
                        "%s: scenarios have no '%s'; expected a path such as strategy.tensor, or a name of your own "
@@ -87,7 +88,7 @@ static int common_unit(struct reader *reader, const struct node *const *nodes, s
 {
     static const enum unit units[] = {UNIT_NUMBER, UNIT_COUNT, UNIT_TIME, UNIT_BYTES, UNIT_BANDWIDTH, UNIT_FLOP,
                                       UNIT_FLOP_RATE, UNIT_POWER, UNIT_PRICE};
-    const struct field *field = path_field(reader->name);
+    const struct field *field = scenario_field(reader->name);
     char why[256];
 
     for (size_t u = 0; u < COUNT(units); u++) {

@@ -9,45 +9,6 @@
 
 enum { PATH_DEPTH = 6 };         /* tables inside one another; a table may hold itself */
 
-/* A table whose further keys depend on what is read is the strategy's: they are options of the schedules. */
-static const struct field *option_named(const char *key, size_t length)
-{
-    const struct field *field = NULL;
-
-    for (size_t i = 0; !field && schedule_at(i); i++)
-        if (schedule_at(i)->options)
-            field = field_at(schedule_at(i)->options, key, length);
-    return field;
-}
-
-const struct field *path_field(const char *path)
-{
-    const struct table *table = &scenario_table;
-    const struct field *field = NULL;
-    bool item = false;           /* a number must come next: one of a list */
-
-    for (;; path++) {
-        size_t length = strcspn(path, ".");
-
-        if (item) {
-            item = false;
-            if (!length || strspn(path, "0123456789") != length)
-                return NULL;
-        } else {
-            field = table ? field_at(table, path, length) : NULL;
-            if (!field && table && table->extension)
-                field = option_named(path, length);
-            if (!field)
-                return NULL;
-            table = field->table;
-            item = field->kind == FIELD_LIST || field->kind == FIELD_INTS || field->kind == FIELD_CHOICES;
-        }
-        path += length;
-        if (!*path)
-            return field;
-    }
-}
-
 bool path_meant(const char *text)
 {
     return strchr(text, '.') || field_at(&scenario_table, text, strlen(text));
@@ -90,7 +51,7 @@ const char **path_list(struct arena *arena)
 
 struct value path_value(const char *path, const struct node *node)
 {
-    const struct field *field = path_field(path);
+    const struct field *field = scenario_field(path);
     char why[256];
     double number;
 
@@ -117,7 +78,7 @@ struct probe {
 
 int path_value_check(const char *path, const struct node *node, struct error *err)
 {
-    const struct field *field = path_field(path);
+    const struct field *field = scenario_field(path);
     const char *dot = strrchr(path, '.');
     struct arena arena = {0};
     struct field alone;
@@ -141,7 +102,7 @@ int path_value_check(const char *path, const struct node *node, struct error *er
 
 struct node *path_node(struct arena *arena, const char *path, const struct value *value, struct loc loc)
 {
-    const struct field *field = path_field(path);
+    const struct field *field = scenario_field(path);
     enum unit unit = field && field->kind == FIELD_QUANTITY ? field->unit : UNIT_NUMBER;
     struct node *node = NULL;
     char text[48];

@@ -5,9 +5,6 @@
 #include "config/field.h"
 #include "expression/expression.h"
 
-/* The field at a path ("cluster.network.bandwidth", "model.layers.0.forward", an option of any schedule under
- * "strategy."), or NULL: scenarios have no such path. */
-const struct field *path_field(const char *path);
 /* Whether the text is to be a path of a scenario, right or wrong, and no name of one's own: it has a dot, or is a key
  * of the scenario itself ("cluster"). */
 bool path_meant(const char *text);

@@ -193,7 +193,7 @@ static int find_name(void *context, const char *name, const char **why)
     const char *other;
     struct looked_up lookup = {.path = name, .resolved = !node || node->kind != NODE_SCALAR || node_is_null(node)};
 
-    if (number >= 0 || !path_field(name))
+    if (number >= 0 || !scenario_field(name))
         return number;
     for (size_t i = 0; (other = set_name(reader, i)); i++)
         lookup.resolved |= leads_through(other, name) || leads_through(name, other);

@@ -7,6 +7,7 @@
 
 #include "files/data.h"
 #include "run/metrics.h"
+#include "scenario/scenario.h"
 
 enum { TOP = 10 };               /* rows of the table at the end, unless the file says otherwise */
 
@@ -64,7 +65,7 @@ const struct table sweep_table = {TABLE("sweep", "many scenarios", sweep, sweep_
  * the path takes no list (--set a=[1, 2]). */
 static struct node *set_values(struct node *list, const char *name)
 {
-    const struct field *field = path_field(name);
+    const struct field *field = scenario_field(name);
     bool takes_list = field && (field->kind == FIELD_LIST || field->kind == FIELD_CHOICES || field->kind == FIELD_INTS);
 
     if (list->count == 1 && (axis_generates(list->items[0]) || (list->items[0]->kind == NODE_SEQUENCE && !takes_list)))

@@ -172,7 +172,7 @@ static void test_keys(void **state)
     (void)state;
     write_rows(&place, 2);
     text = answer(&place, (struct asked){.by = "a", .most = 1}, NULL);
-    assert_non_null(strstr(text, "a b c rank status engine verified_engine software model gpu rule reason id version samples_per_s x y "
+    assert_non_null(strstr(text, "a b c rank status engine verified_engine software in_framework model gpu rule reason id version samples_per_s x y "
                            "memory_margin_bytes \n"));
     free(text);
     place_remove(&place);

@@ -242,6 +242,49 @@ static void test_places(void **state)
     }
 }
 
+/* What releases have, by their files: what a scenario asks is in it, is not, or nobody looked it up. */
+static void test_has(void **state)
+{
+    static const struct { const char *software, *rest; enum software_has has; const char *path; } cases[] = {
+        {"megatron-core", "strategy: {pipeline: 2, schedule: interleaved, zero: 1}", SOFTWARE_HAS, NULL},
+        {"megatron-core", "strategy: {pipeline: 2, schedule: zb-h1}", SOFTWARE_LACKS, "strategy.schedule"},
+        {"megatron-core", "strategy: {schedule: zb-h1}", SOFTWARE_HAS, NULL},       /* without a pipeline */
+        {"megatron-core", "strategy: {zero: 3}", SOFTWARE_LACKS, "strategy.zero"},
+        {"megatron-core", "memory: {recompute: {mode: full, every: 2}}", SOFTWARE_HAS, NULL},
+        {"megatron-core", "memory: {recompute: optimal}", SOFTWARE_LACKS, "memory.recompute"},
+        {"megatron-bridge", "strategy: {zero: 3}", SOFTWARE_HAS, NULL},             /* its own list */
+        {"megatron-bridge", "strategy: {pipeline: 2, schedule: gpipe}", SOFTWARE_LACKS, "strategy.schedule"},   /* its like's */
+        {"megatron-lm-2021", "memory: {recompute: selective}", SOFTWARE_LACKS, "memory.recompute"},
+        {"megatron-lm-2022", "memory: {recompute: selective}", SOFTWARE_HAS, NULL},
+        {"megatron-lm-2019", "strategy: {pipeline: 2}", SOFTWARE_LACKS, "strategy.schedule"},
+        {"deepspeed", "strategy: {zero: 3}", SOFTWARE_HAS, NULL},
+        {"deepspeed", "strategy: {zero: 2, pipeline: 2}", SOFTWARE_LACKS, "strategy.zero"},     /* under a condition */
+        {"deepspeed", "strategy: {pipeline: 2, schedule: interleaved}", SOFTWARE_LACKS, "strategy.schedule"},
+        {"torchtitan", "strategy: {pipeline: 2, schedule: zb-v}", SOFTWARE_LACKS, "strategy.schedule"},
+        {"torchtitan-2025", "strategy: {pipeline: 2, schedule: zb-v, zero: 3}", SOFTWARE_HAS, NULL},
+        {"torchtitan", "memory: {recompute: operators}", SOFTWARE_HAS, NULL},
+        {"pytorch-ddp", "strategy: {pipeline: 2}", SOFTWARE_UNKNOWN, NULL},
+        {"internlm", "strategy: {zero: 1}", SOFTWARE_UNKNOWN, NULL},
+        {"internlm", "strategy: {zero: 0}", SOFTWARE_HAS, NULL},                    /* it asks for nothing */
+        {"none", "strategy: {zero: 1}", SOFTWARE_UNKNOWN, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct arena arena = {0};
+        struct scenario scenario;
+        struct software_lack lack = {0};
+        enum software_has has;
+
+        loaded(&scenario, arena_printf(&arena, "software: %s\n%s\n", cases[i].software, cases[i].rest));
+        has = scenario_in_framework(&arena, &scenario, &lack);
+        if (has != cases[i].has || (has == SOFTWARE_LACKS && strcmp(lack.path, cases[i].path)))
+            fail_msg("%s, %s: %d (%s)", cases[i].software, cases[i].rest, (int)has, lack.path ? lack.path : "");
+        scenario_release(&scenario);
+        arena_release(&arena);
+    }
+}
+
 /* Every file goes with every schedule, stage of ZeRO and format; and what was resolved, read again, is the same. */
 static void check_file(const char *name, const char *rest)
 {
@@ -335,7 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_precedence), cmocka_unit_test(test_dispatch), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
         cmocka_unit_test(test_none),       cmocka_unit_test(test_idle),       cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_places),     cmocka_unit_test(test_every_file),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_has),     cmocka_unit_test(test_every_file),
         cmocka_unit_test(test_every_model),
     };
 

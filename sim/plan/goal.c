@@ -1,0 +1,156 @@
+#include "plan/goal.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "results/results_table.h"
+#include "run/metrics.h"
+
+/* What rows have beside the metrics of a run. */
+static const char *const others[] = {"gpus", "cost", "memory_margin_bytes"};
+
+static const char *metric_name(size_t i, const void *context)
+{
+    (void)context;
+    if (i < COUNT(others))
+        return others[i];
+    return metric_at(i - COUNT(others)) ? metric_at(i - COUNT(others))->name : NULL;
+}
+
+static int check_name(const char *key, const char *text, struct loc loc, bool priced, struct error *err)
+{
+    const char *meant;
+
+    for (size_t i = 0; metric_name(i, NULL); i++)
+        if (!strcmp(metric_name(i, NULL), text)) {
+            if (strcmp(text, "cost") || priced)
+                return 0;
+            return error_add(err, EXIT_INPUT, loc, "plan: %s: cost needs a price; expected 'price: 2.50 $/h' in the "
+                             "scenario, or --set price='2.50 $/h'", key);
+        }
+    meant = nearest(text, metric_name, NULL);
+    return error_add(err, EXIT_INPUT, loc, "plan: %s: there is no metric '%s'; %s%s%s", key, text,
+                     meant ? "did you mean '" : "expected one such as iteration_time_s, gpus or cost",
+                     meant ? meant : "", meant ? "'?" : "");
+}
+
+static int add_objective(const struct node *name, bool priced, struct goal *goal, struct error *err)
+{
+    if (name->kind != NODE_SCALAR || node_is_null(name))
+        return error_add(err, EXIT_INPUT, name->loc, "plan: objective: expected the name of a metric such as "
+                         "iteration_time_s, gpus or cost");
+    if (goal->nobjectives == GOAL_OBJECTIVES)
+        return error_add(err, EXIT_INPUT, name->loc, "plan: objective: more than %d metrics", GOAL_OBJECTIVES);
+    if (check_name("objective", name->text, name->loc, priced, err))
+        return -1;
+    for (size_t i = 0; i < goal->nobjectives; i++)
+        if (!strcmp(goal->objectives[i].name, name->text))
+            return error_add(err, EXIT_INPUT, name->loc, "plan: objective: '%s' stands there twice", name->text);
+    goal->objectives[goal->nobjectives++] = (struct objective){name->text, results_wants_most(name->text)};
+    return 0;
+}
+
+/* The unit of a metric's value, from the end of its name. */
+static enum unit unit_of(const char *name)
+{
+    size_t length = strlen(name);
+    bool rate = strstr(name, "_per_s") != NULL;
+
+    if (!rate && length > 2 && !strcmp(name + length - 2, "_s"))
+        return UNIT_TIME;
+    return strstr(name, "bytes") ? UNIT_BYTES : UNIT_NUMBER;
+}
+
+static int add_limit(const char *name, struct loc loc, const struct node *value, bool priced,
+                     struct goal *goal, struct error *err)
+{
+    struct goal_limit *limit = &goal->limits[goal->nlimits];
+    char why[256];
+
+    if (goal->nlimits == GOAL_LIMITS)
+        return error_add(err, EXIT_INPUT, loc, "plan: subject_to: more than %d metrics", GOAL_LIMITS);
+    if (check_name("subject_to", name, loc, priced, err))
+        return -1;
+    *limit = (struct goal_limit){name, results_wants_most(name), 0};
+    if (value->kind != NODE_SCALAR)
+        return error_add(err, EXIT_INPUT, value->loc, "plan: subject_to: %s: expected %s", name,
+                         unit_expectation(unit_of(name)));
+    if (unit_parse(unit_of(name), value->text, &limit->value, why, sizeof why))
+        return error_add(err, EXIT_INPUT, value->loc, "plan: subject_to: %s: %s", name, why);
+    goal->nlimits++;
+    return 0;
+}
+
+int goal_read(const struct node *objective, const struct node *subject_to, bool priced, struct goal *goal,
+              struct error *err)
+{
+    int rc = 0;
+
+    *goal = (struct goal){.nobjectives = 0};
+    if (objective && objective->kind == NODE_SEQUENCE && !objective->count)
+        rc = error_add(err, EXIT_INPUT, objective->loc, "plan: objective: found an empty list; expected metrics such as "
+                       "iteration_time_s, gpus or cost, or the key left out");
+    if (objective && objective->kind != NODE_SEQUENCE)
+        rc = add_objective(objective, priced, goal, err);
+    for (size_t i = 0; objective && objective->kind == NODE_SEQUENCE && i < objective->count; i++)
+        rc = add_objective(objective->items[i], priced, goal, err) ? -1 : rc;
+    if (subject_to && subject_to->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, subject_to->loc, "plan: subject_to: expected limits of metrics such as "
+                         "{iteration_time_s: 12 s}");
+    for (size_t i = 0; subject_to && i < subject_to->count; i++)
+        rc = add_limit(subject_to->keys[i], subject_to->key_locs[i], subject_to->items[i], priced, goal, err) ? -1 : rc;
+    return rc;
+}
+
+int goal_limits(struct arena *arena, const char *text, struct node **limits, struct error *err)
+{
+    struct loc loc = {.file = "--subject-to"};
+    char *rest = arena_strdup(arena, text);
+
+    *limits = node_mapping(arena);
+    (*limits)->loc = loc;
+    for (char *one; (one = strsep(&rest, ","));) {
+        char *equals = strchr(one, '=');
+        struct node *value;
+
+        if (!equals || equals == one || !equals[1])
+            return error_add(err, EXIT_USAGE, loc, "expected METRIC=VALUE such as iteration_time_s=12s, found '%s'", one);
+        *equals = '\0';
+        value = node_scalar(arena, equals + 1, false);
+        value->loc = loc;
+        if (node_get(*limits, one))
+            return error_add(err, EXIT_USAGE, loc, "'%s' stands there twice", one);
+        node_put(arena, *limits, one, value);
+        (*limits)->key_locs[(*limits)->count - 1] = loc;
+    }
+    return 0;
+}
+
+bool goal_is_timely(const struct goal *goal)
+{
+    static const char timely[] = "iteration_time_s samples_per_s tokens_per_s tokens_per_s_per_gpu gpus cost";
+
+    for (size_t i = 0; i < goal->nobjectives; i++)
+        if (!word_in(timely, goal->objectives[i].name))
+            return false;
+    return true;
+}
+
+double goal_miss(const struct goal *goal, const json_t *row, const struct goal_limit **limit, double *value)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < goal->nlimits; i++) {
+        const struct goal_limit *kept = &goal->limits[i];
+        const json_t *json = json_object_get(json_object_get(row, "metrics"), kept->name);
+        double found = json_is_number(json) ? json_number_value(json) : NAN;
+        double over = kept->most ? kept->value - found : found - kept->value;
+
+        if (over <= 0)
+            continue;
+        over = isnan(over) ? INFINITY : over / fmax(fabs(kept->value), 1e-300);
+        if (over > most)
+            most = over, *limit = kept, *value = found;
+    }
+    return most;
+}

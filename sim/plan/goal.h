@@ -1,0 +1,29 @@
+/* goal: what a plan looks for: the metrics by which configurations are ordered, and limits that they must keep. */
+#ifndef DTSIM_GOAL_H
+#define DTSIM_GOAL_H
+
+#include "results/results.h"
+
+enum { GOAL_OBJECTIVES = 4, GOAL_LIMITS = 8 };
+struct goal {
+    /* Without an objective the least time counts and, of several numbers of GPUs, the fastest of each. */
+    struct objective { const char *name; bool most; } objectives[GOAL_OBJECTIVES];    /* most: more of it is better */
+    size_t nobjectives;
+    struct goal_limit { const char *name; bool most; double value; } limits[GOAL_LIMITS];    /* most: at least, not at most */
+    size_t nlimits;
+};
+
+/* Reads the metrics' names (a name or a list, NULL: none) and the limits ({METRIC: VALUE}, or NULL). Errors: a metric that
+ * there is not, or that needs a price where nobody says one (`priced`). */
+int goal_read(const struct node *objective, const struct node *subject_to, bool priced, struct goal *goal,
+              struct error *err);
+/* The value of --subject-to, "iteration_time_s=12 s,cost=0.5", as such a mapping. */
+int goal_limits(struct arena *arena, const char *text, struct node **limits, struct error *err);
+
+/* Whether of one number of GPUs and samples the fastest configurations are the best: then bounds of the time prove it. */
+bool goal_is_timely(const struct goal *goal);
+/* 0: the row, of a point that ran, keeps the limits. Else by which share of its value it misses a limit, at most; *limit is
+ * that one and *value the row's; INFINITY: the row has no such number. */
+double goal_miss(const struct goal *goal, const json_t *row, const struct goal_limit **limit, double *value);
+
+#endif

@@ -1,0 +1,76 @@
+#include "search/search.h"
+
+#include <string.h>
+
+static int keep(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    (void)err;
+    ((struct search_value *)object)->node = value;
+    return 0;
+}
+
+/* Its mapping holds axes too, which stand in no table: search_load has taken them out. */
+static const struct table *no_more(struct arena *arena, void *object, void **extra)
+{
+    (void)arena;
+    (void)object;
+    (void)extra;
+    return NULL;
+}
+
+static const struct table value_table = {.name = "plan", .brief = "a value or a list",
+                                         .size = sizeof(struct search_value)};
+static const struct table limits_table = {.name = "plan", .brief = "metrics and values",
+                                          .size = sizeof(struct search_value)};
+static const struct field search_fields[] = {
+    {KEY(search_spec, gpus), .kind = FIELD_RECORD, .table = &value_table, .load = keep,
+     .brief = "numbers of GPUs, whole nodes: a list, or auto: powers of two nodes up to the cluster's; left out: the "
+              "cluster's"},
+    {KEY(search_spec, objective), .kind = FIELD_RECORD, .table = &value_table, .load = keep,
+     .brief = "metrics by which configurations are ordered: iteration_time_s, gpus, cost or any other; of several those "
+              "configurations are shown that no other one betters in all; left out: iteration_time_s, and gpus where "
+              "several are searched"},
+    {KEY(search_spec, subject_to), .kind = FIELD_RECORD, .table = &limits_table, .load = keep,
+     .brief = "limits that configurations must keep: {iteration_time_s: 12 s, mfu: 0.4}; at most so much, of rates and "
+              "shares of use at least"},
+    {KEY(search_spec, method), .kind = FIELD_CHOICE, .choices = CHOICES(SEARCH_METHODS), .fallback = "bound",
+     .choice_briefs = NAMES("configurations whose bound is above the time of the last that is shown are not replayed",
+                            "all are replayed"),
+     .brief = "how the search goes"},
+    {KEY(search_spec, top), .kind = FIELD_INT, .min = 1, .max = 1000, .brief = "configurations that are shown; left out: "
+                                                                               "10"},
+    {KEY(search_spec, verify), .kind = FIELD_INT, .min = 0, .max = 1000,
+     .brief = "the best that run on simgrid too; left out: 3"},
+    {KEY(search_spec, time_limit), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true,
+     .brief = "the search ends after this time; left out: when all is proven"},
+};
+const struct table search_table = {
+    TABLE("plan", "what 'dtsim plan' searches: axes, each a dotted path with a list of values or auto "
+          "(strategy.tensor: auto, batch.micro: [1, 2]), and how; other commands ignore it", search_spec, search_fields),
+    .extension = no_more,
+};
+
+int search_load(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    struct search_spec *spec = object;
+    struct node *own = node_mapping(arena), *axes = node_mapping(arena);
+    int rc;
+
+    if (value->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, value->loc, "plan: expected a mapping such as {strategy.tensor: auto, "
+                         "batch.micro: [1, 2]}");
+    own->loc = axes->loc = value->loc;
+    for (size_t i = 0; i < value->count; i++) {
+        struct node *to = strchr(value->keys[i], '.') ? axes : own;
+
+        node_put(arena, to, value->keys[i], value->items[i]);
+        to->key_locs[to->count - 1] = value->key_locs[i];
+    }
+    rc = field_parse(arena, &search_table, own, spec, err);
+    spec->axes = axes->count ? axes : NULL;
+    spec->node = value;
+    spec->top = node_get(own, "top") ? spec->top : -1;
+    spec->verify = node_get(own, "verify") ? spec->verify : -1;
+    return rc;
+}

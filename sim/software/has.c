@@ -1,0 +1,169 @@
+/* Which values of a key a release has: `has` of its file. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "software/software_internal.h"
+
+struct member software_member(const struct software_parts *parts, const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; dot && i < parts->count; i++) {
+        const struct software_part *part = &parts->items[i];
+        const struct field *field = field_find(part->table, dot + 1);
+        size_t length = (size_t)(dot - path);
+
+        if (field && strlen(part->path) == length && !memcmp(part->path, path, length))
+            return (struct member){part, field};
+    }
+    return (struct member){NULL, NULL};
+}
+
+const char *software_path_at(struct arena *arena, const struct software_parts *parts, size_t i)
+{
+    for (size_t p = 0; p < parts->count; p++) {
+        const struct software_part *part = &parts->items[p];
+
+        if (i < part->table->count)
+            return arena_printf(arena, "%s.%s", part->path, part->table->fields[i].key);
+        i -= part->table->count;
+    }
+    return NULL;
+}
+
+struct candidates { struct arena *arena; const struct software_parts *parts; };
+
+static const char *path_at(size_t i, const void *context)
+{
+    const struct candidates *candidates = context;
+
+    return software_path_at(candidates->arena, candidates->parts, i);
+}
+
+/* The field that a scalar gives: that of the shorthand where a mapping has one. */
+static const struct field *scalar_field(const struct field *field)
+{
+    return field->table && field->table->shorthand ? field_find(field->table, field->table->shorthand) : field;
+}
+
+static const char *choice_at(size_t i, const void *context)
+{
+    const struct field *field = context;
+
+    return field->choices ? field->choices[i] : field->choice(i);
+}
+
+static int check_value(const struct node *value, const char *path, const struct field *field, struct error *err)
+{
+    const char *text = value->kind == NODE_SCALAR && value->text ? value->text : "", *meant;
+    char *end;
+    long number = strtol(text, &end, 10);
+
+    if (field->kind == FIELD_INT && *text && !*end && (double)number >= field->min && (double)number <= field->max)
+        return 0;
+    if (field->kind == FIELD_INT)
+        return error_add(err, EXIT_INPUT, value->loc, "software: has: %s: expected %g to %g, found '%s'", path, field->min,
+                         field->max, text);
+    for (size_t i = 0; field->kind == FIELD_CHOICE && choice_at(i, field); i++)
+        if (!strcmp(choice_at(i, field), text))
+            return 0;
+    meant = field->kind == FIELD_CHOICE ? nearest(text, choice_at, field) : NULL;
+    return error_add(err, EXIT_INPUT, value->loc, "software: has: %s: unknown value '%s'%s%s%s", path, text,
+                     meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "");
+}
+
+static int check_list(struct arena *arena, const struct node *has, size_t i, const struct software_parts *parts,
+                      struct error *err)
+{
+    const char *path = has->keys[i], *meant;
+    const struct node *values = has->items[i];
+    struct member member = software_member(parts, path);
+    const struct field *field = member.field ? scalar_field(member.field) : NULL;
+    int rc = 0;
+
+    if (!field) {
+        meant = nearest(path, path_at, &(struct candidates){arena, parts});
+        return error_add(err, EXIT_INPUT, has->key_locs[i], "software: has: unknown key '%s'%s%s%s", path,
+                         meant ? "; did you mean '" : "; expected one such as strategy.schedule", meant ? meant : "",
+                         meant ? "'?" : "");
+    }
+    if (field->kind != FIELD_CHOICE && field->kind != FIELD_INT)
+        return error_add(err, EXIT_INPUT, has->key_locs[i], "software: has: the values of '%s' are no names and no whole "
+                         "numbers, so that no list can hold them", path);
+    if (values->kind != NODE_SEQUENCE)
+        return error_add(err, EXIT_INPUT, values->loc, "software: has: %s: expected a list of values; [] where the "
+                         "release has none", path);
+    for (size_t v = 0; v < values->count; v++)
+        rc = check_value(values->items[v], path, field, err) ? -1 : rc;
+    return rc;
+}
+
+int software_has_check(struct arena *arena, const struct node *has, const struct software_parts *parts,
+                       struct error *err)
+{
+    int rc = 0;
+
+    if (has->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, has->loc, "software: has: expected a mapping such as {strategy.zero: [0, 1]}");
+    for (size_t i = 0; i < has->count; i++)
+        rc = check_list(arena, has, i, parts, err) ? -1 : rc;
+    return rc;
+}
+
+/* The part's value as text; NULL: it has none, or one that is no name and no number. */
+static const char *value_at(struct arena *arena, const struct software_parts *parts, const char *path)
+{
+    struct member member = software_member(parts, path);
+    const struct node *value = member.field && member.part->object ?
+        field_dump_key(arena, member.part->table, member.part->object, member.field->key) : NULL;
+
+    if (value && value->kind == NODE_MAPPING && member.field->table && member.field->table->shorthand)
+        value = node_get(value, member.field->table->shorthand);
+    return value && value->kind == NODE_SCALAR ? value->text : NULL;
+}
+
+static bool in_list(const struct node *list, const char *text)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!strcmp(list->items[i]->text, text))
+            return true;
+    return false;
+}
+
+static const struct software_ask *ask_of(const struct software_ask *asks, size_t count, const char *path)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(asks[i].path, path))
+            return &asks[i];
+    return NULL;
+}
+
+static const char *list_text(struct arena *arena, const struct node *list)
+{
+    const char *text = "";
+
+    for (size_t i = 0; i < list->count; i++)
+        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", list->items[i]->text);
+    return text;
+}
+
+enum software_has software_has(struct arena *arena, const struct node *has, const struct software_parts *parts,
+                               const struct software_ask *asks, size_t count, struct software_lack *lack)
+{
+    enum software_has found = SOFTWARE_HAS;
+
+    for (size_t i = 0; has && i < has->count; i++) {
+        const struct software_ask *ask = ask_of(asks, count, has->keys[i]);
+        const char *value = value_at(arena, parts, has->keys[i]);
+
+        if (!value || (ask && ask->idle) || in_list(has->items[i], value))
+            continue;
+        *lack = (struct software_lack){has->keys[i], value, list_text(arena, has->items[i])};
+        return SOFTWARE_LACKS;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (asks[i].asks && !asks[i].idle &&
+            (!has || !node_get(has, asks[i].path) || !value_at(arena, parts, asks[i].path)))
+            found = SOFTWARE_UNKNOWN;
+    return found;
+}
