@@ -3,12 +3,15 @@
 #include <sys/stat.h>
 
 #include "cli/cmd.h"
+#include "cli/plan_methods.h"
 #include "cli/plan_print.h"
 
-enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_JSON };
+enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_JSON, OPT_METHOD,
+       OPT_MARKDOWN };
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_GPUS] = "--gpus=", [OPT_TOP] = "--top=", [OPT_VERIFY] = "--verify=",
     [OPT_LIMIT] = "--time-limit=", [OPT_EXHAUSTIVE] = "--exhaustive", [OPT_JSON] = "--json",
+    [OPT_METHOD] = "--method=", [OPT_MARKDOWN] = "--markdown",
 };
 enum { TOP = 10, VERIFIED = 3 };
 
@@ -32,6 +35,21 @@ static int options_parse(const struct command *command, const struct arguments *
         (unit_parse(UNIT_TIME, values[OPT_LIMIT], &plan->time_limit, why, sizeof why) || plan->time_limit <= 0))
         code = usage_error(command, "--time-limit: expected a time such as '30 s', found '%s'", values[OPT_LIMIT]);
     return code;
+}
+
+/* A planner of a paper makes one choice: it has no axes, no rows and no limits. */
+static int run_method(const struct command *command, const struct arguments *arguments)
+{
+    const char *const *values = arguments->values;
+
+    for (int i = 0; i <= OPT_EXHAUSTIVE; i++)
+        if (values[i])
+            return usage_error(command, "--method does not go with %.*s", (int)strcspn(option_names[i], "="),
+                               option_names[i]);
+    if (values[OPT_JSON] && values[OPT_MARKDOWN])
+        return usage_error(command, "expected one of --json, --markdown");
+    return plan_methods(command, arguments, values[OPT_METHOD],
+                        values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT);
 }
 
 /* The rows of the outcome, ordered, and a scenario of each that is shown. */
@@ -84,6 +102,10 @@ static int plan_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK;
 
+    if (code == ARGS_DONE && arguments.values[OPT_METHOD])
+        return run_method(command, &arguments);
+    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
+        code = usage_error(command, "--markdown goes with --method");
     if (code == ARGS_DONE)
         code = options_parse(command, &arguments, &options);
     if (code != ARGS_DONE)
@@ -104,12 +126,14 @@ static int plan_main(const struct command *command, int argc, char **argv)
 const struct command cmd_plan = {
     .name = "plan",
     .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST] [-o DIR] [-j N] [--top K] [--verify K]\n"
-             "       [--time-limit T] [--exhaustive] [--json]",
+             "       [--time-limit T] [--exhaustive] [--json]\n"
+             "SCENARIO --method NAME|all [--set PATH=VALUE]... [--json | --markdown]",
     .brief = "Searches for the fastest configurations that fit, and says how sure that is.",
     .examples = "  dtsim plan llama3-70b.yaml\n"
                 "  dtsim plan llama3-70b.yaml --gpus 64,128,256\n"
                 "  dtsim plan llama3-70b.yaml --set strategy.tensor=auto --set strategy.pipeline=auto --set batch.micro=1,2\n"
-                "  dtsim run llama3-70b.plan/rank-01.yaml\n",
+                "  dtsim run llama3-70b.plan/rank-01.yaml\n"
+                "  dtsim plan bert.yaml --method piper\n",
     .options = "  SCENARIO            what it says is held; - for standard input\n"
                "  --set PATH=auto     search this axis: the values follow from the model and the cluster (below)\n"
                "  --set PATH=V1,V2    search these values of any path; may be repeated. Left out: all axes with * that\n"
@@ -123,6 +147,12 @@ const struct command cmd_plan = {
                "  --time-limit T      end the search after this time ('30 s'); what is proven is said\n"
                "  --exhaustive        replay every configuration, whatever its bound\n"
                "  --json              the outcome for programs\n"
+               "  --method NAME       what a paper's planner chooses by its own objective, and what this simulator says of\n"
+               "                      it: pipedream, 2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna; all: each of them.\n"
+               "                      They choose stages, replicas and schedule, piper, mcmc and alpa also the tensor degree\n"
+               "                      unless the scenario says one, varuna the micro-batch. Where the released program and\n"
+               "                      the paper differ, both forms are shown\n"
+               "  --markdown          with --method: the table for a document\n"
                "axes that have an auto:\n"
                "  strategy.tensor*    divisors of a node's GPUs that divide the attention and key-value heads\n"
                "  strategy.pipeline*  divisors of the layers\n"

@@ -3,14 +3,19 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define APART 1e-6               /* s: t_max that are nearer to the one before are not tried, as in Alpa */
+#define APART 1e-6 /* s: t_max that are nearer to the one before are not tried, as in Alpa */
 
 struct search {
     const struct alpa *question;
-    size_t n, stages;            /* layers; stages at most */
-    struct cost { double seconds; int behind; } *costs;      /* [(begin * n + end - 1) * submeshes + k] */
-    double *least;               /* F, [(s * (n + 1) + l) * (devices + 1) + d] */
-    struct choice { size_t end, submesh; } *choices;         /* of the first of these stages */
+    size_t n, stages; /* layers; stages at most */
+    struct cost {
+        double seconds;
+        int behind;
+    } * costs;     /* [(begin * n + end - 1) * submeshes + k] */
+    double *least; /* F, [(s * (n + 1) + l) * (devices + 1) + d] */
+    struct choice {
+        size_t end, submesh;
+    } * choices; /* of the first of these stages */
 };
 
 static size_t place(const struct search *search, size_t s, size_t l, int d)

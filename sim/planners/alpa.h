@@ -1,5 +1,5 @@
-/* alpa: Alpa's division of a chain of layers into stages on submeshes (Zheng et al. 2022, OSDI, section 5; alpa-projects/
- * alpa b8078a9, alpa/pipeline_parallel/stage_construction.py).
+/* alpa: Alpa's division of a chain of layers into stages on submeshes (Zheng et al. 2022, OSDI, section 5;
+ * alpa-projects/alpa b8078a9, alpa/pipeline_parallel/stage_construction.py).
  *
  * For each t_max among the costs of stages, ascending,
  *
@@ -15,7 +15,7 @@
 struct alpa {
     size_t layers;
     int devices, micro_batches;
-    const struct planned_stage *submeshes;   /* data and tensor degree of each; begin and end say nothing */
+    const struct planned_stage *submeshes; /* data and tensor degree of each; begin and end say nothing */
     size_t nsubmeshes;
     /* s of a micro-batch of layers [begin, end) there; INFINITY: it cannot be. *behind: stages behind it, so that as
      * many more micro-batches are in flight, with which it fits in memory at most; negative: it does not fit at all. */

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { DAPPLE_LABELS = 32 };     /* of one state */
+enum { DAPPLE_LABELS = 32 }; /* of one state */
 
 static double sum_seconds(const struct dapple *question, size_t begin, size_t end)
 {
@@ -50,7 +50,9 @@ static double released_score(const struct dapple *question, const struct planned
 }
 
 /* A stage of the paper's latency: of computation, or a transfer. */
-struct phase { double forward, backward, exchange; };
+struct phase {
+    double forward, backward, exchange;
+};
 
 static size_t phases_of(const struct dapple *question, const struct planned *plan, struct phase *phases)
 {
@@ -118,8 +120,15 @@ static bool may_have(const struct dapple *question, int data)
 
 /* Of some stages of the first layers on some devices, no stage or transfer longer than the block: a plan that no other
  * one betters in both transfers and lateness (of an exchange behind the end of the last block before it). */
-struct label { double transfers, late; struct planned_stage last; const struct label *before; };
-struct labels { struct label *items[DAPPLE_LABELS]; size_t count; };
+struct label {
+    double transfers, late;
+    struct planned_stage last;
+    const struct label *before;
+};
+struct labels {
+    struct label *items[DAPPLE_LABELS];
+    size_t count;
+};
 
 static void add_label(struct arena *arena, struct labels *labels, const struct label *label)
 {
@@ -138,30 +147,40 @@ static void add_label(struct arena *arena, struct labels *labels, const struct l
     *labels->items[labels->count++] = *label;
 }
 
-/* All labels with one stage more. */
-static void add_stage(struct arena *arena, const struct dapple *question, double block, size_t s,
+/* The labels with one stage more, which itself makes `more` transfers and lateness. */
+static void add_labels(struct arena *arena, const struct labels *before, const struct label *more, double most,
+                       struct labels *after)
+{
+    for (size_t i = 0; i < before->count; i++) {
+        const struct label *label = before->items[i];
+        double transfers = label->transfers + more->transfers, late = fmax(label->late, more->late);
+
+        if (transfers + late < most)
+            add_label(arena, after, &(struct label){transfers, late, more->last, label});
+    }
+}
+
+/* All labels with one stage more; transfers and lateness that together are `most` s or more are of no use. */
+static void add_stage(struct arena *arena, const struct dapple *question, double block, double most, size_t s,
                       const struct labels *before, struct labels *after)
 {
     size_t n = question->count, width = (size_t)question->devices + 1;
 
     for (size_t begin = s; begin < n; begin++)
-        for (size_t end = begin + 1; end <= n; end++)
-            for (size_t r = 1; r < width; r++) {
+        for (size_t end = begin + 1; end <= n; end++) {
+            double transfer = transfer_seconds(question, end), seconds = sum_seconds(question, begin, end);
+
+            for (size_t r = (size_t)fmax(1, ceil(seconds / (block * (1 + ROUNDING)))); r < width; r++) {
                 struct planned_stage stage = {begin, end, (int)r, 1, 0};
-                double transfer = transfer_seconds(question, end), late;
+                struct label more = {transfer, 0, stage, NULL};
 
-                if (!may_have(question, (int)r) ||
-                    fmax(transfer, stage_seconds(question, &stage)) > block * (1 + ROUNDING))
+                if (!may_have(question, (int)r) || transfer > block * (1 + ROUNDING))
                     continue;
-                late = fmax(0, exchange_seconds(question, &stage) - (double)s * block);
-                for (size_t d = r; d < width; d++)
-                    for (size_t i = 0; i < before[begin * width + d - r].count; i++) {
-                        const struct label *label = before[begin * width + d - r].items[i];
-
-                        add_label(arena, &after[end * width + d],
-                                  &(struct label){label->transfers + transfer, fmax(label->late, late), stage, label});
-                    }
+                more.late = fmax(0, exchange_seconds(question, &stage) - (double)s * block);
+                for (size_t d = r; d < width && more.late < most; d++)
+                    add_labels(arena, &before[begin * width + d - r], &more, most, &after[end * width + d]);
             }
+        }
 }
 
 static void try_label(const struct dapple *question, const struct label *label, size_t count, struct planned *planned)
@@ -178,6 +197,7 @@ static void try_label(const struct dapple *question, const struct label *label, 
 /* The best of the plans whose longest stage or transfer is no longer than the block. */
 static void try_block(const struct dapple *question, double block, struct planned *planned)
 {
+    double own = block * (question->micro_batches - 1) + sum_seconds(question, 0, question->count);
     size_t n = question->count, devices = (size_t)question->devices, width = devices + 1;
     size_t states = (n + 1) * width, most = n < devices ? n : devices;
     struct labels *before = xcalloc(states, sizeof *before), *after = xcalloc(states, sizeof *after), *swap;
@@ -187,7 +207,7 @@ static void try_block(const struct dapple *question, double block, struct planne
     for (size_t s = 0; s < most && s < PLANNED_MOST; s++) {
         for (size_t i = 0; i < states; i++)
             after[i].count = 0;
-        add_stage(&arena, question, block, s, before, after);
+        add_stage(&arena, question, block, planned->objective - own, s, before, after);
         for (size_t i = 0; i < after[n * width + devices].count; i++)
             try_label(question, after[n * width + devices].items[i], s + 1, planned);
         swap = before;
@@ -231,6 +251,25 @@ static void plan_released(const struct dapple *question, struct planned *planned
     free(blocks);
 }
 
+/* Whether the plan is better whose last stage ends earlier, on `data` replicas, with one further stage behind it; then
+ * its first stages are kept, up to that one. */
+static void try_prefix(const struct dapple *question, struct planned *whole, size_t end, int data,
+                       struct planned *prefix)
+{
+    struct planned_stage *last = &whole->stages[whole->count - 1], old = *last;
+    double score;
+
+    whole->stages[whole->count++] = (struct planned_stage){end, old.end, old.data - data, 1, 0};
+    *last = (struct planned_stage){old.begin, end, data, 1, 0};
+    score = paper_score(question, whole);
+    whole->count--;
+    if (score < prefix->objective) {
+        *prefix = *whole;
+        prefix->objective = score;
+    }
+    *last = old;
+}
+
 /* The paper's: of the first layers on some devices the plan that is best with one further stage. */
 static void plan_paper(const struct dapple *question, struct planned *planned)
 {
@@ -251,18 +290,9 @@ static void plan_paper(const struct dapple *question, struct planned *planned)
             if (may_have(question, (int)(devices - d)) && whole.objective < planned->objective)
                 *planned = whole;
             for (size_t end = begin + 1; end < n && whole.count < PLANNED_MOST; end++)
-                for (size_t r = 1; d + r < devices; r++) {
-                    struct planned more = whole, *prefix = &prefixes[end * (devices + 1) + d + r];
-
-                    if (!may_have(question, (int)r))
-                        continue;
-                    more.stages[more.count - 1] = (struct planned_stage){begin, end, (int)r, 1, 0};
-                    more.stages[more.count++] = (struct planned_stage){end, n, (int)(devices - d - r), 1, 0};
-                    more.objective = paper_score(question, &more);
-                    more.count--;
-                    if (more.objective < prefix->objective)
-                        *prefix = more;
-                }
+                for (size_t r = 1; d + r < devices; r++)
+                    if (may_have(question, (int)r))
+                        try_prefix(question, &whole, end, (int)r, &prefixes[end * (devices + 1) + d + r]);
         }
     free(prefixes);
 }

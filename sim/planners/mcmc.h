@@ -9,15 +9,15 @@
 
 struct mcmc {
     size_t operators;
-    const int *configurations;   /* of each operator, how many */
+    const int *configurations; /* of each operator, how many */
     double (*cost)(const void *context, const int *state);
     const void *context;
-    double alpha;                /* over the unit of costs; FlexFlow: 1.2 a millisecond */
-    long budget;                 /* as many steps, and one */
+    double alpha; /* over the unit of costs; FlexFlow: 1.2 a millisecond */
+    long budget;  /* as many steps, and one */
     uint64_t seed;
-    bool best;                   /* as the program has it since: a proposal is compared with the best state */
-    bool stays;                  /* the chain never goes back to the best state */
-    void (*visit)(void *visitor, const int *state);      /* each current state; or NULL */
+    bool best;  /* as the program has it since: a proposal is compared with the best state */
+    bool stays; /* the chain never goes back to the best state */
+    void (*visit)(void *visitor, const int *state); /* each current state; or NULL */
     void *visitor;
 };
 

@@ -7,15 +7,15 @@
 struct table {
     const struct pipedream *question;
     const struct pipedream_level *level;
-    int below;                   /* machines of a machine of this level */
+    int below; /* machines of a machine of this level */
     size_t n;
-    const double *weights;       /* B of all layers before one */
-    double *seconds;             /* [i * n + j] */
+    const double *weights; /* B of all layers before one */
+    double *seconds;       /* [i * n + j] */
     struct entry {
         double seconds;
-        size_t cut;              /* the last layer of the stages before the last one */
-        int last;                /* machines of the last stage; 0: there is one stage */
-    } *entries;                  /* [(i * n + j) * machines + m - 1] */
+        size_t cut; /* the last layer of the stages before the last one */
+        int last;   /* machines of the last stage; 0: there is one stage */
+    } * entries;    /* [(i * n + j) * machines + m - 1] */
 };
 
 static struct entry *entry_of(const struct table *table, size_t i, size_t j, int m)
@@ -67,8 +67,8 @@ static void trace(const struct table *tables, size_t level, size_t i, size_t j, 
         const struct entry *entry = entry_of(table, i, end, m);
 
         BUG_IF(count == PLANNED_MOST);
-        stages[count++] = (struct planned_stage){entry->last ? entry->cut + 1 : i, end + 1, entry->last ? entry->last : m,
-                                                 1, 0};
+        stages[count++] = (struct planned_stage){entry->last ? entry->cut + 1 : i, end + 1,
+                                                 entry->last ? entry->last : m, 1, 0};
         if (!entry->last)
             break;
         m -= entry->last;
@@ -115,15 +115,20 @@ void pipedream_plan(const struct pipedream *question, struct planned *planned)
         weights[i + 1] = weights[i] + question->layers[i].weights;
     for (size_t l = 0; l < question->nlevels; l++) {
         tables[l] = (struct table){
-            .question = question, .level = &question->levels[l], .below = l ? question->levels[l - 1].machines : 1, .n = n,
-            .weights = weights, .seconds = xcalloc(n * n, sizeof(double)),
+            .question = question,
+            .level = &question->levels[l],
+            .below = l ? question->levels[l - 1].machines : 1,
+            .n = n,
+            .weights = weights,
+            .seconds = xcalloc(n * n, sizeof(double)),
             .entries = xcalloc(n * n * (size_t)question->levels[l].machines, sizeof(struct entry)),
         };
         machine_seconds(&tables[l], l ? &tables[l - 1] : NULL);
         fill_table(&tables[l], l + 1 == question->nlevels);
     }
     *planned = (struct planned){
-        .objective = entry_of(&tables[question->nlevels - 1], 0, n - 1, question->levels[question->nlevels - 1].machines)
+        .objective = entry_of(&tables[question->nlevels - 1], 0, n - 1,
+                              question->levels[question->nlevels - 1].machines)
                          ->seconds,
     };
     if (isfinite(planned->objective))

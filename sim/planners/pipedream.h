@@ -16,15 +16,18 @@
 
 #include "planners/planned.h"
 
-struct pipedream_level { int machines; double bandwidth; };      /* machines of the level below, or devices; B/s */
+struct pipedream_level {
+    int machines;
+    double bandwidth;
+}; /* machines of the level below, or devices; B/s */
 
 struct pipedream {
     const struct planner_layer *layers;
     size_t count;
-    const struct pipedream_level *levels;    /* from the lowest */
+    const struct pipedream_level *levels; /* from the lowest */
     size_t nlevels;
-    bool paper;                  /* the paper's form */
-    bool straight;               /* one machine a stage */
+    bool paper;    /* the paper's form */
+    bool straight; /* one machine a stage */
 };
 
 /* Stages have one tensor degree, 1. The objective: s a minibatch, of the slowest stage. */

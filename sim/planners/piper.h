@@ -21,26 +21,31 @@ enum { PIPER_TENSORS = 5, PIPER_OPTIONS = 2, PIPER_NODES = 256 };
 
 /* A layer on each device of a tensor group, for one micro-batch. */
 struct piper_option {
-    double seconds;              /* of its forward and backward; INFINITY: there is no such option */
-    double weights;              /* B */
-    double held, fixed;          /* B of each micro-batch in flight, and B beside them */
+    double seconds;     /* of its forward and backward; INFINITY: there is no such option */
+    double weights;     /* B */
+    double held, fixed; /* B of each micro-batch in flight, and B beside them */
 };
 /* options[k]: on tensors[k] devices; first without, then with recomputation. */
-struct piper_node { struct piper_option options[PIPER_TENSORS][PIPER_OPTIONS]; };
+struct piper_node {
+    struct piper_option options[PIPER_TENSORS][PIPER_OPTIONS];
+};
 /* B that one layer sends another, and, in a tensor group, B with which the sender and the receiver divide or gather
  * them. */
-struct piper_edge { int from, to; double bytes, from_group, to_group; };
+struct piper_edge {
+    int from, to;
+    double bytes, from_group, to_group;
+};
 
 struct piper {
     const struct piper_node *nodes;
     const struct piper_edge *edges;
     size_t nnodes, nedges;
-    const int *tensors;          /* tensor degrees, at most PIPER_TENSORS */
+    const int *tensors; /* tensor degrees, at most PIPER_TENSORS */
     size_t ntensors;
     int micro_batches, devices;
-    double bandwidth, memory;    /* B/s, B */
-    bool exact;                  /* the best choice of recomputed layers, not the released one */
-    int data, tensor;            /* of all stages; 0: any */
+    double bandwidth, memory; /* B/s, B */
+    bool exact;               /* the best choice of recomputed layers, not the released one */
+    int data, tensor;         /* of all stages; 0: any */
 };
 
 /* Stages of graphs that are no chains hold layers that do not follow each other: begin and end then say only how many.

@@ -8,7 +8,7 @@ static const char *const floors[] = {
     "base", "cache", "files", "process", "config", "expression", "hardware", "precision", "kernels", "huggingface", "model", "flows", "engine",
     "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "alike", "lower", "steady", "run", "explain",
     "report", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
-    "plan", "planners", "serve", "modules", "cli",
+    "plan", "planners", "choices", "serve", "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */

@@ -24,12 +24,16 @@ static int random_below(uint64_t *seed, int limit)
 static struct chain random_chain(uint64_t *seed, int number)
 {
     bool full = number % 50 == 0;
-    struct chain chain = {.count = full ? LAYERS_MOST : 1 + (size_t)random_below(seed, 7),
-                          .devices = full ? DEVICES_MOST : 1 + random_below(seed, 5),
-                          .bandwidth = 1 + random_below(seed, 20), .micro_batches = 8 + random_below(seed, 8)};
+    struct chain chain = {.count = full ? LAYERS_MOST : 1 + (size_t)random_below(seed, 7)};
 
-    for (size_t i = 0; i < chain.count; i++)
-        chain.layers[i] = (struct planner_layer){1 + random_below(seed, 9), random_below(seed, 10), random_below(seed, 10)};
+    chain.devices = full ? DEVICES_MOST : 1 + random_below(seed, 5);
+    chain.bandwidth = 1 + random_below(seed, 20);
+    chain.micro_batches = 8 + random_below(seed, 8);
+    for (size_t i = 0; i < chain.count; i++) {
+        chain.layers[i].seconds = 1 + random_below(seed, 9);
+        chain.layers[i].weights = random_below(seed, 10);
+        chain.layers[i].output = random_below(seed, 10);
+    }
     return chain;
 }
 
@@ -130,7 +134,10 @@ static void test_pipedream(void **state)
 }
 
 /* Alpa's question about a chain: stages behind one keep its micro-batches in memory. */
-struct limited { const struct chain *chain; double memory; };
+struct limited {
+    const struct chain *chain;
+    double memory;
+};
 
 static double alpa_cost(const void *context, const struct planned_stage *stage, int *behind)
 {
@@ -138,7 +145,7 @@ static double alpa_cost(const void *context, const struct planned_stage *stage, 
     double weights, seconds = seconds_of(limited->chain, stage, &weights);
     double held = (double)(stage->end - stage->begin) / stage->data;
 
-    *behind = (int)floor((limited->memory - weights) / held) - 1;
+    *behind = (int)fmin(LAYERS_MOST, floor((limited->memory - weights) / held)) - 1;
     return seconds / stage->data + weights * (stage->data - 1) / stage->data / limited->chain->bandwidth;
 }
 
@@ -169,8 +176,9 @@ static void test_alpa(void **state)
         struct limited limited = {&chain, i % 2 ? 1e9 : 10 + random_below(&seed, 40)};
         struct planned planned;
 
-        alpa_plan(&(struct alpa){chain.count, chain.devices, chain.micro_batches, submeshes, COUNT(submeshes), alpa_cost,
-                                 &limited}, &planned);
+        alpa_plan(&(struct alpa){chain.count, chain.devices, chain.micro_batches, submeshes, COUNT(submeshes),
+                                 alpa_cost, &limited},
+                  &planned);
         expect_best(&chain, alpa_score, &limited, &planned);
     }
 }
@@ -190,8 +198,15 @@ static void test_dapple(void **state)
     for (int i = 0; i < CHAINS; i++) {
         struct chain chain = random_chain(&seed, i);
         double exchange[DEVICES_MOST + 1];
-        struct dapple question = {chain.layers, chain.count, chain.devices, chain.micro_batches, chain.bandwidth, exchange,
-                                  1.0 / 3, false, 0};
+        struct dapple question = {chain.layers,
+                                  chain.count,
+                                  chain.devices,
+                                  chain.micro_batches,
+                                  chain.bandwidth,
+                                  exchange,
+                                  1.0 / 3,
+                                  false,
+                                  0};
         struct visitor *visitor = xcalloc(1, sizeof *visitor);
         struct planned planned;
 
@@ -254,20 +269,26 @@ static double piper_best(const struct piper *question, size_t end, int devices, 
                     continue;
                 own = piper_stage_best(question, begin, end, t, d, sum + d);
                 if (own < best)
-                    best = fmin(best, fmax(own, piper_best(question, begin, devices - d * question->tensors[t], sum + d)));
+                    best = fmin(best,
+                                fmax(own, piper_best(question, begin, devices - d * question->tensors[t], sum + d)));
             }
     return best;
 }
 
 static struct piper_node random_node(uint64_t *seed)
 {
-    double seconds = 1 + random_below(seed, 9), weights = random_below(seed, 8), held = 1 + random_below(seed, 5);
+    double seconds = 1 + random_below(seed, 9);
+    double weights = random_below(seed, 8);
+    double held = 1 + random_below(seed, 5);
     struct piper_node node;
 
     for (int t = 0; t < 2; t++)
         for (int o = 0; o < 2; o++)
             node.options[t][o] = (struct piper_option){
-                seconds / (t ? 1.7 : 1) * (o ? 1.3 : 1), weights / (t + 1), held / (t + 1) / (o ? 3 : 1), weights / 2,
+                seconds / (t ? 1.7 : 1) * (o ? 1.3 : 1),
+                weights / (t + 1),
+                held / (t + 1) / (o ? 3 : 1),
+                weights / 2,
             };
     return node;
 }
@@ -283,12 +304,20 @@ static void test_piper(void **state)
         size_t count = i % 50 ? 1 + (size_t)random_below(&seed, 4) : 6;
         struct piper_node nodes[6];
         struct piper_edge edges[5];
-        struct piper question = {nodes, edges, count, count - 1, tensors, COUNT(tensors), 4 + 2 * random_below(&seed, 4),
-                                 1 + random_below(&seed, 6), 1 + random_below(&seed, 8), 6 + random_below(&seed, 20), true,
-                                 0, 0};
+        struct piper question = {.nodes = nodes,
+                                 .edges = edges,
+                                 .nnodes = count,
+                                 .nedges = count - 1,
+                                 .tensors = tensors,
+                                 .ntensors = COUNT(tensors),
+                                 .exact = true};
         struct planned exact, released;
         double best;
 
+        question.micro_batches = 4 + 2 * random_below(&seed, 4);
+        question.devices = 1 + random_below(&seed, 6);
+        question.bandwidth = 1 + random_below(&seed, 8);
+        question.memory = 6 + random_below(&seed, 20);
         for (size_t n = 0; n < count; n++)
             nodes[n] = random_node(&seed);
         for (int e = 0; e + 1 < (int)count; e++)
@@ -313,7 +342,9 @@ static void test_piper(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pipedream), cmocka_unit_test(test_alpa), cmocka_unit_test(test_dapple),
+        cmocka_unit_test(test_pipedream),
+        cmocka_unit_test(test_alpa),
+        cmocka_unit_test(test_dapple),
         cmocka_unit_test(test_piper),
     };
 

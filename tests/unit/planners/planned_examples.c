@@ -1,5 +1,5 @@
-/* Small instances of each planner whose optimum was found by hand and by enumeration: what a paper's form and its released
- * program's form choose, which differ. */
+/* Small instances of each planner whose optimum was found by hand and by enumeration: what a paper's form and its
+ * released program's form choose, which differ. */
 #include "planners.h"
 
 #include "planners/alpa.h"
@@ -32,8 +32,14 @@ static void test_pipedream(void **state)
 static void test_two_bw(void **state)
 {
     const double depth[] = {0, 1, 1, 1, 1, 1, 1, 1, 1}, width[] = {0, 100, 100, 100, 100, 1, 1, 1, 1};
-    const struct { int width, depth; double cost, memory; } table[] = {
-        {1, 8, 1.8, 10.4}, {2, 4, 1.0, 14.4}, {4, 2, 1.0, 22.4}, {8, 1, 7.0, 38.4},
+    const struct {
+        int width, depth;
+        double cost, memory;
+    } table[] = {
+        {1, 8, 1.8, 10.4},
+        {2, 4, 1.0, 14.4},
+        {4, 2, 1.0, 22.4},
+        {8, 1, 7.0, 38.4},
     };
     struct two_bw question = {8, 8, 1, 0.5, 0.2, 0.9, 4, depth, width, INFINITY};
     struct planned planned;
@@ -52,8 +58,8 @@ static void test_two_bw(void **state)
     expect_close(planned.objective, 1.8);
 }
 
-/* A layer without recomputation, and with it, on one device; on two it computes 0.55 or 0.6 times as long and holds half.
- * Recomputing takes 1.3 times as long and leaves a quarter. */
+/* A layer without recomputation, and with it, on one device; on two it computes 0.55 or 0.6 times as long and holds
+ * half. Recomputing takes 1.3 times as long and leaves a quarter. */
 static struct piper_node piper_layer(double seconds, double halved, double weights, double held, double fixed)
 {
     struct piper_node node;
@@ -61,7 +67,10 @@ static struct piper_node piper_layer(double seconds, double halved, double weigh
     for (int t = 0; t < 2; t++)
         for (int o = 0; o < 2; o++)
             node.options[t][o] = (struct piper_option){
-                (t ? halved : seconds) * (o ? 1.3 : 1), weights / (t + 1), held / (t + 1) / (o ? 4 : 1), fixed / (t + 1),
+                (t ? halved : seconds) * (o ? 1.3 : 1),
+                weights / (t + 1),
+                held / (t + 1) / (o ? 4 : 1),
+                fixed / (t + 1),
             };
     return node;
 }
@@ -69,10 +78,15 @@ static struct piper_node piper_layer(double seconds, double halved, double weigh
 static void test_piper(void **state)
 {
     const struct piper_node first[] = {
-        piper_layer(4, 2.2, 6, 2, 3), piper_layer(4, 2.2, 6, 2, 3), piper_layer(10, 5.2, 12, 2, 6),
+        piper_layer(4, 2.2, 6, 2, 3),
+        piper_layer(4, 2.2, 6, 2, 3),
+        piper_layer(10, 5.2, 12, 2, 6),
     };
     const struct piper_node second[] = {
-        piper_layer(2, 1.3, 1, 4, 1), piper_layer(3, 1.8, 1, 4, 1), piper_layer(3, 1.8, 1, 4, 1), piper_layer(2, 1.3, 6, 1, 3),
+        piper_layer(2, 1.3, 1, 4, 1),
+        piper_layer(3, 1.8, 1, 4, 1),
+        piper_layer(3, 1.8, 1, 4, 1),
+        piper_layer(2, 1.3, 6, 1, 3),
     };
     const struct piper_edge edges[] = {{0, 1, 1, 0, 0}, {1, 2, 1, 0, 0}, {2, 3, 1, 0, 0}};
     const int tensors[] = {1, 2};
@@ -92,7 +106,10 @@ static void test_piper(void **state)
     }
 }
 
-struct shared { const double *seconds; double exchange; };
+struct shared {
+    const double *seconds;
+    double exchange;
+};
 
 static double alpa_cost(const void *context, const struct planned_stage *stage, int *behind)
 {
@@ -173,7 +190,11 @@ static void test_varuna(void **state)
 
 /* Operators on 1, 2 or 4 devices: each computes a share and exchanges with the others; neighbours of unequal degrees
  * move what is between them. */
-struct operators { size_t count; const double *seconds, *exchange; double change; };
+struct operators {
+    size_t count;
+    const double *seconds, *exchange;
+    double change;
+};
 enum { DEGREES = 3 };
 static const int degrees[DEGREES] = {1, 2, 4};
 
@@ -198,8 +219,13 @@ static int found(const struct operators *operators, long budget, double optimum)
 
     for (uint64_t seed = 1; seed <= 10; seed++) {
         int configurations[8], chosen[8];
-        struct mcmc chain = {.operators = operators->count, .configurations = configurations, .cost = operators_cost,
-                             .context = operators, .alpha = 1.2, .budget = budget, .seed = seed};
+        struct mcmc chain = {.operators = operators->count,
+                             .configurations = configurations,
+                             .cost = operators_cost,
+                             .context = operators,
+                             .alpha = 1.2,
+                             .budget = budget,
+                             .seed = seed};
         double cost;
 
         for (size_t i = 0; i < operators->count; i++) {
@@ -225,7 +251,9 @@ static void test_mcmc(void **state)
 }
 
 enum { STATES = DEGREES * DEGREES * DEGREES, EVERY = 40, SEEN = 20000 };
-struct histogram { long steps, counts[STATES]; };
+struct histogram {
+    long steps, counts[STATES];
+};
 
 static void count_state(void *visitor, const int *state)
 {
@@ -243,8 +271,15 @@ static void test_histogram(void **state)
     const struct operators operators = {3, seconds, exchange, 0.2};
     struct histogram histogram = {0};
     int start[] = {0, 0, 0}, configurations[] = {DEGREES, DEGREES, DEGREES};
-    struct mcmc chain = {.operators = 3, .configurations = configurations, .cost = operators_cost, .context = &operators,
-                         .alpha = 1.2, .budget = (long)EVERY * SEEN - 1, .seed = 5, .stays = true, .visit = count_state,
+    struct mcmc chain = {.operators = 3,
+                         .configurations = configurations,
+                         .cost = operators_cost,
+                         .context = &operators,
+                         .alpha = 1.2,
+                         .budget = (long)EVERY * SEEN - 1,
+                         .seed = 5,
+                         .stays = true,
+                         .visit = count_state,
                          .visitor = &histogram};
     double weights[STATES], sum = 0, chi = 0;
 
@@ -268,9 +303,9 @@ static void test_histogram(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pipedream), cmocka_unit_test(test_two_bw), cmocka_unit_test(test_piper),
-        cmocka_unit_test(test_alpa), cmocka_unit_test(test_dapple), cmocka_unit_test(test_varuna),
-        cmocka_unit_test(test_mcmc), cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_pipedream), cmocka_unit_test(test_two_bw),    cmocka_unit_test(test_piper),
+        cmocka_unit_test(test_alpa),      cmocka_unit_test(test_dapple),    cmocka_unit_test(test_varuna),
+        cmocka_unit_test(test_mcmc),      cmocka_unit_test(test_histogram),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
