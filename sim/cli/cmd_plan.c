@@ -3,16 +3,18 @@
 #include <sys/stat.h>
 
 #include "cli/cmd.h"
+#include "cli/plan_methods.h"
 #include "cli/plan_print.h"
 #include "emit/emit.h"
 #include "validate/anchors.h"
 
-enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_JSON,
-       OPT_OBJECTIVE, OPT_LIMITS, OPT_EMIT, OPT_ANCHOR };
+enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_OBJECTIVE, OPT_LIMITS,
+       OPT_EMIT, OPT_ANCHOR, OPT_JSON, OPT_METHOD, OPT_MARKDOWN };
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_GPUS] = "--gpus=", [OPT_TOP] = "--top=", [OPT_VERIFY] = "--verify=",
     [OPT_LIMIT] = "--time-limit=", [OPT_EXHAUSTIVE] = "--exhaustive", [OPT_JSON] = "--json",
     [OPT_OBJECTIVE] = "--objective=", [OPT_LIMITS] = "--subject-to=", [OPT_EMIT] = "--emit=", [OPT_ANCHOR] = "--anchor=",
+    [OPT_METHOD] = "--method=", [OPT_MARKDOWN] = "--markdown",
 };
 enum { TOP = 10, VERIFIED = 3 };
 #define UNSAID SIZE_MAX
@@ -69,6 +71,21 @@ static int emit_first(const struct emitted *emitted, const char *folder, struct 
 static FILE *table_out(const struct telling *telling)
 {
     return telling->emitted ? stderr : stdout;
+}
+
+/* A planner of a paper makes one choice: it has no axes, no rows and no limits. */
+static int run_method(const struct command *command, const struct arguments *arguments)
+{
+    const char *const *values = arguments->values;
+
+    for (int i = 0; i < OPT_JSON; i++)
+        if (values[i])
+            return usage_error(command, "--method does not go with %.*s", (int)strcspn(option_names[i], "="),
+                               option_names[i]);
+    if (values[OPT_JSON] && values[OPT_MARKDOWN])
+        return usage_error(command, "expected one of --json, --markdown");
+    return plan_methods(command, arguments, values[OPT_METHOD],
+                        values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT);
 }
 
 /* The rows of the outcome, ordered, and a scenario of each that is shown. */
@@ -137,6 +154,10 @@ static int plan_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
 
+    if (code == ARGS_DONE && arguments.values[OPT_METHOD])
+        return run_method(command, &arguments);
+    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
+        code = usage_error(command, "--markdown goes with --method");
     if (code == ARGS_DONE)
         code = options_parse(command, &arguments, &options);
     if (code == ARGS_DONE)
@@ -168,14 +189,16 @@ const struct command cmd_plan = {
     .name = "plan",
     .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST|auto] [--objective METRIC,...]\n"
              "       [--subject-to METRIC=VALUE,...] [-o DIR] [-j N] [--top K] [--verify K] [--time-limit T] [--exhaustive]\n"
-             "       [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed] [--json]",
+             "       [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed] [--json]\n"
+             "SCENARIO --method NAME|all [--set PATH=VALUE]... [--json | --markdown]",
     .brief = "Searches for the fastest configurations that fit, and says how sure that is.",
     .examples = "  dtsim plan llama3-70b.yaml\n"
                 "  dtsim plan llama3-70b.yaml --gpus 64,128,256\n"
                 "  dtsim plan llama3-70b.yaml --set strategy.tensor=auto --set strategy.pipeline=auto --set batch.micro=1,2\n"
                 "  dtsim plan llama3-70b.yaml --objective gpus --subject-to iteration_time_s=12s\n"
                 "  dtsim plan llama3-70b.yaml --emit megatron > args.txt\n"
-                "  dtsim run llama3-70b.plan/rank-01.yaml\n",
+                "  dtsim run llama3-70b.plan/rank-01.yaml\n"
+                 "  dtsim plan bert.yaml --method piper\n",
     .options = "  SCENARIO            what it says is held, but for what its key 'plan' names (below); - for standard input\n"
                "  --set PATH=auto     search this axis: the values follow from the model and the cluster (below)\n"
                "  --set PATH=V1,V2    search these values of any path; may be repeated. Left out: all axes with * that\n"
@@ -203,6 +226,12 @@ const struct command cmd_plan = {
                "  --emit FRAMEWORK    print what to launch for the first configuration, as 'dtsim emit' does, and the table\n"
                "                      on stderr\n"
                "  --json              the outcome for programs\n"
+               "  --method NAME       what a paper's planner chooses by its own objective, and what this simulator says of\n"
+               "                      it: pipedream, 2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna; all: each of them.\n"
+               "                      They choose stages, replicas and schedule, piper, mcmc and alpa also the tensor degree\n"
+               "                      unless the scenario says one, varuna the micro-batch. Where the released program and\n"
+               "                      the paper differ, both forms are shown\n"
+               "  --markdown          with --method: the table for a document\n"
                "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
                "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
                "axes that have an auto:\n"

@@ -1,0 +1,12 @@
+/* plan_methods: `dtsim plan --method`: what planners of papers choose, and how fast this simulator finds it. */
+#ifndef DTSIM_PLAN_METHODS_H
+#define DTSIM_PLAN_METHODS_H
+
+#include "cli/cmd.h"
+
+enum methods_format { METHODS_TEXT, METHODS_MARKDOWN, METHODS_JSON };
+/* `method`: a planner's name, or "all". The exit code; EXIT_INFEASIBLE where no choice runs and fits. */
+int plan_methods(const struct command *command, const struct arguments *arguments, const char *method,
+                 enum methods_format format);
+
+#endif
