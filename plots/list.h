@@ -1,6 +1,6 @@
 /* The charts: a line for each file, CHART(file and name, its inputs, what it shows). No guards: it is included once
  * for each of the places that need all charts. */
-CHART(gantt, PLOT_RUN, "what every rank does when, one row a rank")
+CHART(gantt, PLOT_STACK, "what every rank does when, one row a rank; several runs stand on one time axis")
 CHART(utilization, PLOT_RUN, "what the ranks do on average, over time")
 CHART(memory, PLOT_RUN, "what the first, the last and the fullest rank hold, by kind, over time")
 CHART(links, PLOT_RUN, "how busy each link was and what crossed it, by class, the busiest first")
