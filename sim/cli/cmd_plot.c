@@ -22,7 +22,7 @@ static const struct { int first, last; const char *kinds, *are; } special[] = {
     {OPT_RANKS, OPT_REPLICA, " gantt ", "the gantt chart"},
     {OPT_X, OPT_Y, " heat pareto ", "the heat and pareto charts"},
     {OPT_BY, OPT_BY, " heat ", "the heat chart"},
-    {OPT_LABELS, OPT_LABELS, " gantt breakdown ", "the gantt and breakdown charts"},
+    {OPT_LABELS, OPT_LABELS, " gantt breakdown bubble ", "the gantt, breakdown and bubble charts"},
     {OPT_WHERE, OPT_WHERE, " heat pareto breakdown bubble scaling ", "charts of sweeps"},
 };
 
@@ -326,7 +326,8 @@ const struct command cmd_plot = {
                "                      KEY:max say otherwise, also behind --x and --y of pareto\n"
                "  --where EXPRESSION  of sweeps: only rows for which it is true (dtsim help results)\n"
                "  --title TEXT        the title, instead of the run's or the chart's own\n"
-               "  --labels A,B,..     gantt of several runs, breakdown: a label for each run, in order\n"
+               "  --labels A,B,..     gantt of several runs, breakdown, bars of bubble: a label for each run, in\n"
+               "                      order\n"
                "  --size WxH          the picture's pixels, 96 to an inch (png files have twice as many each way);\n"
                "                      a chart that cannot be read so low is higher\n"
                "  --style STYLE       paper (when left out), or slide: larger letters, 1280x720\n"
