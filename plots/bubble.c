@@ -85,8 +85,9 @@ static int choose_axis(const struct chart *chart, const struct axis **axis, stru
         curves->points.count = 0;
         for (int i = 0; i < chart->ninputs && vary; i++)
             *GROW(&curves->points) = (struct curve_point){
-                series_of(chart, *axis, &of_rows, i), values[i], 100 * fmax(chart->runs[i].bubble, 0),
-                100 * headline_number_or(&chart->runs[i], "closed_form_bubble", NAN),
+                .series = series_of(chart, *axis, &of_rows, i), .x = values[i],
+                .y = 100 * fmax(chart->runs[i].bubble, 0),
+                .reference = 100 * headline_number_or(&chart->runs[i], "closed_form_bubble", NAN),
             };
         if (has_curve(&curves->points))
             return 0;

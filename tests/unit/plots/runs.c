@@ -140,9 +140,10 @@ static void scaling_weak_and_strong(void **state)
 
     (void)state;
     draw("scaling", dirs, 3, EXIT_NO_TOOL, "gnuplot");
-    assert_string_equal(get(arena_printf(&arena, "%s/scaling.tsv", root)), "series\tname\tx\ty\treference\n"
-                        "0\tweak, batch 16 a GPU\t4\t10\t10\n0\tweak, batch 16 a GPU\t8\t18\t20\n"
-                        "1\tstrong, batch 64\t4\t10\t10\n1\tstrong, batch 64\t8\t15\t20\n");
+    assert_string_equal(get(arena_printf(&arena, "%s/scaling.tsv", root)), "series\tname\tx\ty\treference\tlower\t"
+                        "lower_reference\n0\tweak, batch 16 a GPU\t4\t10\t10\t100\t100\n"
+                        "0\tweak, batch 16 a GPU\t8\t18\t20\t90\t100\n1\tstrong, batch 64\t4\t10\t10\t100\t100\n"
+                        "1\tstrong, batch 64\t8\t15\t20\t75\t100\n");
     assert_non_null(strstr(get(arena_printf(&arena, "%s/scaling.gp", root)),
                            "set xtics ()\nset xtics add (\"4\" 4)\nset xtics add (\"8\" 8)\n"));
     draw("scaling", dirs + 1, 2, EXIT_USAGE, "scaling: expected runs on different numbers of GPUs");
