@@ -24,6 +24,8 @@ int headline_of(struct arena *arena, struct json_t *result, const char *path, st
 void headline_release(struct headline *headline);
 /* A number of result.json: "breakdown_s.bubble", "scenario.batch.micro_batches". An error when it is none. */
 int headline_number(const struct headline *headline, const char *key, double *value, struct error *err);
+/* The same of a number that may be missing: then `missing`. */
+double headline_number_or(const struct headline *headline, const char *key, double missing);
 /* A text or the text of a number; NULL when it is neither. It lives in the arena. */
 const char *headline_text(struct arena *arena, const struct headline *headline, const char *key);
 

@@ -1,5 +1,5 @@
-/* The collective chart: the bus bandwidth of collectives against their size, and what was measured where the rows say
- * so. */
+/* The collective chart: the bus bandwidth of collectives and their time against their size, and what was measured where
+ * the rows say so. An algorithm has a colour, a number of ranks a line style. */
 #include <math.h>
 #include <string.h>
 
@@ -30,32 +30,33 @@ static const char *shared_text(const struct records *rows, const char *key)
     return text;
 }
 
-/* "all_reduce on dgx-h100: bus bandwidth against size", as far as all rows have it. */
+/* "all_reduce on dgx-h100: bus bandwidth and time against size", as far as all rows have it. */
 static const char *title_of(const struct chart *chart, const struct records *rows)
 {
     const char *op = shared_text(rows, "op"), *cluster = shared_text(rows, "cluster");
 
-    return text_clean(chart->arena, arena_printf(chart->arena, "%s%s%s: bus bandwidth against size",
+    return text_clean(chart->arena, arena_printf(chart->arena, "%s%s%s: bus bandwidth and time against size",
                                                  *op ? op : "Collectives", *cluster ? " on " : "",
                                                  last_part(chart->arena, cluster)), 90);
 }
 
-/* "ring, 16 ranks"; with the operation, or the file's name, where there are several. Where a library chose the
- * algorithm size by size, what it chose is one curve: "auto, 16 ranks". */
-static const char *series_of(const struct chart *chart, const struct record *row, bool one_op, double ranks)
+/* "ring"; with the operation, and the file's name, where there are several. Where a library chose the algorithm size by
+ * size, what it chose is one curve: "auto". */
+static const char *algorithm_of(const struct chart *chart, const struct record *row, bool one_op)
 {
-    const char *slash = strrchr(row->path, '/'), *asked = record_text(row, "asked"), *text;
+    const char *asked = record_text(row, "asked"), *text;
 
-    text = arena_printf(chart->arena, "%s%s%s, %g ranks", one_op ? "" : record_text(row, "op"), one_op ? "" : " ",
-                        *asked ? asked : record_text(row, "algorithm"), ranks);
+    text = arena_printf(chart->arena, "%s%s%s", one_op ? "" : record_text(row, "op"), one_op ? "" : " ",
+                        *asked ? asked : record_text(row, "algorithm"));
     if (chart->ninputs > 1)
-        text = arena_printf(chart->arena, "%s, %s", text, slash ? slash + 1 : row->path);
-    return text_clean(chart->arena, text, 60);
+        text = arena_printf(chart->arena, "%s, %s", text, last_part(chart->arena, row->path));
+    return text_clean(chart->arena, text, 50);
 }
 
 static int add_row(const struct chart *chart, const struct record *row, bool one_op, struct curves *curves)
 {
     double ranks, bytes, seconds, measured = record_number_or(row, "measured_s", NAN), factor;
+    const char *algorithm = algorithm_of(chart, row, one_op), *dash;
 
     if (record_number(row, "ranks", &ranks, chart->err) || record_number(row, "bytes", &bytes, chart->err) ||
         record_number(row, "time_s", &seconds, chart->err))
@@ -65,8 +66,10 @@ static int add_row(const struct chart *chart, const struct record *row, bool one
     factor = bus_factor(record_text(row, "op"), ranks) * bytes / 1e9;
     if (measured > 0)
         curves->reference = "measured";
+    dash = arena_printf(chart->arena, "%g ranks", ranks);
     *GROW(&curves->points) = (struct curve_point){
-        series_of(chart, row, one_op, ranks), bytes, factor / seconds, measured > 0 ? factor / measured : NAN,
+        arena_printf(chart->arena, "%s, %s", algorithm, dash), bytes, factor / seconds,
+        measured > 0 ? factor / measured : NAN, seconds, measured > 0 ? measured : NAN, algorithm, dash,
     };
     return 0;
 }
@@ -74,7 +77,8 @@ static int add_row(const struct chart *chart, const struct record *row, bool one
 int collective_draw(struct chart *chart)
 {
     struct curves curves = {
-        .x = "size", .x_format = "%.0s %cB", .y = "bus bandwidth (GB/s)", .rings = true, .log_x = true, .base = 10,
+        .x = "size", .x_format = "%.0s %cB", .y = "bus bandwidth (GB/s)", .lower = "time", .lower_format = "%.0s %cs",
+        .rings = true, .log_x = true, .log_lower = true, .base = 10,
     };
     struct records rows = {0};
     bool one_op;

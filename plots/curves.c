@@ -7,13 +7,22 @@
 enum {
     MOST_SERIES = 24, COLOURS = 6,   /* with five marks, all different */
     WIDTH = 840, LEFT = 84, RIGHT = 22, HIGH = 340,      /* pixels; of a panel: HIGH, or the next two */
-    UPPER = 270, LOWER = 170, BETWEEN = 40,
+    DASHED = 4,                      /* letters of a line in the legend, where lines differ in style */
+    UPPER = 250, LOWER = 200, BETWEEN = 40,
 };
 
 /* Okabe and Ito's, without those that are faint as lines. */
 static const char *const colours[COLOURS] = {"0x0072b2", "0xd55e00", "0x009e73", "0xcc79a7", "0xe69f00", "0x000000"};
 
-struct series { const char *names[MOST_SERIES], *titles[MOST_SERIES]; int count; };
+/* Line styles, in gnuplot's lengths of lines and gaps. */
+static const char *const dashes[] = {"1", "(10, 5)", "(3, 3)", "(10, 4, 2, 4)", "(20, 6)", "(2, 7)"};
+
+struct series {
+    const char *names[MOST_SERIES], *titles[MOST_SERIES];
+    int colours[MOST_SERIES], dashes[MOST_SERIES];       /* which of them; from 0 */
+    int count;
+    bool dashed;                     /* lines differ in style */
+};
 
 static int series_of(const struct series *series, const char *name)
 {
@@ -23,18 +32,37 @@ static int series_of(const struct series *series, const char *name)
     return -1;
 }
 
+/* The place of a text among those that are known, or of one more. */
+static int place_of(const char **known, int *count, const char *text)
+{
+    int place = 0;
+
+    while (place < *count && strcmp(known[place], text) != 0)
+        place++;
+    if (place == *count)
+        known[(*count)++] = text;
+    return place;
+}
+
 static int find_series(const struct chart *chart, const struct curves *curves, struct series *series)
 {
+    const char *looks[2][MOST_SERIES];
+    int counts[2] = {0};
+
     for (size_t i = 0; i < curves->points.count; i++) {
-        const char *name = curves->points.items[i].series;
+        const struct curve_point *point = &curves->points.items[i];
+        const char *name = point->series;
 
         if (series_of(series, name) >= 0)
             continue;
         if (series->count == MOST_SERIES)
             return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "%s: more than %d curves; draw fewer at a time",
                              chart->kind, MOST_SERIES);
+        series->colours[series->count] = place_of(looks[0], &counts[0], point->colour ? point->colour : name);
+        series->dashes[series->count] = place_of(looks[1], &counts[1], point->dash ? point->dash : "");
         series->names[series->count++] = name;
     }
+    series->dashed = counts[1] > 1;
     return 0;
 }
 
@@ -86,13 +114,17 @@ static void name_series(struct arena *arena, const struct curves *curves, struct
 
 static void write_data(const struct chart *chart, const struct curves *curves, const struct series *series)
 {
-    fputs("series\tname\tx\ty\treference\n", chart->data);
+    fprintf(chart->data, "series\tname\tx\ty\treference%s\n", curves->lower ? "\tlower\tlower_reference" : "");
     for (size_t i = 0; i < curves->points.count; i++) {
         const struct curve_point *point = &curves->points.items[i];
 
         fprintf(chart->data, "%d\t%s\t%.17g\t%.17g\t", series_of(series, point->series),
                 text_escape(chart->arena, point->series), point->x, point->y);
-        fprintf(chart->data, isnan(point->reference) ? "NaN\n" : "%.17g\n", point->reference);
+        fprintf(chart->data, isnan(point->reference) ? "NaN" : "%.17g", point->reference);
+        if (curves->lower)
+            fprintf(chart->data, isnan(point->lower_reference) ? "\t%.17g\tNaN" : "\t%.17g\t%.17g", point->lower,
+                    point->lower_reference);
+        putc('\n', chart->data);
     }
 }
 
@@ -129,18 +161,37 @@ static void write_tics(const struct chart *chart, const struct curves *curves, d
     }
 }
 
-static void write_axes(const struct chart *chart, const struct curves *curves)
+/* The vertical axis of the upper panel, or of the lower one. */
+static void write_range(const struct chart *chart, const struct curves *curves, bool lower)
 {
-    double least_x = INFINITY, most_x = 0, least = INFINITY, most = curves->y_most, from, to;
+    double least = INFINITY, most = lower ? 0 : curves->y_most;
+    const char *format = lower ? curves->lower_format : NULL;
     FILE *out = chart->script;
 
     for (size_t i = 0; i < curves->points.count; i++) {
         const struct curve_point *point = &curves->points.items[i];
+        double y = lower ? point->lower : point->y, reference = lower ? point->lower_reference : point->reference;
 
-        least_x = fmin(least_x, point->x);
-        most_x = fmax(most_x, point->x);
-        least = fmin(least, fmin(point->y, point->reference));
-        most = fmax(most, fmax(point->y, point->reference));
+        least = fmin(least, fmin(y, reference));
+        most = fmax(most, fmax(y, reference));
+    }
+    if (lower ? curves->log_lower : curves->log_y)
+        fprintf(out, "set logscale y %g\nset yrange [%.9g:%.9g]\n", curves->base, least / 1.5, most * 1.5);
+    else
+        fprintf(out, "set yrange [0:%.9g]\n", most > 0 ? 1.06 * most : 1);
+    if (format)
+        fprintf(out, "set format y \"%s\"\n", format);
+    fprintf(out, "set ylabel \"%s\" offset 0.8,0\n", lower ? curves->lower : curves->y);
+}
+
+static void write_axes(const struct chart *chart, const struct curves *curves)
+{
+    double least_x = INFINITY, most_x = 0, from, to;
+    FILE *out = chart->script;
+
+    for (size_t i = 0; i < curves->points.count; i++) {
+        least_x = fmin(least_x, curves->points.items[i].x);
+        most_x = fmax(most_x, curves->points.items[i].x);
     }
     from = curves->log_x ? 0.85 * least_x : 0;
     to = curves->log_x ? most_x / 0.85 : 1.05 * most_x;
@@ -150,71 +201,64 @@ static void write_axes(const struct chart *chart, const struct curves *curves)
     write_tics(chart, curves, from, to);
     if (curves->x_format)
         fprintf(out, "set format x \"%s\"\n", curves->x_format);
-    if (curves->log_y)
-        fprintf(out, "set logscale y %g\nset yrange [%.9g:%.9g]\n", curves->base, least / 1.5, most * 1.5);
-    else
-        fprintf(out, "set yrange [0:%.9g]\n", most > 0 ? 1.06 * most : 1);
-    fprintf(out, "set xlabel \"%s\" offset 0,0.3\nset ylabel \"%s\" offset 0.8,0\n"
-                 "set grid linecolor rgb 0xdddddd linewidth 1\n", curves->x, curves->y);
+    write_range(chart, curves, false);
+    fprintf(out, "set xlabel \"%s\" offset 0,0.3\nset grid linecolor rgb 0xdddddd linewidth 1\n", curves->x);
 }
 
 /* Curves on top of one another stay visible: later ones are thinner and have smaller marks. */
-static double line_width(int series)
+static double line_width(int colour)
 {
-    return fmax(3 - 0.3 * series, 1.2);
+    return fmax(3 - 0.3 * colour, 1.2);
 }
 
-static double mark_size(int series)
+static double mark_size(int colour)
 {
-    return fmax(1 - 0.08 * series, 0.5);
+    return fmax(1 - 0.08 * colour, 0.5);
 }
 
-static int mark_of(int series)
+static int mark_of(int colour)
 {
     static const int marks[] = {7, 5, 9, 13, 11};
 
-    return marks[series % (int)COUNT(marks)];
+    return marks[colour % (int)COUNT(marks)];
 }
 
-static void write_plot(const struct chart *chart, const struct curves *curves, const struct series *series)
+/* The curves of a panel; the legend is the upper one's. */
+static void write_plot(const struct chart *chart, const struct curves *curves, const struct series *series, bool lower)
 {
     const char *ring = curves->rings ? "points pointtype 6 pointsize 1.5 linewidth 1.5"
                                      : "lines dashtype (6, 5) linewidth 1.5";
+    int y = lower ? 6 : 4;
     FILE *out = chart->script;
 
-    fputs("\n# columns: 1 series; 3 x; 4 y; 5 what y is compared with\nplot \\\n", out);
-    for (int i = 0; i < series->count; i++)
-        fprintf(out, "    data using ($1 == %d ? $3 : NaN):4 with linespoints linewidth %.2g pointtype %d \\\n"
-                     "        pointsize %.2g linecolor rgb %s title \"%s\", \\\n", i, line_width(i), mark_of(i),
-                mark_size(i), colours[i % COLOURS],
-                text_escape(chart->arena, series->titles[i]));
+    fprintf(out, "\n# columns: 1 series; 3 x; %d y; %d what y is compared with\nplot \\\n", y, y + 1);
+    for (int i = 0; i < series->count; i++) {
+        fprintf(out, "    data using ($1 == %d ? $3 : NaN):%d with linespoints linewidth %.2g pointtype %d \\\n"
+                     "        pointsize %.2g linecolor rgb %s", i, y, line_width(series->colours[i]),
+                mark_of(series->colours[i]), mark_size(series->colours[i]), colours[series->colours[i] % COLOURS]);
+        if (series->dashed)
+            fprintf(out, " dashtype %s", dashes[series->dashes[i] % (int)COUNT(dashes)]);
+        fprintf(out, lower ? " notitle, \\\n" : " title \"%s\", \\\n", text_escape(chart->arena, series->titles[i]));
+    }
     for (int i = 0; curves->reference && i < series->count; i++)
-        fprintf(out, "    data using ($1 == %d ? $3 : NaN):5 with %s linecolor rgb line_colour notitle, \\\n", i, ring);
-    if (curves->reference)
+        fprintf(out, "    data using ($1 == %d ? $3 : NaN):%d with %s linecolor rgb line_colour notitle, \\\n", i, y + 1,
+                ring);
+    if (curves->reference && !lower)
         fprintf(out, "    NaN with %s linecolor rgb line_colour title \"%s\"\n", ring, curves->reference);
     else
         fputs("    NaN notitle\n", out);
 }
 
-/* The lower panel: y over its reference, which is 100 %. */
-static void write_ratios(const struct chart *chart, const struct curves *curves, const struct series *series)
+/* The settings of the lower panel of two. */
+static void write_lower(const struct chart *chart, const struct curves *curves)
 {
-    double most = 100;
-    FILE *out = chart->script;
-
-    for (size_t i = 0; i < curves->points.count; i++)
-        most = fmax(most, 100 * curves->points.items[i].y / curves->points.items[i].reference);
-    fprintf(out, "\nset tmargin at screen 1 - (top + upper + between)/(1.0*height)\n"
-                 "set bmargin at screen 1.0*bottom/height\n"
-                 "unset label; unset key    # said once\n"
-                 "unset logscale y\nset yrange [0:%.9g]\n"
-                 "set xlabel \"%s\" offset 0,0.3\nset ylabel \"%s\" offset 0.8,0\nset ytics 0, 20\nplot \\\n",
-            1.06 * most, curves->x, curves->ratio);
-    for (int i = 0; i < series->count; i++)
-        fprintf(out, "    data using ($1 == %d ? $3 : NaN):(100*$4/$5) with linespoints linewidth %.2g \\\n"
-                     "        pointtype %d pointsize %.2g linecolor rgb %s, \\\n", i, line_width(i), mark_of(i),
-                mark_size(i), colours[i % COLOURS]);
-    fputs("    100 with lines dashtype (6, 5) linewidth 1.5 linecolor rgb line_colour\nunset multiplot\n", out);
+    fputs("\nset tmargin at screen 1 - (top + upper + between)/(1.0*height)\n"
+          "set bmargin at screen 1.0*bottom/height\n"
+          "unset label; unset key    # said once\nunset logscale y\n", chart->script);
+    if (curves->x_format)
+        fprintf(chart->script, "set format x \"%s\"\n", curves->x_format);
+    fprintf(chart->script, "set xlabel \"%s\" offset 0,0.3\n", curves->x);
+    write_range(chart, curves, true);
 }
 
 /* The settings of the upper panel of two. */
@@ -242,16 +286,22 @@ int curves_draw(struct chart *chart, struct curves *curves)
     for (int i = 0; i < series.count; i++)
         layout.longest = (int)fmax(layout.longest, (double)strlen(series.titles[i]));
     layout.entries += series.count;
-    high = layout_height(chart, &layout, curves->ratio ? UPPER + BETWEEN + LOWER : HIGH,
-                         curves->ratio ? 360 : 180);
+    layout.longest += series.dashed ? DASHED : 0;
+    high = layout_height(chart, &layout, curves->lower ? UPPER + BETWEEN + LOWER : HIGH,
+                         curves->lower ? 360 : 180);
     write_data(chart, curves, &series);
     script_begin(chart, &layout);
+    if (series.dashed)
+        fprintf(chart->script, "set key samplen %d\n", DASHED);
     write_axes(chart, curves);
-    if (curves->ratio)
+    if (curves->lower)
         split_panels(chart, high);
-    write_plot(chart, curves, &series);
-    if (curves->ratio)
-        write_ratios(chart, curves, &series);
+    write_plot(chart, curves, &series, false);
+    if (curves->lower) {
+        write_lower(chart, curves);
+        write_plot(chart, curves, &series, true);
+        fputs("unset multiplot\n", chart->script);
+    }
     script_end(chart);
     return 0;
 }

@@ -8,6 +8,9 @@ struct curve_point {
     const char *series;      /* clean text */
     double x, y;
     double reference;        /* what y is compared with; NaN: nothing */
+    double lower, lower_reference;       /* the same of the lower panel, where there is one */
+    const char *colour, *dash;           /* series with the same one have the same colour, or line style; NULL: every
+                                          * series its own colour, all lines solid */
 };
 
 /* Zero-initialise; curves_release when done. */
@@ -17,7 +20,9 @@ struct curves {
     const char *x, *y;               /* of the axes, with units */
     const char *x_format;            /* of its tics; NULL: plain numbers */
     const char *reference;           /* in the legend; NULL: there is none */
-    const char *ratio;               /* of a lower panel that draws y over its reference, in percent; NULL: none */
+    const char *lower;               /* of the lower panel's axis, with its unit; NULL: there is no such panel */
+    const char *lower_format;        /* of its tics; NULL: plain numbers */
+    bool log_lower;
     bool rings;                      /* the reference is a ring around each point; else a dashed line */
     bool log_x, log_y;
     double base;                     /* of ticks of logarithmic axes: 2 or 10 */

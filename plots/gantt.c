@@ -1,11 +1,13 @@
 /* The Gantt chart: which ranks and which time it shows. */
 #include "gantt.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "files/tsv.h"
+#include "records.h"
 
 static const double PART_GAP = 0.6;  /* rows between parts */
 
@@ -51,53 +53,52 @@ static void want(struct choice *choice, int first, int count)
     }
 }
 
-static int bad_ranks(const struct gantt *gantt, const char *text, struct error *err)
+static int bad_ranks(const struct gantt *gantt, const char *text, int most, struct error *err)
 {
     return error_add(err, EXIT_USAGE, (struct loc){0}, "--ranks: expected ranks such as 0,4-7, at most %d of 0 to %d, "
-                     "found '%.60s'", GANTT_RANKS, gantt->ranks - 1, text);
+                     "found '%.60s'", most, gantt->ranks - 1, text);
 }
 
-/* "0,4-7". */
-static int want_listed(const struct gantt *gantt, const char *text, struct choice *choice, struct error *err)
+/* "0,4-7", at most so many. */
+static int want_listed(const struct gantt *gantt, const char *text, int most, struct choice *choice, struct error *err)
 {
     for (const char *at = text;; at++) {
         char *end;
         long first = strtol(at, &end, 10), last = first;
 
         if (end == at || *at == '-' || *at == '+')
-            return bad_ranks(gantt, text, err);
+            return bad_ranks(gantt, text, most, err);
         at = end;
         if (*at == '-') {
             last = strtol(at + 1, &end, 10);
             if (end == at + 1)
-                return bad_ranks(gantt, text, err);
+                return bad_ranks(gantt, text, most, err);
             at = end;
         }
         if ((*at && *at != ',') || first < 0 || last < first || last >= gantt->ranks)
-            return bad_ranks(gantt, text, err);
+            return bad_ranks(gantt, text, most, err);
         want(choice, (int)first, (int)(last - first) + 1);
         if (!*at)
-            return choice->count > GANTT_RANKS ? bad_ranks(gantt, text, err) : 0;
+            return choice->count > most ? bad_ranks(gantt, text, most, err) : 0;
     }
 }
 
-/* Of many ranks the first, middle and last. */
-static void want_parts(struct gantt *gantt, int first, int count, int pipeline, struct choice *choice)
+/* Of many ranks the first, middle and last, at most so many. */
+static void want_parts(struct gantt *gantt, int first, int count, int most, struct choice *choice)
 {
-    const int begins[] = {first, first + (count - GANTT_PART) / 2, first + count - GANTT_PART};
+    int part = most / 3 < GANTT_PART ? most / 3 : GANTT_PART;
+    const int begins[] = {first, first + (count - part) / 2, first + count - part};
 
     for (size_t i = 0; i < COUNT(begins); i++)
-        want(choice, begins[i], GANTT_PART);
-    gantt->image.first = first;
-    gantt->image.ranks = count;
-    gantt->image.pipeline = pipeline;
+        want(choice, begins[i], part);
+    gantt->parts = true;
 }
 
-/* One replica where it stands for all; else all. Says which. */
-static int choose(struct gantt *gantt, const struct chart *chart, struct choice *choice)
+/* One replica where it stands for all; else all; of one of `runs` runs. Says which. */
+static int choose(struct gantt *gantt, const struct chart *chart, int pipeline, int runs, struct choice *choice)
 {
     const struct plot_view *view = chart->view;
-    int pipeline = chart->runs->pipeline, replicas, all, first = 0, count = gantt->ranks;
+    int replicas, all, first = 0, count = gantt->ranks, most = GANTT_RANKS / runs;
 
     if (pipeline < 1 || gantt->ranks % pipeline)
         pipeline = gantt->ranks;
@@ -110,7 +111,7 @@ static int choose(struct gantt *gantt, const struct chart *chart, struct choice 
     if (view->ranks) {
         gantt->note = arena_printf(chart->arena, "ranks %s of %d", text_clean(chart->arena, view->ranks, 40),
                                    gantt->ranks * gantt->stands_for);
-        return want_listed(gantt, view->ranks, choice, chart->err);
+        return want_listed(gantt, view->ranks, most, choice, chart->err);
     }
     if (view->replica >= 0 || (all > 1 && replicas_alike(gantt, pipeline))) {
         first = pipeline * (view->replica < 0 ? 0 : view->replica);
@@ -118,18 +119,34 @@ static int choose(struct gantt *gantt, const struct chart *chart, struct choice 
         gantt->note = view->replica < 0 ? arena_printf(chart->arena, "1 of %d replicas, all alike", all) :
                       arena_printf(chart->arena, "replica %d, one of %d", view->replica, all);
     }
-    if (count <= GANTT_RANKS) {
+    if (count <= most) {
         want(choice, first, count);
         return 0;
     }
-    want_parts(gantt, first, count, pipeline, choice);
-    gantt->note = arena_printf(chart->arena, "%s%sfirst, middle and last of %d ranks; below, all of them",
-                               gantt->note ? gantt->note : "", gantt->note ? "; " : "", count);
+    want_parts(gantt, first, count, most, choice);
+    if (runs == 1)
+        gantt->image = (struct image){.first = first, .ranks = count, .pipeline = pipeline};
+    gantt->note = arena_printf(chart->arena, "%s%sfirst, middle and last of %d ranks%s", gantt->note ? gantt->note : "",
+                               gantt->note ? "; " : "", count, runs == 1 ? "; below, all of them" : "");
     return 0;
 }
 
+/* How many times as long the kernels of a rank take: 1 but of stragglers. */
+static double slower_of(const struct headline *result, int rank)
+{
+    const json_t *list = json_object_get(result->result, "stragglers");
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const struct record straggler = {json_array_get(list, i), result->path};
+
+        if (record_number_or(&straggler, "rank", -1) == rank)
+            return record_number_or(&straggler, "slower", 1);
+    }
+    return 1;
+}
+
 /* The rows of the chosen ranks; an empty rank has one too. */
-static void place_rows(struct gantt *gantt, const struct choice *choice)
+static void place_rows(struct gantt *gantt, const struct headline *result, const struct choice *choice)
 {
     double top = 0;
 
@@ -138,9 +155,9 @@ static void place_rows(struct gantt *gantt, const struct choice *choice)
 
         if (!choice->wanted[rank])
             continue;
-        if (gantt->nrows && row[-1].rank + 1 < rank && gantt->image.ranks)
+        if (gantt->nrows && row[-1].rank + 1 < rank && gantt->parts)
             top += PART_GAP;
-        *row = (struct row){.rank = rank, .top = top++};
+        *row = (struct row){.rank = rank, .top = top++, .slower = slower_of(result, rank)};
         for (size_t i = gantt_first(gantt, rank); i < gantt_first(gantt, rank + 1); i++)
             if (gantt->boxes.items[i].lane == gantt->compute)
                 add_stage(row, gantt->boxes.items[i].stage);
@@ -179,21 +196,23 @@ static void clip(struct gantt *gantt)
 }
 
 /* The strip of a lane that is drawn: lanes of one kind ("send-next.0", "send-next.1") share one. */
-static int strip_of(struct gantt *gantt, const char *lane)
+static int strip_of(struct gantt_stack *stack, const char *lane)
 {
     size_t length = strcspn(lane, ".");
 
-    for (int i = 0; i < gantt->nstrips; i++)
-        if (strcspn(gantt->strips[i], ".") == length && strncmp(gantt->strips[i], lane, length) == 0)
+    for (int i = 0; i < stack->nstrips; i++)
+        if (strcspn(stack->strips[i], ".") == length && strncmp(stack->strips[i], lane, length) == 0)
             return i;
-    if (gantt->nstrips == GANTT_STRIPS)
+    if (stack->nstrips == GANTT_STRIPS) {
+        stack->others = true;
         return GANTT_STRIPS - 1;
-    gantt->strips[gantt->nstrips] = lane;
-    return gantt->nstrips++;
+    }
+    stack->strips[stack->nstrips] = lane;
+    return stack->nstrips++;
 }
 
-/* Strips for the lanes in which something takes time, in the order in which the file first names them. */
-static void place_strips(struct gantt *gantt)
+/* Strips for the lanes in which something takes time, in the order in which the files first name them. */
+static void place_strips(struct gantt_stack *stack, struct gantt *gantt)
 {
     bool *used = xcalloc(gantt->lanes.count + 1, sizeof *used);
 
@@ -202,60 +221,92 @@ static void place_strips(struct gantt *gantt)
     for (size_t i = 0; i < gantt->lanes.count; i++) {
         struct gantt_lane *lane = &gantt->lanes.items[i];
 
-        lane->strip = used[i] && (int)i != gantt->compute ? strip_of(gantt, lane->name) : -1;
+        lane->strip = used[i] && (int)i != gantt->compute ? strip_of(stack, lane->name) : -1;
     }
     free(used);
 }
 
-/* The time that is shown. */
-static int choose_time(struct gantt *gantt, const struct chart *chart)
+/* The time that is shown, of all runs the same. */
+static int choose_time(struct gantt_stack *stack, const struct chart *chart)
 {
-    gantt->to = chart->runs->iteration;
-    for (size_t i = 0; i < gantt->boxes.count; i++)
-        gantt->to = fmax(gantt->to, gantt->boxes.items[i].end);
-    if (chart->view->from >= gantt->to)
-        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--from: the run ends at %g s", gantt->to);
-    gantt->from = chart->view->from;
-    gantt->cut = chart->view->to > 0 && chart->view->to < gantt->to;
-    if (gantt->cut)
-        gantt->to = chart->view->to;
+    double to = 0;
+
+    for (int r = 0; r < stack->count; r++) {
+        struct gantt *gantt = &stack->runs[r];
+
+        gantt->until = chart->runs[r].iteration;
+        for (size_t i = 0; i < gantt->boxes.count; i++)
+            gantt->until = fmax(gantt->until, gantt->boxes.items[i].end);
+        to = fmax(to, gantt->until);
+    }
+    if (chart->view->from >= to)
+        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--from: the run ends at %g s", to);
+    stack->cut = chart->view->to > 0 && chart->view->to < to;
+    for (int r = 0; r < stack->count; r++) {
+        stack->runs[r].from = chart->view->from;
+        stack->runs[r].to = stack->cut ? chart->view->to : to;
+    }
     return 0;
 }
 
-static int lay_out(struct gantt *gantt, const struct chart *chart, struct choice *choice)
+/* The rows and boxes of one run. */
+static int lay_out_run(struct gantt_stack *stack, struct gantt *gantt, const struct chart *chart,
+                       const struct headline *result)
 {
-    double column;
+    struct choice choice = {.wanted = xcalloc((size_t)gantt->ranks + 1, sizeof *choice.wanted)};
+    int failed = choose(gantt, chart, result->pipeline, stack->count, &choice), columns = GANTT_COLUMNS;
 
-    if (choose_time(gantt, chart) || choose(gantt, chart, choice))
-        return -1;
-    if (gantt->image.ranks)
-        gantt_image(gantt);
-    place_rows(gantt, choice);
-    drop_others(gantt, choice);
-    column = (gantt->to - gantt->from) / (gantt->nrows > GANTT_RANKS / 2 ? GANTT_COLUMNS / 2 : GANTT_COLUMNS);
-    clip(gantt);
-    gantt_merge(gantt, column);
-    gantt_stack(gantt);
-    place_strips(gantt);
-    if (gantt->boxes.count == 0)
-        return error_add(chart->err, EXIT_INPUT, (struct loc){.file = chart->dir}, "no span takes any time there: "
-                         "nothing to draw");
-    return 0;
+    if (!failed) {
+        if (gantt->image.ranks)
+            gantt_image(gantt);
+        place_rows(gantt, result, &choice);
+        drop_others(gantt, &choice);
+        if (gantt->nrows * stack->count > GANTT_RANKS / 2)
+            columns /= 2;
+        clip(gantt);
+        gantt_merge(gantt, (gantt->to - gantt->from) / columns);
+        gantt_overlap(gantt);
+        place_strips(stack, gantt);
+    }
+    free(choice.wanted);
+    return failed;
+}
+
+static int lay_out(struct gantt_stack *stack, const struct chart *chart)
+{
+    size_t boxes = 0;
+    int failed = choose_time(stack, chart);
+
+    for (int r = 0; r < stack->count && !failed; r++) {
+        struct gantt *gantt = &stack->runs[r];
+        const struct headline *result = &chart->runs[r];
+
+        failed = lay_out_run(stack, gantt, chart, result);
+        boxes += gantt->boxes.count;
+        gantt->steady_from = headline_number_or(result, "steady_state.from_s", 0);
+        gantt->steady_to = headline_number_or(result, "steady_state.to_s", 0);
+    }
+    if (!failed && boxes == 0)
+        failed = error_add(chart->err, EXIT_INPUT, (struct loc){.file = chart->dir}, "no span takes any time there: "
+                           "nothing to draw");
+    return failed;
 }
 
 int gantt_draw(struct chart *chart)
 {
-    struct gantt gantt = {0};
-    struct tsv tsv = {0};
-    struct choice choice = {0};
-    int failed = gantt_read(&gantt, chart, &tsv);
+    struct gantt_stack stack = {.count = chart->ninputs};
+    struct tsv tables[GANTT_RUNS] = {0};
+    int failed = 0;
 
-    if (!failed) {
-        choice.wanted = xcalloc((size_t)gantt.ranks + 1, sizeof *choice.wanted);
-        failed = lay_out(&gantt, chart, &choice) || chart_open(chart) || gantt_script(chart, &gantt);
+    if (chart->ninputs > GANTT_RUNS)
+        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "gantt: %d runs; expected at most %d, one above the "
+                         "other", chart->ninputs, GANTT_RUNS);
+    for (int r = 0; r < stack.count; r++)
+        failed |= gantt_read(&stack.runs[r], chart, chart->inputs[r], &tables[r]);
+    failed = failed || lay_out(&stack, chart) || chart_open(chart) || gantt_script(chart, &stack);
+    for (int r = 0; r < stack.count; r++) {
+        gantt_release(&stack.runs[r]);
+        tsv_release(&tables[r]);
     }
-    free(choice.wanted);
-    gantt_release(&gantt);
-    tsv_release(&tsv);
     return failed ? -1 : 0;
 }

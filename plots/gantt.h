@@ -1,12 +1,15 @@
 /* gantt: what the parts of the Gantt chart share: reading spans (gantt_read.c), choosing rows (gantt.c), joining boxes
- * that are too narrow (gantt_merge.c), drawing boxes (gantt_script.c) and the image of all ranks (gantt_image.c). */
+ * that are too narrow (gantt_merge.c), choosing labels (gantt_labels.c), title and headings (gantt_title.c), drawing
+ * boxes (gantt_script.c) and the image of all ranks (gantt_image.c). */
 #ifndef DTSIM_GANTT_H
 #define DTSIM_GANTT_H
 
 #include "chart.h"
 
 enum {
-    GANTT_RANKS = 64,        /* rows at most; of more ranks the first, middle and last are rows, and an image has all */
+    GANTT_RUNS = 12,         /* one above the other, at most */
+    GANTT_RANKS = 64,        /* rows at most, of all runs; of more ranks the first, middle and last are rows, and an
+                              * image has all where the chart is of one run */
     GANTT_PART = 8,          /* rows of each of these three parts */
     GANTT_STRIPS = 4,        /* kinds of communication lanes told apart; further ones share the last strip */
     GANTT_STAGES = 3,        /* of a rank, named in its label */
@@ -32,17 +35,16 @@ struct box {
 
 struct boxes { struct box *items; size_t count, capacity; };
 
-/* Zero-initialise; gantt_release when done. */
+/* One run. Zero-initialise; gantt_release when done. */
 struct gantt {
     struct boxes boxes;
     struct gantt_lanes { struct gantt_lane { const char *name; int strip; } *items; size_t count, capacity; } lanes;
-    const char *strips[GANTT_STRIPS];    /* "send-next", ...: lanes up to their dot */
-    int nstrips;
     int compute;             /* the lane of that name; -1: there is none */
     struct row {
         int rank;
-        double top;          /* in rows; parts are apart */
+        double top;          /* in rows, from the run's first; parts are apart */
         int stages[GANTT_STAGES], nstages;   /* nstages may count one more than are kept */
+        double slower;       /* a straggler: how many times as long its kernels take; else 1 */
         bool labelled;       /* every work has its name on it */
     } rows[GANTT_RANKS];
     int nrows;
@@ -54,16 +56,30 @@ struct gantt {
         int rows, columns;
         unsigned char *cells;    /* the tone of each, row by row; TONE_COUNT: idle */
     } image;
+    bool parts;              /* its rows are the first, middle and last ranks */
     bool shaded;             /* some box is */
-    double from, to;         /* of the time axis, seconds */
-    bool cut;                /* the run goes on after it */
+    double until;            /* the run's end, seconds */
+    double from, to;         /* of the time axis, seconds; the same of all runs */
+    double steady_from, steady_to;   /* the window that is measured, seconds; 0, 0: the whole run is */
     double column;           /* works narrower than this were joined; 0 when none was */
     const char *note;        /* which ranks these are; NULL: all */
+    double top;              /* of the run's first row in the chart, in rows */
 };
 
-/* The spans, sorted by rank, lane and start. Their texts live in `tsv`. */
+/* The runs of the chart, the first on top. */
+struct gantt_stack {
+    struct gantt runs[GANTT_RUNS];
+    int count;
+    const char *strips[GANTT_STRIPS];    /* "send-next", ...: lanes up to their dot */
+    int nstrips;
+    bool others;             /* the last strip has further lanes too */
+    bool cut;                /* some run goes on after the time axis */
+    double rows;             /* of all runs, with the room for their headings */
+};
+
+/* The spans of the run's folder, sorted by rank, lane and start. Their texts live in `tsv`. */
 struct tsv;
-int gantt_read(struct gantt *gantt, const struct chart *chart, struct tsv *tsv);
+int gantt_read(struct gantt *gantt, const struct chart *chart, const char *dir, struct tsv *tsv);
 void gantt_release(struct gantt *gantt);
 /* The first box of that rank or a later one. */
 size_t gantt_first(const struct gantt *gantt, int rank);
@@ -71,10 +87,35 @@ size_t gantt_first(const struct gantt *gantt, int rank);
  * as long as they are together. So the time a rank spends on a kind of work in a lane stays what it is. */
 void gantt_merge(struct gantt *gantt, double column);
 /* Draws works that overlap one above the other, over the time that all take, each as high as its share. */
-void gantt_stack(struct gantt *gantt);
+void gantt_overlap(struct gantt *gantt);
 /* Makes the cells of the image of its ranks, before boxes are dropped. */
 void gantt_image(struct gantt *gantt);
-/* Writes the data and the script of the boxes. */
-int gantt_script(const struct chart *chart, struct gantt *gantt);
+
+/* A chart as it is laid out: pixels of a row, and of a second; the size of labels in points, and whether they are the
+ * micro-batches' numbers without the letter that the colour stands for. */
+struct gantt_scale { double row, second, label; bool numbers; };
+/* A row's parts, as shares of its height: the room above and below, the boxes, each strip and the room above it. */
+#define GANTT_TOP 0.06
+#define GANTT_BETWEEN 0.02
+struct gantt_heights { double box, strip; };
+struct gantt_heights gantt_heights(const struct gantt_stack *stack);
+/* The share of a box's height that is communication: its area is the seconds of it. */
+double gantt_band(const struct box *box);
+/* The picture's width in pixels: the shorter works can be seen, within reason. */
+int gantt_width(const struct gantt_stack *stack);
+/* Chooses the labels' size, and which rows have labels; the scale's other members are set. `pixels`: of the time
+ * axis. */
+void gantt_labels(struct gantt_stack *stack, double pixels, struct gantt_scale *scale);
+const char *gantt_label(const struct box *box, const struct gantt_scale *scale);
+/* Whether the label can be read on the box. */
+bool gantt_label_fits(const struct gantt_stack *stack, const struct box *box, const struct gantt_scale *scale);
+
+/* The title and the lines below it. */
+void gantt_title(const struct chart *chart, const struct gantt_stack *stack, struct layout *layout);
+/* What stands above one of several runs, as long as so many pixels allow: "1f1b: iteration 401.9 ms, bubble 31.5 %". */
+const char *gantt_heading(const struct chart *chart, const struct gantt_stack *stack, int run, const char *label,
+                          double pixels);
+/* Writes the data and the script. */
+int gantt_script(const struct chart *chart, struct gantt_stack *stack);
 
 #endif

@@ -70,7 +70,7 @@ static bool together(const struct box *box, const struct box *next)
            next->spans == 1 && fabs(next->start - box->end) <= 1e-9 * next->end;
 }
 
-void gantt_stack(struct gantt *gantt)
+void gantt_overlap(struct gantt *gantt)
 {
     struct box *boxes = gantt->boxes.items;
 

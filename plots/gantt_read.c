@@ -123,14 +123,14 @@ static void shade(struct gantt *gantt, size_t first, size_t last)
     free(stages.items);
 }
 
-int gantt_read(struct gantt *gantt, const struct chart *chart, struct tsv *tsv)
+int gantt_read(struct gantt *gantt, const struct chart *chart, const char *dir, struct tsv *tsv)
 {
     struct error *err = chart->err;
     int before = err->count + err->dropped, guess = -1;
     size_t rows = 0;
 
     gantt->compute = -1;
-    if (tsv_open(tsv, arena_printf(chart->arena, "%s/spans.tsv", chart->dir), columns, err))
+    if (tsv_open(tsv, arena_printf(chart->arena, "%s/spans.tsv", dir), columns, err))
         return -1;
     while (tsv_next(tsv, err)) {
         struct box box = {.spans = 1, .order = rows++, .high = 1};

@@ -184,6 +184,13 @@ int headline_number(const struct headline *headline, const char *key, double *va
     return 0;
 }
 
+double headline_number_or(const struct headline *headline, const char *key, double missing)
+{
+    const json_t *member = find(headline->result, key);
+
+    return json_is_number(member) ? json_number_value(member) : missing;
+}
+
 const char *headline_text(struct arena *arena, const struct headline *headline, const char *key)
 {
     const json_t *member = find(headline->result, key);

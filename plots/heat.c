@@ -5,61 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rows.h"
+#include "heat.h"
 
 enum {
     WIDE = 760, HIGH = 460,          /* pixels of all cells together */
-    CELL_HIGH = 46, CELL_LEAST = 3,  /* of one cell, at most and at least */
+    CELL_HIGH = 46, CELL_LEAST = 3,  /* of one cell, at most, but for further lines, and at least */
     LETTER = 8,                      /* of a letter of an axis, generously */
-    EM = 14, DETAIL = 11,            /* of an em of 10 points, and of the small text below it */
     SCALE = 120,                     /* of the colours' scale on the right, with its numbers */
     AROUND = 150,                    /* above and below the cells, about: title, legend and axis */
-};
-
-/* How numbers may stand in cells: the first way for which all have room is taken. The size is of the chart's font, the
- * em in pixels. */
-static const struct style { int digits; double em, size; } styles[] = {
-    {4, 13.4, 1}, {3, 13.4, 1}, {3, 11.4, 0.85}, {2, 10.1, 0.75},
 };
 
 /* Viridis (van der Walt and Smith 2015), which rises in lightness for every kind of colour vision. */
 static const char *const colours[] = {"#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"};
 
-enum state { CELL_EMPTY, CELL_VALUE, CELL_INFEASIBLE, CELL_FAILED, CELL_STATES };
-struct cell {
-    enum state state;
-    double value;
-    const json_t *row;               /* the best, or of those that did not run the nearest to it */
-};
-
-struct heat {
-    struct row_axis x, y;
-    struct plot_key by;
-    struct cell *cells;              /* by y, then x */
-    int *cell_of;                    /* each row's; -1: none */
-    const char **others;             /* axes of which cells have the best; NULL-terminated */
-    struct quantity quantity;
-    double least, most;              /* of all cells */
-    bool logarithmic;
-    int best, ties;                  /* the cell of the best row; further cells that are as good */
-    bool used[CELL_STATES];
-    const struct style *style;       /* of numbers; NULL: they have no room */
-    bool detailed;                   /* the values of the other axes have room below all numbers */
-    int left;                        /* pixels of the margin */
-    int wide, high;                  /* and of a cell */
-};
-
 static bool betters(const struct heat *heat, double value, double than)
 {
     return heat->by.largest ? value > than : value < than;
-}
-
-/* B that are left; what does not say how many lacks more than anything that does. */
-static double margin_of(const json_t *row)
-{
-    double margin = row_number(row, "memory_margin_bytes");
-
-    return isnan(margin) ? -INFINITY : margin;
 }
 
 static void add_row(struct heat *heat, struct cell *cell, const json_t *row)
@@ -71,7 +32,7 @@ static void add_row(struct heat *heat, struct cell *cell, const json_t *row)
 
     if (!better && state == cell->state)
         better = state == CELL_VALUE ? betters(heat, value, cell->value) :
-                 state == CELL_INFEASIBLE && margin_of(row) > margin_of(cell->row);
+                 state == CELL_INFEASIBLE && heat_margin(row) > heat_margin(cell->row);
     else if (!better)
         better = state == CELL_INFEASIBLE && cell->state == CELL_FAILED;
     if (better)
@@ -151,19 +112,34 @@ static int read_cells(const struct chart *chart, struct heat *heat)
     return 0;
 }
 
-/* The axes in which rows of a cell differ. */
+/* The axes in which rows of a cell differ: of these cells show the best; and of these the ones in which cells differ, the
+ * others' values being said once. */
 static void find_others(const struct chart *chart, struct heat *heat)
 {
     const char *const *keys = point_keys(chart);
-    size_t count = 0, kept = 0;
+    size_t count = 0, kept = 0, told = 0, shared = 0;
 
     while (keys[count])
         count++;
     heat->others = ARENA_ARRAY(chart->arena, const char *, count + 1);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(keys[i], heat->x.key) && strcmp(keys[i], heat->y.key) &&
-            key_varies(chart, keys[i], heat->cell_of, heat->x.count * heat->y.count))
-            heat->others[kept++] = keys[i];
+    heat->told = ARENA_ARRAY(chart->arena, const char *, count + 1);
+    heat->shared = ARENA_ARRAY(chart->arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = row_value(heat->cells[heat->best].row, keys[i]);
+        bool differs = false;
+
+        if (!strcmp(keys[i], heat->x.key) || !strcmp(keys[i], heat->y.key) ||
+            !key_varies(chart, keys[i], heat->cell_of, heat->x.count * heat->y.count))
+            continue;
+        heat->others[kept++] = keys[i];
+        for (int c = 0; c < heat->x.count * heat->y.count; c++)
+            differs |= heat->cells[c].state == CELL_VALUE &&
+                       !json_equal(row_value(heat->cells[c].row, keys[i]), value);
+        if (differs)
+            heat->told[told++] = keys[i];
+        else
+            heat->shared[shared++] = short_value(chart->arena, keys[i], value);
+    }
 }
 
 /* 0 to 1: from the worst to the best. */
@@ -175,91 +151,27 @@ static double place_of(const struct heat *heat, double value)
     return heat->by.largest ? place : 1 - place;
 }
 
-/* Below the number: the values of the other axes; below a reason: the memory that is missing. */
-static const char *detail_of(struct arena *arena, const struct heat *heat, const struct cell *cell)
-{
-    double margin = margin_of(cell->row);
-    const char *text = "";
-
-    if (cell->state == CELL_INFEASIBLE && isfinite(margin) && margin < 0) {
-        struct quantity bytes = quantity_of(arena, "memory_bytes", -margin);
-
-        return arena_printf(arena, "lacks %s%s", quantity_text(arena, &bytes, -margin, 3), bytes.unit);
-    }
-    for (size_t i = 0; cell->state == CELL_VALUE && heat->others[i]; i++)
-        text = arena_printf(arena, "%s%s%s", text, i ? " " : "", short_value(arena, heat->others[i],
-                                                                             row_value(cell->row, heat->others[i])));
-    return text;
-}
-
-static const char *reason_of(struct arena *arena, const struct cell *cell)
-{
-    const char *rule = json_string_value(json_object_get(cell->row, "rule")), *status = row_status(cell->row);
-
-    return text_clean(arena, rule ? rule : strcmp(status, "ok") ? status : "no number", 24);
-}
-
-/* The largest number has so many digits, and all cells as many decimals; on a logarithmic scale each has its own. */
-static const char *number_of(struct arena *arena, const struct heat *heat, double value, int digits)
-{
-    double size = fmax(fabs(heat->least), fabs(heat->most)) * heat->quantity.scale;
-    int before = size > 0 ? (int)floor(log10(size)) + 1 : 1;
-
-    if (heat->logarithmic || before > 7 || before < -2)
-        return quantity_text(arena, &heat->quantity, value, digits);
-    return arena_printf(arena, "%.*f", before < digits ? digits - before : 0, value * heat->quantity.scale);
-}
-
-static bool has_room(const struct heat *heat, const char *text, double em, int lines)
-{
-    return text_ems(text) * em <= heat->wide - 6 && heat->high >= 15 * lines;
-}
-
-/* Numbers stand in all cells or in none, so that no empty cell looks like one without a result. */
-static void choose_style(struct arena *arena, struct heat *heat)
-{
-    int cells = heat->x.count * heat->y.count;
-
-    for (size_t s = 0; s < COUNT(styles) && !heat->style; s++) {
-        bool room = true;
-
-        for (int i = 0; i < cells && room; i++)
-            room = heat->cells[i].state != CELL_VALUE ||
-                   has_room(heat, number_of(arena, heat, heat->cells[i].value, styles[s].digits),
-                            styles[s].em, 1);
-        heat->style = room ? &styles[s] : NULL;
-    }
-    heat->detailed = heat->style != NULL;
-    for (int i = 0; i < cells && heat->detailed; i++)
-        heat->detailed = heat->cells[i].state != CELL_VALUE ||
-                         has_room(heat, detail_of(arena, heat, &heat->cells[i]), DETAIL, 2);
-}
-
 static void write_cell(const struct chart *chart, const struct heat *heat, int place)
 {
     static const char *const states[CELL_STATES] = {"", "value", "infeasible", "failed"};
     const struct cell *cell = &heat->cells[place];
     int x = place % heat->x.count, y = place / heat->x.count;
     bool value = cell->state == CELL_VALUE;
-    const char *text = !value ? reason_of(chart->arena, cell) : !heat->style ? "" :
-                       number_of(chart->arena, heat, cell->value, heat->style->digits);
-    const char *detail = detail_of(chart->arena, heat, cell), *shown = "";
+    struct heat_text text = heat_text(chart->arena, heat, cell);
 
-    if (!value && !has_room(heat, text, EM, 1))
-        text = "";
-    if (*text && (value ? heat->detailed : has_room(heat, detail, DETAIL, 2)))
-        shown = detail;
     fprintf(chart->data, "%d\t%d\t%s\t%s\t%s\t", x, y, states[cell->state],
             text_escape(chart->arena, heat->x.texts[x]), text_escape(chart->arena, heat->y.texts[y]));
     fprintf(chart->data, value ? "%.10g" : "NaN", cell->value * heat->quantity.scale);
-    fprintf(chart->data, "\t%s\t%s\t%s\t%g\t%s\n", text_escape(chart->arena, text), text_escape(chart->arena, shown),
-            value && place_of(heat, cell->value) < 0.43 ? "0xffffff" : "0x000000", *shown ? 0.17 : 0,
-            text_escape(chart->arena, detail));
+    fprintf(chart->data, "\t%s\t%s", text_escape(chart->arena, text.number), text_escape(chart->arena, text.lines[0]));
+    for (int i = 1; i < text.count; i++)
+        fprintf(chart->data, "\\n%s", text_escape(chart->arena, text.lines[i]));
+    fprintf(chart->data, "\t%s\t%.3g\t%s\t%.3g\n", value && place_of(heat, cell->value) < 0.43 ? "0xffffff" :
+            "0x000000", text.up, text_escape(chart->arena, text.whole), text.down);
 }
 
 static void write_data(const struct chart *chart, const struct heat *heat)
 {
-    fputs("column\trow\tstate\tx\ty\tvalue\ttext\tdetail\tink\tup\twhole\n", chart->data);
+    fputs("column\trow\tstate\tx\ty\tvalue\ttext\tdetail\tink\tup\twhole\tdown\n", chart->data);
     for (int i = 0; i < heat->x.count * heat->y.count; i++)
         if (heat->cells[i].state != CELL_EMPTY)
             write_cell(chart, heat, i);
@@ -271,6 +183,8 @@ static const char *over_text(const struct chart *chart, const struct heat *heat)
 
     for (size_t i = 0; heat->others[i]; i++)
         text = arena_printf(chart->arena, "%s%s%s", text, i ? ", " : "; best over ", heat->others[i]);
+    for (size_t i = 0; heat->shared[i]; i++)
+        text = arena_printf(chart->arena, "%s%s%s", text, i ? " " : "; all cells: ", heat->shared[i]);
     return text_clean(chart->arena, text, 400);
 }
 
@@ -316,7 +230,8 @@ static void write_plot(const struct chart *chart, const struct heat *heat)
                  "set object 1 rectangle from best_x - 0.5, best_y - 0.5 to best_x + 0.5, best_y + 0.5 front \\\n"
                  "    fillstyle empty border rgb \"black\" linewidth 3\n", heat->best % heat->x.count,
             heat->best / heat->x.count);
-    fputs("\n# columns: 1 column; 2 row; 3 state; 6 value; 7 and 8 text; 9 its colour; 10 how far up\n"
+    fputs("\n# columns: 1 column; 2 row; 3 state; 6 value; 7 and 8 text; 9 their colour; 10 and 12 how far\n"
+          "# up and down they are, in cells\n"
           "column_of(state) = strcol(3) eq state ? $1 : NaN\n"
           "plot data using (column_of(\"value\")):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):6 \\\n"
           "        with boxxyerror fillstyle solid 1 border rgb \"white\" fillcolor palette notitle, \\\n", out);
@@ -333,7 +248,7 @@ static void write_plot(const struct chart *chart, const struct heat *heat)
               "        title \"no point\", \\\n", out);
     fprintf(out, "    data using 1:($2 + $10):7:9 with labels textcolor rgb variable \\\n"
                  "        font at_size(%.3g*font_size) notitle, \\\n"
-                 "    data using 1:($2 - 0.2):8:9 with labels textcolor rgb variable \\\n"
+                 "    data using 1:($2 - $12):8:9 with labels textcolor rgb variable \\\n"
                  "        font at_size(0.8*font_size) notitle\n", heat->style ? heat->style->size : 1);
 }
 
@@ -378,9 +293,12 @@ int heat_draw(struct chart *chart)
     find_others(chart, &heat);
     heat.left = 44 + LETTER * heat.y.longest;
     heat.wide = (int)fmax(CELL_LEAST, (layout_width(chart, WIDE + SCALE) - SCALE - heat.left) / (double)heat.x.count);
-    heat.high = (int)fmax(CELL_LEAST, chart->look->height ? (chart->look->height - AROUND) / (double)heat.y.count :
-                                                            fmin(CELL_HIGH, HIGH / (double)heat.y.count));
-    choose_style(chart->arena, &heat);
+    if (chart->look->height)
+        heat.high = (chart->look->height - AROUND) / heat.y.count;
+    else
+        heat.high = (int)fmin(fmax(CELL_HIGH, heat_height(chart->arena, &heat)), HIGH / (double)heat.y.count);
+    heat.high = heat.high > CELL_LEAST ? heat.high : CELL_LEAST;
+    heat_choose_style(chart->arena, &heat);
     if (chart_open(chart))
         return -1;
     write_data(chart, &heat);

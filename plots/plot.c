@@ -202,7 +202,7 @@ static int check_labels(const struct chart *chart)
 static int write_chart(const struct kind *kind, struct chart *chart)
 {
     struct headline *runs = NULL;
-    bool of_runs = kind->face.inputs == PLOT_RUN || kind->face.inputs == PLOT_RUNS;
+    bool of_runs = kind->face.inputs <= PLOT_RUNS;
     int failed = (of_runs && (chart->rows->rows ? rows_as_runs : read_runs)(chart, &runs)) || check_labels(chart) ||
                  kind->draw(chart);
 
@@ -217,7 +217,7 @@ static int write_chart(const struct kind *kind, struct chart *chart)
 static const char *folder_of(struct arena *arena, const struct plot_request *request, struct error *err)
 {
     const struct kind *kind = find_kind(request->kind);
-    bool own = kind && kind->face.inputs == PLOT_RUN;
+    bool own = kind && (kind->face.inputs == PLOT_RUN || (kind->face.inputs == PLOT_STACK && request->ninputs == 1));
     enum look there;
 
     if (request->folder)

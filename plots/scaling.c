@@ -67,13 +67,15 @@ static void add_points(const struct chart *chart, const struct size *sizes, stru
     for (int i = 0; i < chart->ninputs; i++) {
         int first = smallest_of(sizes, chart->ninputs, i, strong, chart->rows->rows != NULL);
         const char *series;
+        double ideal;
 
         if (first < 0 || (chart->rows->rows && is_bettered(sizes, chart->ninputs, i)))
             continue;
         series = strong ? arena_printf(chart->arena, "strong, batch %.6g", sizes[i].batch)
                         : arena_printf(chart->arena, "weak, batch %.4g a GPU", sizes[i].batch / sizes[i].gpus);
+        ideal = sizes[first].throughput / sizes[first].gpus * sizes[i].gpus;
         *GROW(&curves->points) = (struct curve_point){
-            series, sizes[i].gpus, sizes[i].throughput, sizes[first].throughput / sizes[first].gpus * sizes[i].gpus,
+            series, sizes[i].gpus, sizes[i].throughput, ideal, 100 * sizes[i].throughput / ideal, 100, NULL, NULL,
         };
     }
 }
@@ -96,7 +98,7 @@ int scaling_draw(struct chart *chart)
         .title = "Scaling: throughput and efficiency", .x = "GPUs", .y = "samples/s",
         .note = noted(chart, arena_printf(chart->arena, "%sideal: the throughput per GPU of each curve's smallest run",
                                           chart->rows->rows ? "the best points of a sweep; " : "")),
-        .ratio = "efficiency (%)", .reference = "ideal", .log_x = true, .log_y = true, .base = 2,
+        .lower = "efficiency (%)", .reference = "ideal", .log_x = true, .log_y = true, .base = 2,
     };
     struct size *sizes = ARENA_ARRAY(chart->arena, struct size, chart->ninputs);
     int failed = check_models(chart);

@@ -5,6 +5,7 @@
 #include "base/progress.h"
 #include "base/text.h"
 #include "cli/collective_lists.h"
+#include "cli/collective_rows.h"
 #include "cli/collective_table.h"
 #include "collective/measure.h"
 #include "files/data.h"
@@ -26,7 +27,7 @@ struct request {
     struct number_list bytes_list;
     int channels_given;              /* 0: as many as the cluster calls for */
     size_t count;                    /* of all combinations */
-    int channels_least, channels_most;       /* of those that are printed */
+    struct collective_rows table;    /* what is printed */
     const char *cluster_name;        /* as the command line names it */
     json_t *rows;                    /* for programs and for the chart */
     struct plot_request plot;        /* format NULL: no chart is asked for */
@@ -87,7 +88,7 @@ static int parse_collectives(const struct command *command, const struct argumen
     if (code == ARGS_DONE && list && *list)
         code = usage_error(command, "--algorithm: expected names with commas between them, found '%s'",
                            arguments->values[OPT_ALGORITHM]);
-    request->count = count ? count : 1;
+    request->count = request->table.nalgorithms = count ? count : 1;
     return code;
 }
 
@@ -153,42 +154,14 @@ static json_t *result_row(const struct request *request, const struct measured *
     return row;
 }
 
-/* One collective alone has units that fit it, and its formula. */
-static void print_one(const struct request *request, const struct measured *measured, double algbw, double busbw)
+/* Prints the rows that are held back: of one number of ranks, so that the fastest of them is known. */
+static void print_rows(struct request *request)
 {
-    const struct collective *used = measured->used;
-    const char *protocol = measured->protocol == PROTOCOL_NONE ? "-" : protocol_names[measured->protocol];
-    char text[4][48];
-
-    printf("%-14s %-16s %8s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "protocol", "ranks", "channels", "bytes",
-           "messages", "time", "busbw");
-    printf("%-14s %-16s %8s %6d %9d %12s %9.0f %14s %14s\n", collective_op_names[request->op], used->name, protocol,
-           request->ranks, measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48),
-           measured->messages, unit_format_short(UNIT_TIME, measured->seconds, text[1], 48),
-           unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
-    printf("algbw %s; %s%s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48),
-           used == request->collective ? "" : "chosen by its formula, ", used->formula);
+    progress_end(&request->progress);
+    collective_rows_print(&request->table);
 }
 
-/* A row of several, with the units of nccl-tests. */
-static void print_row(struct request *request, const struct measured *measured, double algbw, double busbw)
-{
-    const char *protocol = measured->protocol == PROTOCOL_NONE ? "-" : protocol_names[measured->protocol];
-    bool first = !request->channels_most;
-
-    if (first)
-        printf("%-14s %-16s %8s %6s %9s %12s %9s %12s %13s %13s\n", "op", "algorithm", "protocol", "ranks", "channels",
-               "bytes", "messages", "time (us)", "algbw (GB/s)", "busbw (GB/s)");
-    printf("%-14s %-16s %8s %6d %9d %12.0f %9.0f %12.5g %13.4g %13.4g\n", collective_op_names[request->op],
-           measured->used->name, protocol, request->ranks, measured->channels, request->bytes, measured->messages,
-           1e6 * measured->seconds, 1e-9 * algbw, 1e-9 * busbw);
-    fflush(stdout);
-    request->channels_least = first || measured->channels < request->channels_least ? measured->channels
-                                                                                    : request->channels_least;
-    request->channels_most = measured->channels > request->channels_most ? measured->channels : request->channels_most;
-}
-
-static void print_result(struct request *request, bool json, const struct measured *measured)
+static void add_result(struct request *request, bool json, const struct measured *measured)
 {
     double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
     double busbw = algbw * collective_bus_factor(request->op, request->ranks);
@@ -196,11 +169,11 @@ static void print_result(struct request *request, bool json, const struct measur
     json_append(request->rows, result_row(request, measured, algbw, busbw));
     if (json)
         return;
-    progress_end(&request->progress);
-    if (request->count > 1)
-        print_row(request, measured, algbw, busbw);
-    else
-        print_one(request, measured, algbw, busbw);
+    collective_rows_add(&request->table, &(struct collective_row){
+        *measured, request->op, request->ranks, request->bytes, algbw, busbw, measured->used != request->collective,
+    });
+    if (request->table.nalgorithms == 1)
+        print_rows(request);
 }
 
 static int replay_collective(struct request *request, bool json, struct error *err)
@@ -224,7 +197,7 @@ static int replay_collective(struct request *request, bool json, struct error *e
     rc = measure_collective(&measure, &(struct collective_call){request->collective, &group, request->bytes,
                                                                 request->channels}, 1, &measured, err);
     if (!rc)
-        print_result(request, json, &measured);
+        add_result(request, json, &measured);
     measure_release(&measure);
     free(gpus);
     return rc;
@@ -268,14 +241,15 @@ static bool replay_all(struct request *request, bool json, struct error *err)
     for (size_t i = 0; i < request->ranks_list.count && !rc; i++) {
         request->ranks = request->ranks_list.items[i];
         rc = load_cluster(request->cluster_name, request, err) || replay_algorithms(request, json, err) ? -1 : 0;
+        print_rows(request);
     }
     progress_end(&request->progress);
     stopped = rc && json_array_size(request->rows) && error_exit_code(err) == EXIT_STOPPED;
     if ((!rc || stopped) && json)
         json_print(request->count > 1 ? request->rows : json_array_get(request->rows, 0), stdout);
-    else if (!rc && request->channels_least != request->channels_most)
-        printf("channels: %d to %d, as many as a node has NICs where the ranks fill several nodes of several GPUs, "
-               "else 1; --channels\nsets one number for all rows\n", request->channels_least, request->channels_most);
+    else if (!rc || stopped)
+        collective_rows_end(&request->table);
+    collective_rows_release(&request->table);
     request->plot.rows.rows = request->rows;
     if (!rc && request->plot.format)
         plot(&request->plot, err);
@@ -359,14 +333,15 @@ const struct command cmd_collective = {
         "                      all_to_all\n"
         "  --algorithm LIST    names with commas (dtsim list collectives); left out: auto for all_reduce where the\n"
         "                      cluster has a communication profile, else ring, or the operation's first. For auto\n"
-        "                      the algorithm that it chose is shown; in JSON 'asked' says auto then\n"
+        "                      the algorithm that it chose is shown, marked 'auto'; in JSON 'asked' says auto then.\n"
+        "                      Of several algorithms the fastest with as many ranks and bytes is marked\n"
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
         "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
         "  --table             TABLE holds measured collectives (title, source, cluster, rows): each is\n"
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --markdown          with --table: a line for each table, for a document\n"
-        "  --plot FILE         the bus bandwidth by size as a picture, NAME.png, NAME.svg or NAME.pdf; its script\n"
+        "  --plot FILE         bus bandwidth and time by size as a picture, NAME.png, NAME.svg or NAME.pdf; its script\n"
         "                      and data are kept in the same folder\n"
         "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
         "                      ('4 GiB') with exit code 7 and all rows that were simulated; may be given twice\n"

@@ -22,7 +22,7 @@ static const struct { int first, last; const char *kinds, *are; } special[] = {
     {OPT_RANKS, OPT_REPLICA, " gantt ", "the gantt chart"},
     {OPT_X, OPT_Y, " heat pareto ", "the heat and pareto charts"},
     {OPT_BY, OPT_BY, " heat ", "the heat chart"},
-    {OPT_LABELS, OPT_LABELS, " breakdown ", "the breakdown chart"},
+    {OPT_LABELS, OPT_LABELS, " gantt breakdown bubble ", "the gantt, breakdown and bubble charts"},
     {OPT_WHERE, OPT_WHERE, " heat pareto breakdown bubble scaling ", "charts of sweeps"},
 };
 
@@ -302,6 +302,7 @@ const struct command cmd_plot = {
     .brief = "Draws a chart of result files through gnuplot; its script and data stay beside it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
+                "  dtsim plot gantt gpipe 1f1b zb-h1 -o schedules.svg\n"
                 "  dtsim plot utilization out -o utilization.svg\n"
                 "  dtsim plot memory out\n"
                 "  dtsim plot breakdown gpipe 1f1b interleaved --style slide --title 'Which schedule?'\n"
@@ -325,13 +326,14 @@ const struct command cmd_plot = {
                "                      KEY:max say otherwise, also behind --x and --y of pareto\n"
                "  --where EXPRESSION  of sweeps: only rows for which it is true (dtsim help results)\n"
                "  --title TEXT        the title, instead of the run's or the chart's own\n"
-               "  --labels A,B,..     breakdown: a label for each run, in order\n"
+               "  --labels A,B,..     gantt of several runs, breakdown, bars of bubble: a label for each run, in\n"
+               "                      order\n"
                "  --size WxH          the picture's pixels, 96 to an inch (png files have twice as many each way);\n"
                "                      a chart that cannot be read so low is higher\n"
                "  --style STYLE       paper (when left out), or slide: larger letters, 1280x720\n"
                "breakdown, bubble and scaling take folders of runs, or of sweeps: then every row that ran, and of\n"
                "scaling the best of each number of GPUs\n"
-               "charts (gantt, utilization, memory and links are of one run):\n"
+               "charts (utilization, memory and links are of one run):\n"
 #include "plots/list.h"
     ,
     .words = words,

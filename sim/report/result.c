@@ -130,6 +130,21 @@ static json_t *all_reduces_json(const struct lowered *lowered)
     return json;
 }
 
+/* The pipeline ranks that compute slower than others, with how many times as long their kernels take. */
+static json_t *stragglers_json(const struct scenario *scenario)
+{
+    int stages = scenario->parallelism.pipeline, ranks = scenario_replicas(scenario) * stages;
+    json_t *json = json_array();
+
+    for (int rank = 0; rank < ranks; rank++) {
+        double slower = scenario_slower(scenario, rank / stages, rank % stages);
+
+        if (slower > 1)
+            json_append(json, json_pack("{s:i, s:f}", "rank", rank, "slower", slower));
+    }
+    return json;
+}
+
 /* The protocols of the communication profile that they ran with. */
 static json_t *protocols_json(const struct lowered *lowered)
 {
@@ -291,6 +306,8 @@ json_t *result_metrics_json(const struct run *run)
     if (run->lowered.protocols)
         json_put(json, "protocols", protocols_json(&run->lowered));
     json_put(json, "folded", json_boolean(run->lowered.alike.folded));
+    if (scenario->uneven & UNEVEN_GPUS)
+        json_put(json, "stragglers", stragglers_json(scenario));
     json_put(json, "jitter", json_real(scenario->simulation.jitter));
     json_put(json, "seed", json_integer(run->seed));
     json_put(json, "cost_source", json_words(model_is_timed(&scenario->model) ? "given" :

@@ -75,6 +75,10 @@ static double window_width(const struct run *run)
 
 struct bins { struct bin { double from, to, seconds[ACCOUNT_KIND_COUNT]; } *items; size_t count, capacity; };
 
+/* Works of a rank that overlap: each of them takes the time of all, with its share of the rank. */
+struct together { struct account_step *items; size_t count, capacity; };
+struct sums { struct bins bins; struct together *ranks; };
+
 /* Windows of that width from `from` to `to`, the last one up to half as wide again, or half as wide. */
 static void cut(struct bins *bins, double from, double to, double width)
 {
@@ -100,15 +104,55 @@ static size_t first_after(const struct bins *bins, double time)
     return low;
 }
 
-static void take_step(void *context, const struct account_step *step)
+/* Adds the share of a step to the windows. */
+static void add_step(struct bins *bins, const struct account_step *step, double share)
 {
-    struct bins *bins = context;
-
     for (size_t i = first_after(bins, step->from); i < bins->count && bins->items[i].from < step->end; i++) {
         struct window window = {.from = bins->items[i].from, .to = bins->items[i].to, .updates = 1};
+        double seconds[ACCOUNT_KIND_COUNT] = {0};
 
-        account_add(step, &window, bins->items[i].seconds);
+        account_add(step, &window, seconds);
+        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+            bins->items[i].seconds[kind] += share * seconds[kind];
     }
+}
+
+/* Adds works that overlap, and what the first of them waited for. */
+static void add_together(struct bins *bins, struct together *works)
+{
+    if (!works->count)
+        return;
+    struct account_step wait = works->items[0];
+    double start = wait.start, end = works->items[works->count - 1].end;
+
+    wait.op = NULL;
+    wait.end = start;
+    add_step(bins, &wait, 1);
+    for (size_t i = 0; i < works->count && end > start; i++) {
+        struct account_step step = works->items[i];
+        double share = (step.end - step.start) / (end - start);
+
+        step.from = step.since = step.ready = step.start = start;
+        step.end = end;
+        add_step(bins, &step, share);
+    }
+    works->count = 0;
+}
+
+static void take_step(void *context, const struct account_step *step)
+{
+    struct sums *sums = context;
+    struct together *works = &sums->ranks[step->rank];
+    bool follows = works->count && step->op && step->start - works->items[works->count - 1].end <= 1e-9 * step->start;
+
+    if (!follows)
+        add_together(&sums->bins, works);
+    if (follows || (step->op && step->op->overlapped))
+        *GROW(works) = *step;
+    else
+        add_step(&sums->bins, step, 1);
+    if (works->count && !step->op->overlapped)
+        add_together(&sums->bins, works);
 }
 
 /* The windows lie wholly within the part of the timeline that is measured, or outside it. */
@@ -116,28 +160,32 @@ void utilization_write(const struct run *run, FILE *out)
 {
     const struct window *window = &run->metrics.window;
     double width = window_width(run), makespan = run->timeline.makespan;
+    int ranks = run->lowered.program.ranks;
     struct cells cells = {.out = out};
-    struct bins bins = {0};
+    struct sums sums = {.ranks = xcalloc((size_t)ranks + 1, sizeof *sums.ranks)};
 
     if (width > 0) {
-        cut(&bins, 0, window->from, width);
-        cut(&bins, window->from, window->to, width);
-        cut(&bins, window->to, makespan, width);
-        account_walk(&run->timeline, take_step, &bins, NULL);
+        cut(&sums.bins, 0, window->from, width);
+        cut(&sums.bins, window->from, window->to, width);
+        cut(&sums.bins, window->to, makespan, width);
+        account_walk(&run->timeline, take_step, &sums, NULL);
     }
     fputs("t0\tt1", out);
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
         fprintf(out, "\t%s", account_names[kind]);
     putc('\n', out);
-    for (size_t i = 0; i < bins.count; i++) {
-        const struct bin *bin = &bins.items[i];
+    for (size_t i = 0; i < sums.bins.count; i++) {
+        const struct bin *bin = &sums.bins.items[i];
 
         cells_number(&cells, bin->from);
         cells_number(&cells, bin->to);
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-            cells_number(&cells, bin->seconds[kind] / (bin->to - bin->from) / run->lowered.program.ranks);
+            cells_number(&cells, bin->seconds[kind] / (bin->to - bin->from) / ranks);
         cells_end_line(&cells);
     }
     cells_flush(&cells);
-    free(bins.items);
+    for (int rank = 0; rank < ranks; rank++)
+        free(sums.ranks[rank].items);
+    free(sums.ranks);
+    free(sums.bins.items);
 }

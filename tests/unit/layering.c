@@ -33,7 +33,7 @@ static const struct rule rules[] = {
     {"calibration/format", NULL, " base/ format.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
-    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h pareto.h plot.h records.h rows.h ", NULL},
+    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h heat.h list.h pareto.h plot.h records.h rows.h ", NULL},
     {"sim/engine/", NULL, " base/ process/ hardware/cluster.h flows/flows.h engine/ ", NULL},
     {"sim/flows/", NULL, " base/ hardware/cluster.h flows/ ", NULL},
     {"sim/modules/simgrid", NULL, " base/ process/child.h hardware/cluster.h engine/ modules/simgrid_platform.h ", NULL},

@@ -104,6 +104,68 @@ static void part_of_the_time(void **state)
     draw(dir, (struct plot_view){.from = 9, .replica = -1}, EXIT_USAGE, "--from: the run ends at 4 s");
 }
 
+#define RUN(name, seconds, more) "{\"iteration_time_s\": " seconds ", \"bubble_fraction\": 0.25, " \
+    "\"utilization\": 0.5, \"gpus\": 2, " more "\"scenario\": {\"name\": \"" name "\", \"strategy\": " \
+    "{\"schedule\": \"1f1b\", \"pipeline\": 2}}}\n"
+
+/* Two runs on one time axis, as long as the longer one: each has a heading, its rows below it, and grey bars as long as
+ * it takes. A straggler and the steady state are marked. */
+static void stacked_runs(void **state)
+{
+    const char *const dirs[] = {
+        make_run("short", RUN("short", "6.5", "\"stragglers\": [{\"rank\": 1, \"slower\": 1.5}], "), SPANS, NULL),
+        make_run("long", RUN("long", "9", "\"steady_state\": {\"from_s\": 2, \"to_s\": 8}, "), SPANS, NULL),
+    };
+    static const char *const lines[] = {
+        "name = \"2 runs on one time axis\"", "begin = 0\nend = 9\n", "\"a: iteration 6.5 s, bubble 25.0 %\"",
+        "\"b: iteration 9 s, bubble 25.0 %\"", "to 6.5*unit, ", "to 9*unit, ", "\"rank 1 (S1) ×1.5\"",
+        "×: a straggler, whose kernels take so many times as long", "set arrow from 2*unit, ", "\"steady state\" at 5*unit",
+        "lanes below a rank, downwards: send-next", "at the foot of a work: its share that is communication",
+    };
+    static const char *const labels[] = {"a", "b", "c"};
+    const char *many[GANTT_RUNS + 1], *data;
+    struct plot_request request = request_of("gantt", dirs, "svg");
+    struct error err = {0};
+
+    (void)state;
+    request.ninputs = 2;
+    request.look = (struct plot_look){.labels = labels, .nlabels = 3, .width = 3000};
+    assert_int_equal(plot(&request, &err), -1);
+    assert_non_null(strstr(errors(&err), "--labels: 3 labels for 2 runs; expected one a run"));
+    request.look.nlabels = 2;
+    plot(&request, &err);                    /* without gnuplot there is no picture */
+    errors(&err);
+    for (size_t i = 0; i < COUNT(lines); i++)
+        expect_line(dirs[0], lines[i]);
+    data = get(file_of("gantt", dirs[0], "svg", 2));
+    assert_non_null(strstr(data, "0\tcompute\tforward\t0\t1\t0."));
+    assert_non_null(strstr(data, "1\tcompute\tbackward\t2.5\t4.5\t4."));    /* below two rows and two headings */
+    assert_non_null(strstr(data, "\tB1\t0\n"));
+    assert_non_null(strstr(data, "\tB1\t1\n"));
+    for (size_t i = 0; i < COUNT(many); i++)
+        many[i] = dirs[0];
+    request = request_of("gantt", many, "svg");
+    request.ninputs = COUNT(many);
+    assert_int_equal(plot(&request, &err), -1);
+    assert_non_null(strstr(errors(&err), "gantt: 13 runs; expected at most 12"));
+}
+
+/* A border stands between two works, and in no box that stands for several. */
+static void borders(void **state)
+{
+    const char *spans = HEADER, *dir;
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        spans = arena_printf(&arena, "%s0\t0\tforward\tF%d\t0\t%g\t%g\tcompute\t0\t0\t1\n", spans, i, i * 4e-3,
+                             (i + 1) * 4e-3);
+    dir = make_run("borders", DEGREES(1), spans, NULL);
+    draw(dir, (struct plot_view){.replica = -1}, EXIT_NO_TOOL, "gnuplot");
+    expect_line(dir, "gap(t0, t1, spans) = spans == 1 && t1 - t0 > 5*pixel");
+    expect_line(dir, "(unit*($4 + gap($4, $5, $13)))");
+    assert_non_null(strstr(get(file_of("gantt", dir, "svg", 2)), "\t5\t\t0\n"));
+}
+
 /* Works that overlap stand one above the other over the time of both: each area is its seconds. */
 static void overlapped_works(void **state)
 {
@@ -120,7 +182,7 @@ static void overlapped_works(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(boxes); i++)
         *GROW(&gantt.boxes) = boxes[i];
-    gantt_stack(&gantt);
+    gantt_overlap(&gantt);
     for (size_t i = 0; i < COUNT(boxes); i++) {
         const struct box *box = &gantt.boxes.items[i];
 
@@ -169,7 +231,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas), cmocka_unit_test(listed_ranks), cmocka_unit_test(part_of_the_time),
-        cmocka_unit_test(overlapped_works), cmocka_unit_test(image_conserves_time),
+        cmocka_unit_test(stacked_runs),
+        cmocka_unit_test(borders), cmocka_unit_test(overlapped_works), cmocka_unit_test(image_conserves_time),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

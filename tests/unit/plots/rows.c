@@ -101,6 +101,33 @@ static void cells_have_the_best(void **state)
     json_decref(rows);
 }
 
+/* Below its number a cell says where its best row is on the axes in which cells differ, in as many lines as it needs.
+ * What all cells have is said once. */
+static void cells_say_where_the_best_is(void **state)
+{
+    json_t *rows = json_array();
+
+    (void)state;
+    for (unsigned i = 0; i < 64; i++)        /* the best: zero as a is even or odd, micro 1, never recomputation */
+        json_array_append_new(rows, row_of(
+            arena_printf(&arena, "{\"a\": %u, \"b\": %u, \"strategy.zero\": %u, \"strategy.schedule\": \"%s\", "
+                         "\"memory.recompute\": \"%s\"}", i % 8, i / 8 % 2, i / 16 % 2, i / 8 % 2 ? "gpipe" : "interleaved",
+                         i / 32 ? "full" : "none"), "ok",
+            arena_printf(&arena, "\"metrics\": {\"iteration_time_s\": %u}", 1 + i / 32 + (i % 2 != i / 16 % 2))));
+    for (unsigned i = 0; i < 16; i++)        /* worse rows of the other schedule, so that it is no axis of its own */
+        json_array_append_new(rows, row_of(
+            arena_printf(&arena, "{\"a\": %u, \"b\": %u, \"strategy.zero\": 0, \"strategy.schedule\": \"1f1b\", "
+                         "\"memory.recompute\": \"none\"}", i % 8, i / 8), "ok",
+            "\"metrics\": {\"iteration_time_s\": 9}"));
+    draw("heat", rows, none, none, fastest, EXIT_NO_TOOL, "gnuplot");
+    assert_non_null(strstr(script_of("heat"), "best over strategy.zero, strategy.schedule, memory.recompute; all cells: no "
+                                              "recompute"));
+    assert_non_null(strstr(data_of("heat"), "\n1\t0\tvalue\t1\t0\t1\t1.000\tZeRO-1\\ninterleaved\t"));
+    assert_non_null(strstr(data_of("heat"), "\tZeRO-1 interleaved no recompute\t"));
+    assert_non_null(strstr(data_of("heat"), "\n2\t1\tvalue\t2\t1\t1\t1.000\tZeRO-0 gpipe\t"));
+    json_decref(rows);
+}
+
 static void axes_are_in_order(void **state)
 {
     static const char *const sizes[] = {"512 MB", "1 GB", "16 GB", "2 GB"};
@@ -253,7 +280,8 @@ static void quantities_have_units(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_have_the_best), cmocka_unit_test(axes_are_in_order), cmocka_unit_test(fronts_and_labels),
+        cmocka_unit_test(cells_have_the_best), cmocka_unit_test(cells_say_where_the_best_is),
+        cmocka_unit_test(axes_are_in_order), cmocka_unit_test(fronts_and_labels),
         cmocka_unit_test(crowded_fronts), cmocka_unit_test(text_of_others),
         cmocka_unit_test(quantities_have_units),
     };

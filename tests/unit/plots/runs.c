@@ -123,6 +123,11 @@ static void bubbles_by_what_varies(void **state)
     assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.gp", root)), "micro-batches of a replica"));
     draw("bubble", dirs + 2, 2, EXIT_NO_TOOL, "gnuplot");
     assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.gp", root)), "pipeline stages"));
+    draw("bubble", dirs + 1, 2, EXIT_NO_TOOL, "gnuplot");        /* schedules of one shape: a bar each */
+    assert_string_equal(get(arena_printf(&arena, "%s/bubble.tsv", root)), "row\trun\tbubble\tclosed_form\n"
+                        "0\t1f1b\t25\tNaN\n1\tgpipe\t25\t12.5\n");
+    draw("bubble", (const char *const[]){dirs[1], dirs[3]}, 2, EXIT_NO_TOOL, "gnuplot");     /* no curve has two points */
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.tsv", root)), "\n0\t1f1b, 4 stages, 4 GPUs\t25\t"));
 }
 
 static void scaling_weak_and_strong(void **state)
@@ -135,13 +140,14 @@ static void scaling_weak_and_strong(void **state)
 
     (void)state;
     draw("scaling", dirs, 3, EXIT_NO_TOOL, "gnuplot");
-    assert_string_equal(get(arena_printf(&arena, "%s/scaling.tsv", root)), "series\tname\tx\ty\treference\n"
-                        "0\tweak, batch 16 a GPU\t4\t10\t10\n0\tweak, batch 16 a GPU\t8\t18\t20\n"
-                        "1\tstrong, batch 64\t4\t10\t10\n1\tstrong, batch 64\t8\t15\t20\n");
+    assert_string_equal(get(arena_printf(&arena, "%s/scaling.tsv", root)), "series\tname\tx\ty\treference\tlower\t"
+                        "lower_reference\n0\tweak, batch 16 a GPU\t4\t10\t10\t100\t100\n"
+                        "0\tweak, batch 16 a GPU\t8\t18\t20\t90\t100\n1\tstrong, batch 64\t4\t10\t10\t100\t100\n"
+                        "1\tstrong, batch 64\t8\t15\t20\t75\t100\n");
     assert_non_null(strstr(get(arena_printf(&arena, "%s/scaling.gp", root)),
                            "set xtics ()\nset xtics add (\"4\" 4)\nset xtics add (\"8\" 8)\n"));
     draw("scaling", dirs + 1, 2, EXIT_USAGE, "scaling: expected runs on different numbers of GPUs");
-    draw("gantt", dirs, 2, EXIT_USAGE, "gantt: expected the folder of one run, found 2");
+    draw("memory", dirs, 2, EXIT_USAGE, "memory: expected the folder of one run, found 2");
 }
 
 int main(void)

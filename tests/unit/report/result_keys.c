@@ -113,6 +113,8 @@ static void test_all_keys(void **state)
           "batch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2}\nmemory: {precision: mixed-bf16}\n");
     check("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 40}\n"
           "strategy: {schedule: pipedream, pipeline: 4}\n");
+    check("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 4}\n"
+          "strategy: {schedule: 1f1b, pipeline: 2}\nsimulation: {stragglers: {gpu: 1, slower: 1.5}}\n");
     for (size_t i = 0; result_key_at(i).key; i++)
         if (!used[i])
             fail_msg("'dtsim help result' explains %s, which no result has", result_key_at(i).key);
