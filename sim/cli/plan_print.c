@@ -48,7 +48,7 @@ static void print_counts(const struct space *space, const struct plan_outcome *o
     }
 }
 
-/* The columns: rank, the axes that have several values, and what choices are made by. */
+/* The columns: the row's place, the axes that have several values, and what choices are made by. */
 static size_t columns_of(const struct space *space, const struct results *results, int *columns)
 {
     static const char *const metrics[] = {
@@ -155,10 +155,12 @@ void plan_print(const struct space *space, const struct plan_options *options, c
     print_axes(space, out);
     print_counts(space, outcome, out);
     if (shown) {
-        size_t count = columns_of(space, results, columns);
+        const struct results_look look = {
+            .columns = columns, .count = columns_of(space, results, columns), .most = shown,
+        };
 
         fputs(front ? "\nthe fastest of each number of GPUs\n" : "\n", out);
-        results_print(results, FORMAT_TEXT, columns, count, shown, out);
+        results_print(results, &look, out);
         fputc('\n', out);
         if (shown > 1 && !front)
             print_why(results->rows.items[0], results->rows.items[1], out);

@@ -44,6 +44,8 @@ static const struct metric named[] = {
            "null where the model has no tokens"),
     METRIC("tokens_per_s_per_gpu", tokens_per_s_per_gpu, 1, METRIC_RATE,
            "tokens_per_s over the scenario's GPUs"),
+    METRIC("given_work_s", given_work, 1, METRIC_TIME,
+           "forward and backward of one micro-batch through the whole model, where the scenario gives their times; else null"),
     METRIC("model_tflops_per_gpu", model_flops_per_gpu, 1e12, METRIC_RATE,
            "TFLOP/s that the mathematics of the model needs; null where times are given"),
     METRIC("hardware_tflops_per_gpu", hardware_flops_per_gpu, 1e12, METRIC_RATE,

@@ -230,6 +230,16 @@ static void read_bases(struct metrics *metrics, const struct workload *workload)
     metrics->extrapolated = extrapolated / ranks / replicas;
 }
 
+/* What a micro-batch computes in all stages on GPUs that are no stragglers. */
+static double given_work(const struct workload *workload)
+{
+    double seconds = 0;
+
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+        seconds += workload->classes[0].times[s].work[FORWARD].seconds + workload->classes[0].times[s].work[BACKWARD].seconds;
+    return model_is_timed(&workload->scenario->model) ? seconds : NAN;
+}
+
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct workload *workload)
@@ -250,6 +260,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
             hardware += stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0);
         }
     }
+    metrics->given_work = given_work(workload);
     if (model_is_timed(&scenario->model))
         return;
     read_bases(metrics, workload);

@@ -31,6 +31,8 @@ struct metrics {
     double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */
     double tokens_per_s_per_gpu;     /* that, over all GPUs of the scenario */
     double model_flop, hardware_flop;    /* whole model, an iteration; hardware: also recomputed; NaN: given times */
+    double given_work;               /* s of forward and backward of a micro-batch in all virtual stages, as the scenario
+                                      * gives them; NaN: it gives no times */
     double model_flops_per_gpu;      /* FLOP/s: model_flop / iteration time / GPUs */
     double hardware_flops_per_gpu;
     double mfu, hfu;                 /* these over the GPU's peak in the scenario's precision */
