@@ -64,6 +64,8 @@ static const struct metric named[] = {
            "the longest from a rank's first work to the end of its last; null: asynchronous"),
     METRIC("span_utilization", span_utilization, 1, METRIC_SHARE,
            "compute over rank_span_s"),
+    METRIC("replica_wait_s", replica_wait, 1, METRIC_TIME,
+           "of breakdown_s.bubble: waits of ranks for the kernels of slower replicas, with which they exchange something"),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME,
            "the exposed kinds of breakdown_s but exposed_offload"),
     METRIC("exposed_offload_s", seconds[ACCOUNT_EXPOSED_OFFLOAD], 1, METRIC_TIME,
