@@ -111,6 +111,8 @@ void text_wrap(const char *words, int column, int indent, int width, FILE *out)
     for (const char *word = words + strspn(words, " "); *word; word += strspn(word, " ")) {
         int length = (int)strcspn(word, " ");
 
+        while (word[length] == ' ' && word[length + 1] == '%')       /* a number and its sign stay together */
+            length += 2 + (int)strcspn(word + length + 2, " ");
         if (!first && column + 1 + length > width) {
             fprintf(out, "\n%*s", indent, "");
             column = indent;
@@ -126,11 +128,14 @@ void text_wrap(const char *words, int column, int indent, int width, FILE *out)
     putc('\n', out);
 }
 
-int text_width(FILE *out)
+int text_width(FILE *out, int otherwise)
 {
+    enum { LEAST = 60 };
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? atoi(columns) : 0;
     struct winsize window;
 
-    if (fileno(out) < 0 || !isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &window) || !window.ws_col)
-        return 100;
-    return window.ws_col < 60 ? 60 : window.ws_col;
+    if (width <= 0 && fileno(out) >= 0 && isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &window))
+        width = window.ws_col;
+    return width <= 0 ? otherwise : width < LEAST ? LEAST : width;
 }

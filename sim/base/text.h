@@ -20,7 +20,8 @@ char *text_made(enum text_place place, const char *text);
 /* Writes words into lines of at most `width` columns: the first one goes on at `column`, further ones begin with
  * `indent` spaces. A word that is longer has a line of its own. Ends the last line. */
 void text_wrap(const char *words, int column, int indent, int width, FILE *out);
-/* Columns of a line: if `out` is a terminal the terminal's width, 60 at least, else 100. */
-int text_width(FILE *out);
+/* Characters of a line, 60 at least: what the variable COLUMNS says, or else the width of the terminal; `otherwise` where
+ * there is neither. */
+int text_width(FILE *out, int otherwise);
 
 #endif

@@ -6,13 +6,13 @@
 #include "results/compared.h"
 
 enum { OPT_JSON = COMPARE_JSON, OPT_CSV = COMPARE_CSV, OPT_MARKDOWN = COMPARE_MARKDOWN, OPT_METHODS, OPT_ENGINE,
-       OPT_BUDGET };
+       OPT_BUDGET, OPT_KEYS };
 static const char *const options[] = {
     [OPT_JSON] = "--json", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_METHODS] = "--methods",
-    [OPT_ENGINE] = "--engine=", [OPT_BUDGET] = BUDGET_OPTION,
+    [OPT_ENGINE] = "--engine=", [OPT_BUDGET] = BUDGET_OPTION, [OPT_KEYS] = "--keys",
 };
 
-static void print(const struct compared *compared, enum compare_format format)
+static void print(const struct compared *compared, enum compare_format format, bool keys)
 {
     json_t *json;
 
@@ -23,7 +23,7 @@ static void print(const struct compared *compared, enum compare_format format)
     } else if (format == COMPARE_CSV) {
         compared_print_csv(compared, stdout);
     } else {
-        compared_print(compared, format == COMPARE_MARKDOWN, stdout);
+        compared_print(compared, format == COMPARE_MARKDOWN, keys, stdout);
     }
 }
 
@@ -59,7 +59,7 @@ static int compare_scenarios(const struct arguments *arguments, enum compare_for
                                arguments->npositional > 1, &err) != 0;
     progress_end(&progress);
     if (error_exit_code(&err) != EXIT_USAGE && failed < arguments->npositional) {
-        print(&compared, format);
+        print(&compared, format, arguments->values[OPT_KEYS] != NULL);
         code = check_budget(&compared, &err) ? EXIT_STOPPED : err.count ? EXIT_SOME_FAILED : EXIT_OK;
         report(&err);
     } else {
@@ -105,7 +105,7 @@ static int compare_main(const struct command *command, int argc, char **argv)
 const struct command cmd_compare = {
     .name = "compare",
     .usage = "SCENARIO|DIR... [--set PATH=V1,V2,...]... [--engine ENGINE] [--methods]\n"
-             "       [--json | --csv | --markdown] [--budget LIMIT]...",
+             "       [--keys] [--json | --csv | --markdown] [--budget LIMIT]...",
     .brief = "Compares scenarios: throughput, speed-up, time, bubble, utilization, communication, MFU and memory.",
     .examples = "  dtsim compare gpipe.yaml 1f1b.yaml\n"
                 "  dtsim compare scenario.yaml --set strategy.schedule=gpipe,1f1b,interleaved\n"
@@ -116,12 +116,14 @@ const struct command cmd_compare = {
                "  --set PATH=VALUES   change every scenario; several values give a row each; may be repeated\n"
                "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
                "  --methods           what each way of training computes and sends, and the largest batch that fits\n"
+               "  --keys              heads are the names of keys, as --json has them, and not words for them\n"
                "  --json, --csv       for programs, in SI units\n"
                "  --markdown          the table for a document\n"
                "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
                "                      ('4 GiB') with exit code 7 and all rows that were simulated; may be given twice\n"
-               "The first row is what the others are measured by. A scenario that is refused or that does not fit in\n"
-               "memory is a row that says why; the exit code is 3 if one could not be read.\n",
+               "The first row is what the others are measured by. What all rows have in common stands above the table. A\n"
+               "table is as wide as the terminal, or as the variable COLUMNS says; else as it needs. A scenario that is\n"
+               "refused or that does not fit in memory is a row that says why; the exit code is 3 if one could not be read.\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = compare_main,

@@ -5,11 +5,12 @@
 #include "cli/key_list.h"
 #include "results/database.h"
 
-enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE };
+enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE,
+       OPT_KEYS };
 static const char *const options[] = {
     [OPT_TOP] = "--top=", [OPT_BY] = "--by=", [OPT_PER] = "--per=", [OPT_PARETO] = "--pareto=", [OPT_SHOW] = "--show=",
     [OPT_WHERE] = "--where=", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_JSON] = "--json",
-    [OPT_SQLITE] = "--sqlite=",
+    [OPT_SQLITE] = "--sqlite=", [OPT_KEYS] = "--keys",
 };
 enum { TOP = 10 };
 
@@ -65,24 +66,45 @@ static int read_wanted(const struct results *results, const char *const *values,
     return 0;
 }
 
-static int print_rows(const struct results *results, const char *const *values, enum results_format format,
-                      size_t most, struct error *err)
+/* How many rows people do not see, and why. */
+static void print_left_out(const struct results *results, const struct wanted *wanted, size_t most)
+{
+    size_t all = results->tally.ended[OUTCOME_OK], shown = results->rows.count < most ? results->rows.count : most;
+
+    if (wanted->front && all > results->rows.count) {
+        printf("\nPareto front: %zu of %zu rows; %zu are left out, as another is at least as good in each of ",
+               results->rows.count, all, all - results->rows.count);
+        for (size_t i = 0; i < wanted->by.count; i++)
+            printf("%s%s", i ? ", " : "", results->keys.items[wanted->by.keys[i]].name);
+        puts(" and better in one, or they lack one of these numbers");
+    }
+    if (shown && shown < (wanted->front ? results->rows.count : all) && !wanted->per.count)
+        printf("\nshown: %zu of %zu rows (--top)\n", shown, wanted->front ? results->rows.count : all);
+}
+
+static int print_rows(const struct results *results, const char *const *values, const struct wanted *wanted,
+                      struct results_look *look, struct error *err)
 {
     int *columns = xcalloc(results->keys.count + KEYS_MOST, sizeof *columns);
     struct key_list shown;
-    size_t count = results_columns(results, format, columns);
     int rc = 0;
 
+    look->count = results_columns(results, look->format, columns);
+    look->columns = columns;
+    look->all = values[OPT_SHOW] != NULL;
+    look->keys = values[OPT_KEYS] != NULL;
     if (values[OPT_SHOW]) {
         rc = key_list_read(results, values[OPT_SHOW], "--show", &shown, err);
         memcpy(columns, shown.keys, sizeof shown.keys);
-        count = shown.count;
+        look->count = shown.count;
     }
     if (!rc && values[OPT_SQLITE])
-        rc = database_write(results, columns, count, most, values[OPT_SQLITE], err);
-    else if (!rc && (results->rows.count || format == FORMAT_CSV))
-        results_print(results, format, columns, count, most, stdout);
-    if (!rc && results->rows.count && format == FORMAT_TEXT && results->ranked >= 0 && !values[OPT_SHOW]) {
+        rc = database_write(results, columns, look->count, look->most, values[OPT_SQLITE], err);
+    else if (!rc && (results->rows.count || look->format == FORMAT_CSV))
+        results_print(results, look, stdout);
+    if (!rc && look->format == FORMAT_TEXT)
+        print_left_out(results, wanted, look->most);
+    if (!rc && results->rows.count && look->format == FORMAT_TEXT && results->ranked >= 0 && !values[OPT_SHOW]) {
         fputc('\n', stdout);
         results_explain_ranks(results, stdout);
     }
@@ -102,21 +124,21 @@ static void rank(struct results *results, const struct wanted *wanted)
 
 /* The table and, for people, how all points ended. */
 static int print_folders(const char *const *folders, size_t nfolders, const char *const *values,
-                         enum results_format format, size_t most, struct error *err)
+                         struct results_look look, struct error *err)
 {
-    bool people = format == FORMAT_TEXT || format == FORMAT_MARKDOWN;
+    bool people = look.format == FORMAT_TEXT || look.format == FORMAT_MARKDOWN;
     struct wanted wanted;
     const struct results_question question = {values[OPT_WHERE], choose, &wanted};
     struct results results;
     int rc = results_open(folders, nfolders, &results, err) ||
-             read_wanted(&results, values, people, most, &wanted, err) ||
+             read_wanted(&results, values, people, look.most, &wanted, err) ||
              results_read(&results, &question, err) ? -1 : 0;
 
     if (!rc) {
         rank(&results, &wanted);
-        rc = print_rows(&results, values, format, most, err);
+        rc = print_rows(&results, values, &wanted, &look, err);
     }
-    if (!rc && format == FORMAT_TEXT) {
+    if (!rc && look.format == FORMAT_TEXT) {
         fputs(results.rows.count ? "\n" : "", stdout);
         tally_print(&results.tally, stdout);
     }
@@ -130,7 +152,7 @@ int results_summary(const char *folder, size_t most, struct error *err)
 {
     const char *values[COUNT(options)] = {NULL};
 
-    return print_folders(&folder, 1, values, FORMAT_TEXT, most, err);
+    return print_folders(&folder, 1, values, (struct results_look){.format = FORMAT_TEXT, .most = most}, err);
 }
 
 static int results_main(const struct command *command, int argc, char **argv)
@@ -158,14 +180,15 @@ static int results_main(const struct command *command, int argc, char **argv)
         top = TOP;
     if (code != ARGS_DONE)
         return code;
-    print_folders(arguments.positional, (size_t)arguments.npositional, arguments.values, format, top, &err);
+    print_folders(arguments.positional, (size_t)arguments.npositional, arguments.values,
+                  (struct results_look){.format = format, .most = top}, &err);
     return report_as(&err, format == FORMAT_JSON);
 }
 
 const struct command cmd_results = {
     .name = "results",
     .usage = "DIR... [--top K] [--by KEY] [--per KEY] [--pareto KEYS] [--where EXPRESSION] [--show KEYS]\n"
-             "       [--csv | --markdown | --json | --sqlite FILE]",
+             "       [--keys] [--csv | --markdown | --json | --sqlite FILE]",
     .brief = "Prints the rows of sweeps: the best, the best of each group, those that none betters, why others failed.",
     .examples = "  dtsim results llama.sweep\n"
                 "  dtsim results llama.sweep --by iteration_time_s --top 5 --where 'strategy.tensor <= 8'\n"
@@ -179,16 +202,25 @@ const struct command cmd_results = {
                "  --pareto KEYS       rows that no other one betters in all KEYS\n"
                "  --where EXPRESSION  only rows for which it is true, such as 'mfu > 0.4 && strategy.tensor < 8'\n"
                "  --show KEYS         these columns\n"
+               "  --keys              heads are the names of keys, as --by and --show take them, and not words for them\n"
                "  --csv               all columns, SI units\n"
                "  --markdown          the table for a document\n"
                "  --json              whole rows, JSON Lines\n"
                "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
                "breakdown), gpus, memory_margin_bytes, extrapolated_share, verified_iteration_time_s, status, engine,\n"
+<<<<<<< HEAD
                "verified_engine, software, in_framework (whether that release has such a schedule, ZeRO stage and\n"
                "recomputation; null: not known), rule, reason, id, or rank: the place among the best, which rows share\n"
                "that cannot be told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
                "KEY:max say otherwise.\n",
+=======
+               "verified_engine, software, rule, reason, id, or rank: the row's place among the best, which rows share that\n"
+               "cannot be told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
+               "KEY:max say otherwise.\n"
+               "What all rows have in common stands above the table, unless --show names it. A table is as wide as the\n"
+               "terminal, or as the variable COLUMNS says; else as it needs.\n",
+>>>>>>> h-tables
     .accepts = options,
     .naccepts = COUNT(options),
     .main = results_main,

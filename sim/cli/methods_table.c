@@ -9,7 +9,7 @@
 #include "cache/cache.h"
 #include "results/compared.h"
 #include "results/comparison.h"
-#include "results/sheet.h"
+#include "sheet/sheet.h"
 
 /* How people read a number: with its unit, as a share, or as a factor over the baseline. */
 enum style { STYLE_UNIT, STYLE_SHARE, STYLE_FACTOR };
@@ -75,12 +75,12 @@ static const char *cell(const struct column *column, const struct comparison *ro
 
 static void print_people(const struct rows *rows, bool markdown, FILE *out)
 {
-    struct sheet sheet = {.columns = COUNT(columns) + 1, .left = 1};
+    struct sheet sheet = {.left = 1, .all = true};
     char text[48];
 
-    sheet_add(&sheet, "method");
+    sheet_head(&sheet, "method", "");
     for (size_t c = 0; c < COUNT(columns); c++)
-        sheet_add(&sheet, columns[c].title);
+        sheet_head(&sheet, columns[c].title, "");
     for (size_t i = 0; i < rows->count; i++) {
         sheet_add(&sheet, rows->items[i].name);
         if (rows->items[i].reason)

@@ -49,7 +49,7 @@ static void name_and_text(int indent, int width, const char *name, const char *t
 {
     int column = fprintf(out, "%*s%-*s ", indent, "", width, name);
 
-    text_wrap(text, column, indent + width + 1, text_width(out), out);
+    text_wrap(text, column, indent + width + 1, text_width(out, 100), out);
 }
 
 /* A line or more for each value of a choice that has a text of its own. */
@@ -108,7 +108,7 @@ static void summary_line(struct arena *arena, const struct table *table, const s
     const char *brief = short_brief(arena, field), *need = need_text(arena, table, field);
     const char *all = arena_printf(arena, "%s (%s%s)", brief, kind_text(arena, field), need);
     const char *some = *need ? arena_printf(arena, "%s (%s)", brief, need + 2) : brief;
-    size_t room = (size_t)(text_width(out) - indent - 21);
+    size_t room = (size_t)(text_width(out, 100) - indent - 21);
 
     name_and_text(indent, 20, field->key, strlen(all) <= room ? all : strlen(some) <= room ? some : brief, out);
 }

@@ -148,7 +148,7 @@ static void compare(const struct framework *framework, struct emit *e, const cha
                       framework->title, shown(e, other));
     }
     if (*list && !follow)
-        text_wrap(arena_printf(e->arena, "note: %s will have %s", framework->title, list), 0, 2, text_width(notes),
+        text_wrap(arena_printf(e->arena, "note: %s will have %s", framework->title, list), 0, 2, text_width(notes, 100),
                   notes);
 }
 

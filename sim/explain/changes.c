@@ -122,3 +122,9 @@ void changes_of_launches(struct changes *changes, const struct workload *workloa
     (void)workload;
     add(changes, "costs.host_launch=0 s");
 }
+
+void changes_of_stragglers(struct changes *changes, const struct workload *workload)
+{
+    if (workload->scenario->simulation.stragglers.count)
+        add(changes, "simulation.stragglers=[]");
+}

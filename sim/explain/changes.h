@@ -19,5 +19,6 @@ change_list changes_of_recomputation;    /* less of it */
 change_list changes_of_split;            /* blocks moved from slow stages to others */
 change_list changes_of_gpu;              /* kernels twice as fast */
 change_list changes_of_launches;         /* kernels that need not wait for the host (CUDA graphs) */
+change_list changes_of_stragglers;       /* none of them */
 
 #endif

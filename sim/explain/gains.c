@@ -82,6 +82,25 @@ static double held_imbalance(const struct asking *asking)
     return seconds;
 }
 
+/* What the path's kernels take longer than on ordinary GPUs. */
+static double held_stragglers(const struct asking *asking)
+{
+    const struct program *program = &asking->run->lowered.program;
+    int stages = asking->run->workload->plan.stages;
+    double seconds = 0;
+
+    for (size_t i = 0; i < asking->path->pieces.count; i++) {
+        const struct path_piece *piece = &asking->path->pieces.items[i];
+        const struct op *op = &program->ops.items[piece->op];
+        int rank = program->lanes.items[op->lane].rank;
+
+        if (op->kind == OP_COMPUTE)
+            seconds += window_part(&asking->run->metrics.window, piece->from, piece->to) *
+                       (1 - 1 / scenario_slower(asking->run->workload->scenario, rank / stages, rank % stages));
+    }
+    return seconds;
+}
+
 /* Whether there is any of it to gain. */
 static bool has_network(const struct asking *asking)
 {
@@ -101,6 +120,11 @@ static bool has_recomputation(const struct asking *asking)
 static bool has_imbalance(const struct asking *asking)
 {
     return asking->run->metrics.imbalance != 0;
+}
+
+static bool has_stragglers(const struct asking *asking)
+{
+    return (asking->run->workload->scenario->uneven & UNEVEN_GPUS) != 0;
 }
 
 /* Whether compute is more than kernels: the rest waits for the host to launch them. */
@@ -138,6 +162,7 @@ static const struct question {
      .what_ifs = WHAT_IF_NO_RECOMPUTATION},
     {"balanced_stages", "stages balanced", has_imbalance, held_imbalance, changes_of_split,
      .what_ifs = WHAT_IF_BALANCED},
+    {"no_stragglers", "without stragglers", has_stragglers, held_stragglers, changes_of_stragglers, .exact = true},
     {"launches_free", "kernel launches free", has_launches, held_kernels, changes_of_launches, .exact = true},
     {"gpu_twice_as_fast", "GPU twice as fast", always, held_kernels, changes_of_gpu, .exact = true},
 };

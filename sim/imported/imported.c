@@ -123,7 +123,7 @@ static void print_list(struct arena *arena, size_t count, const char *title, con
 {
     const char *text = arena_printf(arena, "%zu %s%s%s", count, title, count ? ": " : "", names);
 
-    text_wrap(text, 0, 2, text_width(notes), notes);
+    text_wrap(text, 0, 2, text_width(notes, 100), notes);
 }
 
 static void print_classes(const struct imported *m, FILE *notes)

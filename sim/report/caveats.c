@@ -175,8 +175,9 @@ static const char *stages_note(struct arena *arena, const struct scenario *scena
     if (!scenario->model.stages.count || model_is_per_rank(&scenario->model) ||
         plan_virtual_stages(plan) <= plan->stages)
         return NULL;
-    return arena_printf(arena, "the numbers under 'stages' are of a chunk, and a rank has %d chunks; with 'per: rank' "
-                        "they are of a rank, and each chunk has an equal part", plan->chunks);
+    return arena_printf(arena, "the numbers under 'stages' are of a chunk, and a rank has %d chunks; with %s they are of "
+                        "a rank, and each chunk has an equal part", plan->chunks,
+                        scenario->model.stages.count == 1 ? "--set model.stages.per=rank" : "'per: rank' in each item");
 }
 
 static const char *stragglers_note(struct arena *arena, const struct scenario *scenario)

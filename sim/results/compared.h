@@ -44,8 +44,9 @@ int compared_visit(const struct compared_each *each, const char *path, const cha
  * infeasible, are added to err, and the result is -1. */
 int compared_add(struct compared *compared, const char *path, const char *const *sets, size_t nsets,
                  const char *engine, bool prefix, struct error *err);
-/* For people: against the first row that has a throughput. Columns without numbers are left out. */
-void compared_print(const struct compared *compared, bool markdown, FILE *out);
+/* For people: against the first row that has a throughput. Columns without numbers are left out. `keys`: the names of
+ * keys stand above columns, not words for them. */
+void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out);
 /* For programs, all columns in SI units. */
 void compared_print_csv(const struct compared *compared, FILE *out);
 json_t *compared_json(const struct compared *compared);

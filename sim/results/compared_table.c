@@ -6,31 +6,30 @@
 
 #include "base/decimal.h"
 #include "base/text.h"
-#include "results/sheet.h"
+#include "sheet/sheet.h"
+#include "sheet/words.h"
 
-/* A column: its key, under which rows have it too, and its title for people; NULL: for programs alone. */
-static const struct column {
-    const char *key, *title;
-    bool same_hidden;            /* people do not see it where all rows have the same */
-} columns[] = {
-    {"gpus", "GPUs", true},
-    {"samples_per_s", "samples/s", false},
-    {"tokens_per_s", NULL, false},
-    {"speedup", "speed-up", false},
-    {"rank", "rank", false},
-    {"iteration_time_s", "iteration", false},
-    {"iteration_time_s_p10", NULL, false},
-    {"iteration_time_s_p90", NULL, false},
-    {"stated_error_share", NULL, false},
-    {"expected_error_share", NULL, false},
-    {"expected_ratio_error_share", NULL, false},
-    {"expected_ratio_error_share_p90", NULL, false},
-    {"bubble_fraction", "bubble", false},
-    {"utilization", "utilization", false},
-    {"exposed_communication_s", "exposed comm.", false},
-    {"mfu", "MFU", false},
-    {"peak_memory_bytes", "peak memory", false},
-    {"weight_versions", "weight versions", true},
+/* A column: its key, under which rows have it too, and whether people see it. */
+static const struct column { const char *key; enum seen { SEEN_NEVER, SEEN, SEEN_IF_OTHER_THAN_ONE } seen; } columns[] = {
+    {"gpus", SEEN},
+    {"samples_per_s", SEEN},
+    {"tokens_per_s", SEEN_NEVER},
+    {"speedup", SEEN},
+    {"relative_work", SEEN_IF_OTHER_THAN_ONE},
+    {"rank", SEEN},
+    {"iteration_time_s", SEEN},
+    {"iteration_time_s_p10", SEEN_NEVER},
+    {"iteration_time_s_p90", SEEN_NEVER},
+    {"stated_error_share", SEEN_NEVER},
+    {"expected_error_share", SEEN_NEVER},
+    {"expected_ratio_error_share", SEEN_NEVER},
+    {"expected_ratio_error_share_p90", SEEN_NEVER},
+    {"mfu", SEEN},
+    {"peak_memory_bytes", SEEN},
+    {"bubble_fraction", SEEN},
+    {"utilization", SEEN},
+    {"exposed_communication_s", SEEN},
+    {"weight_versions", SEEN_IF_OTHER_THAN_ONE},
 };
 
 static double metric_of(const json_t *row, const char *key)
@@ -49,6 +48,25 @@ static const struct compared_row *baseline(const struct compared *compared)
     return NULL;
 }
 
+/* What forward and backward of a sample take: FLOP of the model's mathematics, or the seconds that the scenario gives. */
+static double work_of(const json_t *row, bool *given)
+{
+    double seconds = metric_of(row, "given_work_s");
+
+    *given = !isnan(seconds);
+    return *given ? seconds : metric_of(row, "model_tflops_per_gpu") * 1e12 * metric_of(row, "gpus") /
+                              metric_of(row, "samples_per_s");
+}
+
+/* A row's work over that of the first; NaN: the two are not in the same unit. */
+static double relative_work(const json_t *row, const json_t *first)
+{
+    bool given, first_given;
+    double ratio = work_of(row, &given) / work_of(first, &first_given);
+
+    return given != first_given ? NAN : fabs(ratio - 1) < ROUNDING ? 1 : ratio;
+}
+
 static double value_of(const struct compared *compared, size_t row, const struct column *column)
 {
     const struct compared_row *first = baseline(compared);
@@ -56,6 +74,8 @@ static double value_of(const struct compared *compared, size_t row, const struct
 
     if (!strcmp(column->key, "rank"))
         return compared->rows.items[row].rank.rank ? (double)compared->rows.items[row].rank.rank : NAN;
+    if (!strcmp(column->key, "relative_work"))
+        return first ? relative_work(of, first->row) : NAN;
     if (strcmp(column->key, "speedup"))
         return metric_of(of, column->key);
     return first ? metric_of(of, "samples_per_s") / metric_of(first->row, "samples_per_s") : NAN;
@@ -67,50 +87,39 @@ static const char *refused(const struct compared *compared, size_t row)
     return json_string_value(json_object_get(compared->rows.items[row].row, "reason"));
 }
 
+/* Whether rows train different models, or parts of them: their speed-ups are not of one work. Vocabularies that are
+ * padded differently are no other work. */
+static bool works_differ(const struct compared *compared)
+{
+    enum { PADDING_PERCENT = 1 };
+    const struct compared_row *first = baseline(compared);
+    bool differ = false;
+
+    for (size_t i = 0; first && i < compared->rows.count; i++) {
+        const json_t *row = compared->rows.items[i].row;
+
+        if (metric_of(row, "samples_per_s") > 0)
+            differ |= !(fabs(relative_work(row, first->row) - 1) < PADDING_PERCENT / 100.0);
+    }
+    return differ;
+}
+
 /* The column's numbers by row; whether people see it. */
 static bool read_column(const struct compared *compared, const struct column *column, double *numbers)
 {
-    bool any = false, differ = false, several = false;
-    double first = NAN;
+    size_t known = 0;
+    bool other = false;
 
     for (size_t i = 0; i < compared->rows.count; i++) {
         numbers[i] = refused(compared, i) ? NAN : value_of(compared, i, column);
-        if (isnan(numbers[i]))
-            continue;
-        several |= any;
-        differ |= any && numbers[i] != first;
-        first = any ? first : numbers[i];
-        any = true;
+        known += isnan(numbers[i]) ? 0 : 1;
+        other |= !isnan(numbers[i]) && numbers[i] != 1;
     }
-    if (!strcmp(column->key, "rank") && !several)        /* among one there is no order */
-        return false;
-    /* One version of the weights is what everybody expects. */
-    return column->title && any && (!column->same_hidden || differ || (!strcmp(column->key, "weight_versions") &&
-                                                                       first > 1));
-}
-
-static void add_cells(struct sheet *sheet, const struct compared *compared, const struct column *const *shown,
-                      size_t count, const struct number_style *styles)
-{
-    for (size_t i = 0; i < compared->rows.count; i++) {
-        const json_t *row = compared->rows.items[i].row;
-        const char *reason = refused(compared, i);
-
-        sheet_add(sheet, compared->rows.items[i].name);
-        if (reason) {
-            char *text = xprintf("%s: %s", outcome_names[outcome_of(row)], reason);
-
-            sheet_add_rest(sheet, text);
-            free(text);
-        }
-        for (size_t c = 0; c < count && !reason; c++) {
-            char text[CLIP_SIZE];
-            bool rank = !strcmp(shown[c]->key, "rank");
-
-            sheet_add(sheet, rank ? tie_text(compared->rows.items[i].rank, text, sizeof text) :
-                             number_text(&styles[c], value_of(compared, i, shown[c]), text, sizeof text));
-        }
-    }
+    if (!strcmp(column->key, "rank"))        /* among one there is no order */
+        return known > 1;
+    if (!strcmp(column->key, "relative_work"))
+        return works_differ(compared);
+    return known && (column->seen == SEEN || (column->seen == SEEN_IF_OTHER_THAN_ONE && other));
 }
 
 static bool has_note(const struct compared_row *row, const char *text)
@@ -124,39 +133,89 @@ static bool has_note(const struct compared_row *row, const char *text)
     return false;
 }
 
-/* "note: gpipe, 1f1b: ...", each text once, behind the rows that it is about; of all rows without them. */
-static void print_note(const struct compared *compared, const char *text, const char *before, FILE *out)
-{
-    const struct compared_row *rows = compared->rows.items;
-    size_t count = 0;
+/* The texts that are notes of rows, each once, in the order of rows. Of those that are not about all rows each has a
+ * mark, which stands behind the names of its rows. */
+struct notes { struct note { const char *text; size_t mark; } *items; size_t count, capacity; };
 
-    for (size_t i = 0; i < compared->rows.count; i++)
-        count += has_note(&rows[i], text);
-    fprintf(out, "%snote: ", before);
-    for (size_t i = 0; i < compared->rows.count && count < compared->rows.count; i++)
-        if (has_note(&rows[i], text)) {
-            text_write(TEXT_LINE, rows[i].name, out);
-            fputs(--count ? ", " : ": ", out);
-        }
-    text_write(TEXT_LINE, text, out);
-    fputc('\n', out);
-}
-
-/* What a reader should know before believing rows; `line`: before each. */
-static void print_caveats(const struct compared *compared, const char *line, FILE *out)
+static void notes_read(struct notes *notes, const struct compared *compared)
 {
+    size_t marks = 0;
+
     for (size_t i = 0; i < compared->rows.count; i++) {
-        json_t *notes = json_object_get(compared->rows.items[i].row, "notes"), *note;
+        json_t *own = json_object_get(compared->rows.items[i].row, "notes"), *note;
         size_t k;
 
-        json_array_foreach(notes, k, note) {
+        json_array_foreach(own, k, note) {
             const char *text = json_string_value(note);
-            size_t before = 0;
+            size_t before = 0, rows = 0;
 
             while (text && before < i && !has_note(&compared->rows.items[before], text))
                 before++;
-            if (text && before == i)
-                print_note(compared, text, line, out);
+            if (!text || before < i)
+                continue;
+            for (size_t r = 0; r < compared->rows.count; r++)
+                rows += has_note(&compared->rows.items[r], text);
+            *GROW(notes) = (struct note){text, rows < compared->rows.count ? ++marks : 0};
+        }
+    }
+}
+
+static char *marked_name(const struct notes *notes, const struct compared_row *row)
+{
+    char *name = xstrdup(row->name);
+    size_t said = 0;
+
+    for (size_t i = 0; i < notes->count; i++)
+        if (notes->items[i].mark && has_note(row, notes->items[i].text)) {
+            char *longer = xprintf("%s%s%zu", name, said++ ? "," : " [", notes->items[i].mark);
+
+            free(name);
+            name = longer;
+        }
+    if (said) {
+        char *longer = xprintf("%s]", name);
+
+        free(name);
+        name = longer;
+    }
+    return name;
+}
+
+/* What a reader should know before believing rows; `line`: before each. */
+static void print_caveats(const struct notes *notes, const char *line, FILE *out)
+{
+    for (size_t i = 0; i < notes->count; i++) {
+        const struct note *note = &notes->items[i];
+        char *words = note->mark ? xprintf("%s[%zu] %s", line, note->mark, note->text) :
+                                   xprintf("%snote: %s", line, note->text);
+
+        sheet_note(words, out);
+        free(words);
+    }
+}
+
+static void add_cells(struct sheet *sheet, const struct compared *compared, const struct notes *notes,
+                      const struct column *const *shown, const struct number_style *styles)
+{
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        const json_t *row = compared->rows.items[i].row;
+        const char *reason = refused(compared, i);
+        char *name = marked_name(notes, &compared->rows.items[i]);
+
+        sheet_add(sheet, name);
+        free(name);
+        if (reason) {
+            char *text = xprintf("%s: %s", outcome_names[outcome_of(row)], reason);
+
+            sheet_add_rest(sheet, text);
+            free(text);
+        }
+        for (size_t c = 0; c + 1 < sheet->columns && !reason; c++) {
+            char text[CLIP_SIZE];
+            bool rank = !strcmp(shown[c]->key, "rank");
+
+            sheet_add(sheet, rank ? tie_text(compared->rows.items[i].rank, text, sizeof text) :
+                             number_text(&styles[c], value_of(compared, i, shown[c]), text, sizeof text));
         }
     }
 }
@@ -168,25 +227,30 @@ static void print_setups(const struct compared *compared, const char *before, FI
 
     for (size_t i = 0; i < compared->rows.count; i++) {
         const char *setup = json_string_value(json_object_get(rows[i].row, "setup"));
+        char *words;
 
         if (!setup || (i > 0 && !strcmp(rows[i].path, rows[i - 1].path)))
             continue;
-        fprintf(out, "%s", before);
-        text_write(TEXT_LINE, rows[i].name, out);
-        fputs(": ", out);
-        text_write(TEXT_LINE, setup, out);
-        fputc('\n', out);
+        words = xprintf("%s%s: %s", before, rows[i].name, setup);
+        sheet_note(words, out);
+        free(words);
     }
 }
 
 static void explain_ranks(const struct compared *compared, const char *before, FILE *out)
 {
     struct tie_number *numbers = xcalloc(compared->rows.count + 1, sizeof *numbers);
+    char *words;
+    size_t size;
+    FILE *text = text_open(&words, &size);
 
     for (size_t i = 0; i < compared->rows.count; i++)
         numbers[i] = compared->rows.items[i].number;
-    fputs(before, out);
-    tie_explain(numbers, compared->rows.count, out);
+    fputs(before, text);
+    tie_explain(numbers, compared->rows.count, text);
+    text_close(text, &words);
+    sheet_note(words, out);
+    free(words);
     free(numbers);
 }
 
@@ -195,54 +259,70 @@ static void print_notes(const struct compared *compared, bool versions, const ch
 {
     const struct compared_row *first = baseline(compared);
     size_t ranked = 0;
+    char *words;
 
     for (size_t i = 0; i < compared->rows.count; i++)
         ranked += compared->rows.items[i].rank.rank > 0;
     if (!first)
         return;
-    fprintf(out, "\n%sspeed-up: samples/s over those of ", before);
-    if (first == compared->rows.items)
-        fputs("the first row", out);
-    else
-        text_write(TEXT_LINE, first->name, out);
     fputc('\n', out);
-    if (versions)
-        fprintf(out, "%sversions: where a rank holds several of its weights, the schedule is asynchronous, and iteration "
-                "is its\nmean time from update to update\n", before);
+    words = xprintf("%sspeed-up: samples/s over those of %s", before,
+                    first == compared->rows.items ? "the first row" : first->name);
+    sheet_note(words, out);
+    free(words);
+    if (works_differ(compared)) {
+        words = xprintf("%swork: rows do unequal work, and their speed-ups compare samples of unequal work; forward and "
+                        "backward of a sample over those of %s, in FLOPs or in seconds that the scenario gives ('-': one "
+                        "is in FLOPs, the other in seconds)", before,
+                        first == compared->rows.items ? "the first row" : first->name);
+        sheet_note(words, out);
+        free(words);
+    }
+    if (versions) {
+        words = xprintf("%sversions: where a rank holds several of its weights, the schedule is asynchronous, and "
+                        "iteration is its mean time from update to update", before);
+        sheet_note(words, out);
+        free(words);
+    }
     if (ranked > 1)
         explain_ranks(compared, before, out);
 }
 
-void compared_print(const struct compared *compared, bool markdown, FILE *out)
+void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out)
 {
-    struct sheet sheet = {.columns = 1, .left = 1};
+    struct sheet sheet = {.left = 1, .needed = 2};
     const struct column *shown[COUNT(columns)];
     struct number_style styles[COUNT(columns)];
     double *numbers = xcalloc(compared->rows.count, sizeof *numbers);
+    struct notes notes = {0};
+    const char *before = markdown ? "- " : "";
     bool versions = false;
     size_t count = 0;
+    char unit[32];
 
+    sheet_head(&sheet, "scenario", "");
     for (size_t c = 0; c < COUNT(columns); c++) {
         if (!read_column(compared, &columns[c], numbers))
             continue;
         versions |= !strcmp(columns[c].key, "weight_versions");
         styles[count] = number_style_of(columns[c].key, numbers, compared->rows.count);
-        shown[count++] = &columns[c];
+        shown[count] = &columns[c];
+        sheet_head(&sheet, keys ? columns[c].key : words_of(&sheet.arena, columns[c].key),
+                   number_unit(&styles[count], unit, sizeof unit));
+        count++;
     }
-    sheet.columns = count ? count + 1 : 2;       /* no row has numbers: reasons alone */
-    sheet_add(&sheet, "scenario");
-    for (size_t c = 0; c < count; c++)
-        sheet_add(&sheet, shown[c]->title);
-    if (!count) {
+    if (!count) {                        /* no row has numbers: reasons alone */
         sheet.left = 2;
-        sheet_add(&sheet, "outcome");
+        sheet_head(&sheet, "outcome", "");
     }
-    add_cells(&sheet, compared, shown, count, styles);
+    notes_read(&notes, compared);
+    add_cells(&sheet, compared, &notes, shown, styles);
     sheet_print(&sheet, markdown, out);
-    print_notes(compared, versions, markdown ? "- " : "", out);
-    print_setups(compared, markdown ? "- " : "", out);
-    print_caveats(compared, markdown ? "- " : "", out);
+    print_notes(compared, versions, before, out);
+    print_setups(compared, before, out);
+    print_caveats(&notes, before, out);
     sheet_release(&sheet);
+    free(notes.items);
     free(numbers);
 }
 
@@ -284,10 +364,11 @@ json_t *compared_json(const struct compared *compared)
 
         for (size_t c = 0; c < COUNT(columns); c++) {
             json_t *value = json_object_get(json_object_get(compared->rows.items[i].row, "metrics"), columns[c].key);
-            double speedup = !strcmp(columns[c].key, "speedup") ? value_of(compared, i, &columns[c]) : NAN;
+            bool own = !strcmp(columns[c].key, "speedup") || !strcmp(columns[c].key, "relative_work");
+            double ratio = own ? value_of(compared, i, &columns[c]) : NAN;
             size_t rank = !strcmp(columns[c].key, "rank") ? compared->rows.items[i].rank.rank : 0;
 
-            json_put(json, columns[c].key, isfinite(speedup) ? json_real(speedup) :
+            json_put(json, columns[c].key, isfinite(ratio) ? json_real(ratio) :
                                 rank ? json_integer((json_int_t)rank) : value ? json_incref(value) : json_null());
         }
         for (size_t k = 0; k < COUNT(texts); k++) {

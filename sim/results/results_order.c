@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sheet/sheet.h"
+
 void results_keep(struct results *results, const bool *keep)
 {
     size_t kept = 0;
@@ -184,7 +186,13 @@ struct tie_rank results_rank_of(const struct results *results, size_t row)
 void results_explain_ranks(const struct results *results, FILE *out)
 {
     struct tie_number *numbers = numbers_of(results, results->ranked);
+    char *words;
+    size_t size;
+    FILE *text = text_open(&words, &size);
 
-    tie_explain(numbers, results->rows.count, out);
+    tie_explain(numbers, results->rows.count, text);
+    text_close(text, &words);
+    sheet_note(words, out);
+    free(words);
     free(numbers);
 }

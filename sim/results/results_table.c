@@ -6,8 +6,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
-#include "results/sheet.h"
 #include "run/metrics.h"
+#include "sheet/sheet.h"
+#include "sheet/words.h"
 
 static bool is_rank(const struct row_key *key)
 {
@@ -17,8 +18,8 @@ static bool is_rank(const struct row_key *key)
 size_t results_columns(const struct results *results, enum results_format format, int *columns)
 {
     static const char *const wanted[] = {"iteration_time_s", "verified_iteration_time_s", "tokens_per_s",
-                                         "samples_per_s", "mfu", "bubble_fraction", "exposed_communication_s",
-                                         "peak_memory_bytes", "memory_margin_bytes"};
+                                         "samples_per_s", "mfu", "peak_memory_bytes", "bubble_fraction",
+                                         "exposed_communication_s", "memory_margin_bytes"};
     size_t count = 0;
 
     for (size_t i = 0; i < results->keys.count; i++)
@@ -84,20 +85,42 @@ static void add_cell(struct sheet *sheet, const struct results *results, size_t 
     }
 }
 
-static void print_sheet(const struct results *results, bool markdown, const int *columns, size_t count, size_t rows,
-                        FILE *out)
+/* What people call a key: by its path where another column has the same words. */
+static const char *head_of(const struct results *results, struct arena *arena, const int *columns, size_t count, size_t c)
 {
-    struct sheet sheet = {.columns = count};
-    struct number_style *styles = xcalloc(count, sizeof *styles);
+    const char *key = results->keys.items[columns[c]].name, *words = words_of(arena, key);
 
-    for (size_t c = 0; c < count; c++) {
-        styles[c] = column_style(results, columns[c], rows);
-        sheet_add(&sheet, results->keys.items[columns[c]].name);
+    for (size_t i = 0; i < count; i++)
+        if (i != c && !strcmp(words_of(arena, results->keys.items[columns[i]].name), words))
+            return key;
+    return words;
+}
+
+/* Whether the numbers under the key are said with the key's unit, which its style knows. */
+static bool has_unit(const struct row_key *key)
+{
+    return key->from == KEY_METRIC && key->number;
+}
+
+static void print_sheet(const struct results *results, const struct results_look *look, size_t rows, FILE *out)
+{
+    struct sheet sheet = {.all = look->all};
+    struct number_style *styles = xcalloc(look->count, sizeof *styles);
+    char unit[CLIP_SIZE];
+
+    for (size_t c = 0; c < look->count; c++) {
+        const struct row_key *key = &results->keys.items[look->columns[c]];
+
+        styles[c] = column_style(results, look->columns[c], rows);
+        sheet_head(&sheet, look->keys ? key->name : head_of(results, &sheet.arena, look->columns, look->count, c),
+                   has_unit(key) ? number_unit(&styles[c], unit, sizeof unit) : "");
+        if (key->from != KEY_METRIC)
+            sheet.needed = c + 2;        /* which rows they are, and the first number of each */
     }
     for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < count; c++)
-            add_cell(&sheet, results, r, columns[c], &styles[c]);
-    sheet_print(&sheet, markdown, out);
+        for (size_t c = 0; c < look->count; c++)
+            add_cell(&sheet, results, r, look->columns[c], &styles[c]);
+    sheet_print(&sheet, look->format == FORMAT_MARKDOWN, out);
     free(styles);
     sheet_release(&sheet);
 }
@@ -120,19 +143,18 @@ static void print_csv(const struct results *results, const int *columns, size_t 
     }
 }
 
-void results_print(const struct results *results, enum results_format format, const int *columns, size_t count,
-                   size_t most, FILE *out)
+void results_print(const struct results *results, const struct results_look *look, FILE *out)
 {
-    size_t rows = most < results->rows.count ? most : results->rows.count;
+    size_t rows = look->most < results->rows.count ? look->most : results->rows.count;
 
-    for (size_t r = 0; r < rows && format == FORMAT_JSON; r++) {
+    for (size_t r = 0; r < rows && look->format == FORMAT_JSON; r++) {
         json_line(results->rows.items[r], out);
         fputc('\n', out);
     }
-    if (format == FORMAT_CSV)
-        print_csv(results, columns, count, rows, out);
-    else if (format != FORMAT_JSON)
-        print_sheet(results, format == FORMAT_MARKDOWN, columns, count, rows, out);
+    if (look->format == FORMAT_CSV)
+        print_csv(results, look->columns, look->count, rows, out);
+    else if (look->format != FORMAT_JSON)
+        print_sheet(results, look, rows, out);
 }
 
 bool results_wants_most(const char *key)

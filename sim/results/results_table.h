@@ -10,10 +10,18 @@ enum results_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_MARKDOWN, FORMAT_JSON };
  * choices are made by. All keys for programs. `columns` has room for all keys; returns how many. */
 size_t results_columns(const struct results *results, enum results_format format, int *columns);
 
-/* The first `most` rows. Text and Markdown have numbers with units, CSV and JSON Lines SI units, and JSON whole
+/* How rows are printed. */
+struct results_look {
+    enum results_format format;
+    const int *columns;          /* keys */
+    size_t count;                /* of them */
+    size_t most;                 /* rows that are printed, the first */
+    bool all;                    /* people see the columns in which all rows have the same in the table too */
+    bool keys;                   /* people read the names of keys, not the words for them */
+};
+/* Text and Markdown have numbers with the unit that stands in the head, CSV and JSON Lines SI units, and JSON whole
  * rows. */
-void results_print(const struct results *results, enum results_format format, const int *columns, size_t count,
-                   size_t most, FILE *out);
+void results_print(const struct results *results, const struct results_look *look, FILE *out);
 /* Whether more of it is better, as far as its name tells. */
 bool results_wants_most(const char *key);
 /* What `dtsim results FOLDER` prints (cmd_results.c). */

@@ -94,18 +94,14 @@ static const struct op *beyond_copies(const struct timeline *timeline, const str
     return op && lane_kind_of(timeline, op) == LANE_COPY ? latest(timeline, op, false) : op;
 }
 
-/* Since when the operation `awaited`, which `op` waits for last, has been all communication: since the end of what that
- * one itself waited for last; where that is a collective, and of an update, since the last kernel that `op` waits for
- * (of ZeRO 3 one of its own: a wait for a gather is communication all along). */
-static double communicating_since(const struct timeline *timeline, const struct op *op, const struct op *awaited,
-                                  double start)
+/* The last kernel before the operation `awaited`, which `op` waits for last, has been all communication: what that one
+ * itself waited for last; where that is a collective, and of an update, the last kernel that `op` waits for (of ZeRO 3 one
+ * of its own: a wait for a gather is communication all along). NULL: there is none. */
+static const struct op *kernel_before(const struct timeline *timeline, const struct op *op, const struct op *awaited)
 {
-    if (!awaited)
-        return start;
     if (op->what == WHAT_UPDATE || lane_kind_of(timeline, awaited) == LANE_COLLECTIVE)
-        return ended(timeline, latest(timeline, op, true));
-    return awaited->kind != OP_TRANSFER ? start :
-           ended(timeline, beyond_copies(timeline, latest(timeline, awaited, false)));
+        return latest(timeline, op, true);
+    return awaited->kind != OP_TRANSFER ? awaited : beyond_copies(timeline, latest(timeline, awaited, false));
 }
 
 /* `hosts`: any operation may wait for a host. */
@@ -128,7 +124,8 @@ static struct account_step step_of(const struct timeline *timeline, uint32_t id,
     awaited = step.on = beyond_copies(timeline, latest(timeline, op, false));
     if (awaited && lane_kind_of(timeline, awaited) == LANE_COLLECTIVE)
         step.awaited = ACCOUNT_EXPOSED_DATA;
-    step.since = later(from, communicating_since(timeline, op, awaited, step.ready));
+    step.kernel = awaited ? kernel_before(timeline, op, awaited) : NULL;
+    step.since = step.kernel == awaited ? step.ready : later(from, ended(timeline, step.kernel));
     step.since = step.since < step.ready ? step.since : step.ready;
     return step;
 }
@@ -170,6 +167,11 @@ double window_part(const struct window *window, double from, double to)
     double lo = from > window->from ? from : window->from, hi = to < window->to ? to : window->to;
 
     return hi > lo ? (hi - lo) / window->updates : 0;
+}
+
+bool account_awaits_replica(const struct account_step *step, const struct program *program, int stages)
+{
+    return step->kernel && program->lanes.items[step->kernel->lane].rank / stages != step->rank / stages;
 }
 
 double account_add(const struct account_step *step, const struct window *window, double *seconds)

@@ -45,6 +45,7 @@ struct account_step {
     double from, since, ready, start, end;       /* s, ascending */
     enum account_kind awaited;
     const struct op_compute *compute;    /* of `op`; NULL without one */
+    const struct op *kernel;     /* of those of others, the one that ended at `since`; NULL: its own, or it is not known */
     const struct op *on;         /* what it waited for last, but for the host's; NULL: nothing, or the rank has ended */
 };
 typedef void account_visit(void *context, const struct account_step *step);
@@ -59,6 +60,9 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
 struct window { double from, to; int updates, all; bool steady; };
 /* The part of [from, to] that lies in the window, an update. */
 double window_part(const struct window *window, double from, double to);
+/* Whether the bubble of the step, [from, since], is a wait for kernels of another replica; `stages`: pipeline ranks of
+ * one. Replicas meet in collectives and in exchanges within works. */
+bool account_awaits_replica(const struct account_step *step, const struct program *program, int stages);
 /* Adds the seconds of the step that lie in the window, over its updates, to seconds[ACCOUNT_KIND_COUNT]. Returns those
  * that are exposed communication. */
 double account_add(const struct account_step *step, const struct window *window, double *seconds);

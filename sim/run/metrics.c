@@ -75,34 +75,66 @@ static void read_operations(struct metrics *metrics, const struct timeline *time
 /* What is added up, and by rank what is repeated of it. */
 struct adding {
     struct metrics *metrics;
+    const struct program *program;
+    int stages;                      /* ranks of a replica */
+    double *ended;                   /* s, by rank: its last operation */
     struct window repeated;
-    struct again { double seconds[ACCOUNT_KIND_COUNT], exposed; } *again;    /* NULL: nothing is */
+    struct again { double seconds[ACCOUNT_KIND_COUNT], exposed, replica_wait; } *again;      /* NULL: nothing is */
 };
 
 static void take_step(void *context, const struct account_step *step)
 {
     struct adding *adding = context;
     struct rank_metrics *rank = &adding->metrics->ranks[step->rank];
+    struct again *again = adding->again ? &adding->again[step->rank] : NULL;
+    bool replica = account_awaits_replica(step, adding->program, adding->stages);
 
     rank->exposed_communication += account_add(step, &adding->metrics->window, rank->seconds);
-    if (adding->again)
-        adding->again[step->rank].exposed +=
-            account_add(step, &adding->repeated, adding->again[step->rank].seconds);
+    rank->replica_wait += replica ? window_part(&adding->metrics->window, step->from, step->since) : 0;
+    if (!step->op)
+        adding->ended[step->rank] = step->from;
+    if (!again)
+        return;
+    again->exposed += account_add(step, &adding->repeated, again->seconds);
+    again->replica_wait += replica ? window_part(&adding->repeated, step->from, step->since) : 0;
 }
 
-static void add_seconds(struct metrics *metrics, const struct timeline *timeline)
+/* A replica that has ended waits for the slower ones until the iteration ends. */
+static void add_ends(const struct adding *adding, double makespan)
+{
+    struct metrics *metrics = adding->metrics;
+
+    for (int first = 0; first < metrics->nranks; first += adding->stages) {
+        double last = 0;
+
+        for (int r = first; r < first + adding->stages; r++)
+            last = later(last, adding->ended[r]);
+        for (int r = first; r < first + adding->stages && last < makespan * (1 - ROUNDING); r++)
+            metrics->ranks[r].replica_wait += window_part(&metrics->window, last, makespan);
+    }
+}
+
+static void add_seconds(struct metrics *metrics, const struct timeline *timeline, int stages)
 {
     const struct repeat *repeat = &timeline->repeat;
-    struct adding adding = {metrics, {.from = repeat->from, .to = repeat->to, .updates = metrics->window.updates}, NULL};
+    struct adding adding = {
+        .metrics = metrics, .program = timeline->program, .stages = stages,
+        .ended = xcalloc((size_t)metrics->nranks, sizeof *adding.ended),
+        .repeated = {.from = repeat->from, .to = repeat->to, .updates = metrics->window.updates},
+    };
 
     if (repeat->times)
         adding.again = xcalloc((size_t)metrics->nranks, sizeof *adding.again);
     account_walk(timeline, take_step, &adding, timeline->program->progress);
+    if (metrics->nranks > stages)
+        add_ends(&adding, timeline->makespan);
     for (int r = 0; r < metrics->nranks && adding.again; r++) {
         metrics->ranks[r].exposed_communication += repeat->times * adding.again[r].exposed;
+        metrics->ranks[r].replica_wait += repeat->times * adding.again[r].replica_wait;
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
             metrics->ranks[r].seconds[kind] += repeat->times * adding.again[r].seconds[kind];
     }
+    free(adding.ended);
     free(adding.again);
 }
 
@@ -169,6 +201,7 @@ static void averages(struct metrics *metrics)
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
             metrics->seconds[kind] += rank->seconds[kind] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
+        metrics->replica_wait += rank->replica_wait / n;
         metrics->offload_bytes_per_gpu += rank->offloaded / n;
         for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
             metrics->sent[payload] += rank->sent[payload] / n;
@@ -231,6 +264,16 @@ static void read_bases(struct metrics *metrics, const struct workload *workload)
     metrics->extrapolated = extrapolated / ranks / replicas;
 }
 
+/* What a micro-batch computes in all stages on GPUs that are no stragglers. */
+static double given_work(const struct workload *workload)
+{
+    double seconds = 0;
+
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+        seconds += workload->classes[0].times[s].work[FORWARD].seconds + workload->classes[0].times[s].work[BACKWARD].seconds;
+    return model_is_timed(&workload->scenario->model) ? seconds : NAN;
+}
+
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct workload *workload)
@@ -251,6 +294,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
             hardware += stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0);
         }
     }
+    metrics->given_work = given_work(workload);
     if (model_is_timed(&scenario->model))
         return;
     read_bases(metrics, workload);
@@ -321,7 +365,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    add_seconds(metrics, timeline);
+    add_seconds(metrics, timeline, scenario->plan.stages);
 }
 
 static void count_energy(struct metrics *m, const struct scenario *scenario)

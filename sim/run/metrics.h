@@ -14,6 +14,7 @@
 struct rank_metrics {
     double seconds[ACCOUNT_KIND_COUNT];
     double exposed_communication;    /* s, of all kinds */
+    double replica_wait;             /* s of bubble: waits for kernels of other replicas */
     double offloaded;                /* B by each GPU of the rank to the host and from there */
     double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
     double peak_activation;          /* B: the most that is kept for backwards */
@@ -31,6 +32,8 @@ struct metrics {
     double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */
     double tokens_per_s_per_gpu;     /* that, over all GPUs of the scenario */
     double model_flop, hardware_flop;    /* whole model, an iteration; hardware: also recomputed; NaN: given times */
+    double given_work;               /* s of forward and backward of a micro-batch in all virtual stages, as the scenario
+                                      * gives them; NaN: it gives no times */
     double model_flops_per_gpu;      /* FLOP/s: model_flop / iteration time / GPUs */
     double hardware_flops_per_gpu;
     double mfu, hfu;                 /* these over the GPU's peak in the scenario's precision */
@@ -51,6 +54,7 @@ struct metrics {
     double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */
     int peak_rank;
     double seconds[ACCOUNT_KIND_COUNT];  /* mean; they add up to the iteration time */
+    double replica_wait;             /* s of bubble, mean: waits for kernels of slower replicas (account_awaits_replica) */
     double imbalance;                /* s of bubble, less the bubble with mean stage times (WHAT_IF_BALANCED); it can be
                                       * negative; NaN: not asked for (simulate_options.causes) */
     double jitter;                   /* s of iteration_time, less that without jitter; NaN as above */

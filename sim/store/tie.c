@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "run/metrics.h"
+#include "sheet/words.h"
 
 static double number_of(const json_t *metrics, const char *name)
 {
@@ -127,28 +128,34 @@ static struct tie_number largest_of(const struct tie_number *numbers, size_t cou
     return most;
 }
 
+/* "(60 %: within 5.8 %, 90 %: within 21 %)": so far off are 6 and 9 of 10. */
+static void print_within(const char *of, double most_are, double nearly_all, FILE *out)
+{
+    char within[32], most[32];
+
+    fprintf(out, "%s (60 %%: within %s, 90 %%: within %s)", of, percent_text(most_are, within, sizeof within),
+            percent_text(nearly_all, most, sizeof most));
+}
+
 void tie_explain(const struct tie_number *numbers, size_t count, FILE *out)
 {
     bool differ;
     struct tie_number most = largest_of(numbers, count, &differ);
+    char text[32];
 
     if (most.noise == 0 && most.error == 0 && most.ratio == 0) {
-        fputs("rank: by the numbers alone; no row states an error or a distribution of them\n", out);
+        fputs("place: by the numbers alone; no row states an error or a distribution of them", out);
         return;
     }
-    fputs("rank: those with one rank cannot be told apart; they differ by no more than ", out);
+    fputs("place: rows that share one cannot be told apart; they differ by no more than ", out);
     if (most.noise > 0)
-        fprintf(out, "the noise of the runs (from 10 to 90 %% of them, up to %.2g %%)%s", 100 * most.noise,
-                most.error > 0 || most.ratio > 0 ? " or " : "");
+        fprintf(out, "the noise of the runs (from 10 to 90 %% of them, up to %s)%s",
+                percent_text(most.noise, text, sizeof text), most.error > 0 || most.ratio > 0 ? " or " : "");
     if (most.ratio > 0)
-        fprintf(out, "the error of a ratio of two runs%s (60 %%: within %.2g %%, 90 %%: within %.2g %%)",
-                differ ? " of one software, model and GPU" : "", 100 * most.ratio, 100 * most.ratio_most);
+        print_within(differ ? "the error of a ratio of two runs of one software, model and GPU" :
+                              "the error of a ratio of two runs", most.ratio, most.ratio_most, out);
     if (most.ratio > 0 && differ && most.error > 0)
-        fputs(", or, of others, both errors of ", out);
+        print_within(", or, of others, both errors of times", most.error, 2 * most.error, out);
     else if (most.error > 0)
-        fputs(most.ratio > 0 ? "; each " : "the error of a ", out);
-    if (most.error > 0)
-        fprintf(out, "time%s (60 %%: within %.2g %%, 90 %%: within %.2g %%)", most.ratio > 0 && differ ? "s" : "",
-                100 * most.error, 200 * most.error);
-    fputc('\n', out);
+        print_within(most.ratio > 0 ? "; each time" : "the error of a time", most.error, 2 * most.error, out);
 }

@@ -33,7 +33,7 @@ struct tie_rank { size_t rank; bool shared; };
 void tie_ranks(const struct tie_number *numbers, size_t count, bool largest_first, struct tie_rank *ranks);
 /* For people: "1", or "1=" where others share it; "-": it has none. */
 char *tie_text(struct tie_rank rank, char *text, size_t size);
-/* A line for people: what bands rest on, or that nothing is known of errors. */
+/* A sentence for people, without the line's end: what bands rest on, or that nothing is known of errors. */
 void tie_explain(const struct tie_number *numbers, size_t count, FILE *out);
 
 #endif

@@ -111,10 +111,50 @@ static void test_jitter(void **state)
     }
 }
 
+/* Of R replicas one GPU takes longer: all others wait M times what a micro-batch takes longer, however they exchange
+ * gradients. Where none is slower, or there is no other replica, nobody waits for one. It is a part of each rank's bubble. */
+static void test_slow_replica(void **state)
+{
+    static const char *const exchanges[] = {
+        "zero: 0", "zero: 1", "zero: 2", "zero: 3", "data_parallel: synchronous", "data_parallel: parameter-server",
+    };
+    enum { M = 4, R = 4 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(exchanges); i++)
+        for (int kind = 0; kind < 4; kind++) {
+            bool pipeline = kind == 2, slow = kind > 0, alone = kind == 3;
+            struct simulated simulated;
+            const struct metrics *metrics = &simulated.run.metrics;
+            double sum = 0;
+
+            run_causes(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 k}}\ncluster: ideal\n"
+                       "batch: {micro_batches: %d}\nstrategy: {pipeline: %d, data: %d, %s}\n"
+                       "simulation: {engine: fast, stragglers: [{gpu: 1, slower: %g}]}\n", M, pipeline || alone ? 2 : 1,
+                       alone ? 1 : R, exchanges[i], slow ? 1.5 : 1);
+            for (int r = 0; r < metrics->nranks; r++) {
+                const struct rank_metrics *rank = &metrics->ranks[r];
+
+                sum += rank->replica_wait / metrics->nranks;
+                assert_true(rank->replica_wait >= 0 &&
+                            rank->replica_wait <= rank->seconds[ACCOUNT_BUBBLE] * (1 + ROUNDING));
+            }
+            expect_near("the mean of ranks", metrics->replica_wait, sum, simulated.text);
+            if (kind == 1)
+                expect_near("the wait for one", metrics->replica_wait, M * 3 * 0.5 * (R - 1) / R, simulated.text);
+            else if (pipeline)
+                assert_true(metrics->replica_wait > 0 && metrics->replica_wait < metrics->seconds[ACCOUNT_BUBBLE]);
+            else
+                assert_true(metrics->replica_wait == 0);
+            simulated_release(&simulated);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpipe_closed_form), cmocka_unit_test(test_even_stages), cmocka_unit_test(test_jitter),
+        cmocka_unit_test(test_slow_replica),
     };
 
     return cmocka_run_group_tests_name("causes", tests, NULL, NULL);
