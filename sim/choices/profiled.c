@@ -91,9 +91,9 @@ int profiled_read(const struct scenario *scenario, int micro, struct profiled *p
         .per_node = cluster_node_gpus(cluster, 0),
     };
     profiled->arena.cache = scenario->arena.cache;
-    profiled->inside = cluster->ideal ? INFINITY : cluster_usual_bandwidth(cluster, LINK_PORT_UP);
+    profiled->inside = cluster->ideal ? INFINITY : cluster_node_bandwidth(cluster, 0, LINK_PORT_UP);
     profiled->between = cluster->ideal ? INFINITY :
-                                         cluster_usual_bandwidth(cluster, LINK_NIC_UP) *
+                                         cluster_node_bandwidth(cluster, 0, LINK_NIC_UP) *
                                              fmin(1, (double)cluster_node_nics(cluster, 0) / profiled->per_node);
     if (node_get(scenario->parallelism.node, "tensor"))
         return read_degree(profiled, scenario->parallelism.tensor, err);

@@ -209,18 +209,12 @@ const struct command cmd_results = {
                "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
                "breakdown), gpus, memory_margin_bytes, extrapolated_share, verified_iteration_time_s, status, engine,\n"
-<<<<<<< HEAD
                "verified_engine, software, in_framework (whether that release has such a schedule, ZeRO stage and\n"
                "recomputation; null: not known), rule, reason, id, or rank: the place among the best, which rows share\n"
                "that cannot be told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
-               "KEY:max say otherwise.\n",
-=======
-               "verified_engine, software, rule, reason, id, or rank: the row's place among the best, which rows share that\n"
-               "cannot be told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
                "KEY:max say otherwise.\n"
                "What all rows have in common stands above the table, unless --show names it. A table is as wide as the\n"
                "terminal, or as the variable COLUMNS says; else as it needs.\n",
->>>>>>> h-tables
     .accepts = options,
     .naccepts = COUNT(options),
     .main = results_main,

@@ -7,7 +7,7 @@
 #include "cache/cache.h"
 #include "choices/choice.h"
 #include "files/json.h"
-#include "results/sheet.h"
+#include "sheet/sheet.h"
 
 static const char *unit_text(enum unit unit, double value, char *text, size_t size)
 {
@@ -46,10 +46,10 @@ static void print_table(const struct planner_choices *choices, bool markdown, FI
     static const char *const titles[] = {"method",    "form",  "stages (layers on replicas x tensor)",
                                          "objective", "GPUs",  "iteration",
                                          "samples/s", "memory"};
-    struct sheet sheet = {.columns = COUNT(titles), .left = 3};
+    struct sheet sheet = {.left = 3, .all = true};
 
     for (size_t i = 0; i < COUNT(titles); i++)
-        sheet_add(&sheet, titles[i]);
+        sheet_head(&sheet, titles[i], NULL);
     for (size_t i = 0; i < choices->count; i++)
         add_row(&sheet, &choices->items[i]);
     sheet_print(&sheet, markdown, out);

@@ -67,7 +67,6 @@ static void print_counts(const struct space *space, const struct plan_outcome *o
     }
 }
 
-<<<<<<< HEAD
 /* Adds the key's column where some row has a value, each once. */
 static void add_column(const struct results *results, const char *name, int *columns, size_t *count)
 {
@@ -80,10 +79,7 @@ static void add_column(const struct results *results, const char *name, int *col
         columns[(*count)++] = key;
 }
 
-/* The columns: rank, the axes that have several values, and what choices are made by. */
-=======
 /* The columns: the row's place, the axes that have several values, and what choices are made by. */
->>>>>>> h-tables
 static size_t columns_of(const struct space *space, const struct results *results, int *columns)
 {
     static const char *const metrics[] = {
@@ -247,13 +243,8 @@ void plan_print(const struct space *space, const struct plan_options *options, c
             .columns = columns, .count = columns_of(space, results, columns), .most = shown,
         };
 
-<<<<<<< HEAD
         fputs(front && !space->goal.nobjectives ? "\nthe fastest of each number of GPUs\n" : "\n", out);
-        results_print(results, FORMAT_TEXT, columns, count, shown, out);
-=======
-        fputs(front ? "\nthe fastest of each number of GPUs\n" : "\n", out);
         results_print(results, &look, out);
->>>>>>> h-tables
         fputc('\n', out);
         if (shown > 1 && !front && is_of_time(&space->goal))
             print_why(results->rows.items[0], results->rows.items[1], out);

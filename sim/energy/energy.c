@@ -26,7 +26,7 @@ int energy_nodes(const struct scenario *scenario)
     int nodes = 0, last = -1;
 
     for (int i = 0; i < scenario_gpus(scenario); i++) {
-        int node = cluster_node_of(&scenario->cluster, scenario_nth_gpu(scenario, i));
+        int node = cluster_node_of(&scenario->cluster, layout_nth_gpu(&scenario->layout, i));
 
         nodes += node != last;
         last = node;

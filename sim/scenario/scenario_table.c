@@ -281,15 +281,15 @@ const struct field *scenario_field(const char *path)
 {
     const struct table *table = &scenario_table;
     const struct field *field = NULL;
-    bool item = false;           /* a number must come next: one of a list */
+    bool item = false;   /* a number must come next: one of a list; or a key of the one mapping that stands for it */
 
     for (;; path++) {
         size_t length = strcspn(path, ".");
 
-        if (item) {
+        if (item && length && strspn(path, "0123456789") == length) {
             item = false;
-            if (!length || strspn(path, "0123456789") != length)
-                return NULL;
+        } else if (item && !field->single) {
+            return NULL;
         } else {
             field = table ? field_at(table, path, length) : NULL;
             if (!field && table && table->extension)

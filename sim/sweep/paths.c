@@ -9,48 +9,6 @@
 
 enum { PATH_DEPTH = 6 };         /* tables inside one another; a table may hold itself */
 
-<<<<<<< HEAD
-=======
-/* A table whose further keys depend on what is read is the strategy's: they are options of the schedules. */
-static const struct field *option_named(const char *key, size_t length)
-{
-    const struct field *field = NULL;
-
-    for (size_t i = 0; !field && schedule_at(i); i++)
-        if (schedule_at(i)->options)
-            field = field_at(schedule_at(i)->options, key, length);
-    return field;
-}
-
-const struct field *path_field(const char *path)
-{
-    const struct table *table = &scenario_table;
-    const struct field *field = NULL;
-    bool item = false;           /* a number must come next: one of a list; or a key of the one mapping that stands for it */
-
-    for (;; path++) {
-        size_t length = strcspn(path, ".");
-
-        if (item && length && strspn(path, "0123456789") == length) {
-            item = false;
-        } else if (item && !field->single) {
-            return NULL;
-        } else {
-            field = table ? field_at(table, path, length) : NULL;
-            if (!field && table && table->extension)
-                field = option_named(path, length);
-            if (!field)
-                return NULL;
-            table = field->table;
-            item = field->kind == FIELD_LIST || field->kind == FIELD_INTS || field->kind == FIELD_CHOICES;
-        }
-        path += length;
-        if (!*path)
-            return field;
-    }
-}
-
->>>>>>> h-tables
 bool path_meant(const char *text)
 {
     return strchr(text, '.') || field_at(&scenario_table, text, strlen(text));

@@ -323,7 +323,7 @@ void training_print(const struct training *training, FILE *out)
     fputs("notes\n", out);
     for (size_t i = 0; notes[i]; i++) {
         fputs("  - ", out);
-        text_wrap(notes[i], 4, 4, text_width(out), out);
+        text_wrap(notes[i], 4, 4, text_width(out, 100), out);
     }
     arena_release(&arena);
 }
