@@ -1,5 +1,6 @@
 #!/bin/sh
-# The Debian package names the libraries that it needs, and can be installed here: package.sh CPACK BUILD_FOLDER
+# The Debian package names the libraries that it needs, can be installed here, and holds a hardened program:
+# package.sh CPACK BUILD_FOLDER EXPORTS
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -19,3 +20,20 @@ done
 apt-get --simulate install "$package" >log 2>&1 || { cat log; exit 1; }
 dpkg-deb -x "$package" there
 env -u DTSIM_DATA there/usr/bin/dtsim run there/usr/share/dtsim/scenarios/demo.yaml --json | grep -q iteration_time_s
+
+# A release: stack protector, fortified calls, and nothing left to resolve or to write once it runs. It exports what is
+# listed for its modules, and of libraries only what it copies.
+program=there/usr/bin/dtsim
+if grep -q '^CMAKE_BUILD_TYPE:.*=Release$' "$2/CMakeCache.txt"; then
+    for module in $(find there -name "dtsim-*.so") "$program"; do
+        readelf -dW "$module" | grep -q 'BIND_NOW\|NOW' || { echo "$module is not linked with -z now" && exit 1; }
+        readelf -lW "$module" | grep -q GNU_RELRO || { echo "$module is not linked with -z relro" && exit 1; }
+    done
+    for symbol in __stack_chk_fail __memcpy_chk; do
+        readelf --dyn-syms -W "$program" | grep -q "$symbol" || { echo "the program never calls $symbol" && exit 1; }
+    done
+fi
+sed -n 's/^ *\([a-z_]*\);$/\1/p' "$3" | sort >listed
+nm -D --defined-only "$program" | awk '$2 == "T" { print $3 }' | sort >exported
+comm -13 listed exported >exports_more
+[ ! -s exports_more ] || { echo 'the program exports what exports.list does not have:' && cat exports_more && exit 1; }
