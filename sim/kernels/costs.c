@@ -45,6 +45,8 @@ struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *ke
 
     cost.seconds /= costs->speed;
     cost.extrapolated /= costs->speed;
+    if (costs->listener)
+        costs->listener->call(costs->listener->context, kernel, &cost);
     return cost;
 }
 

@@ -4,6 +4,12 @@
 
 #include "kernels/profile.h"
 
+/* Who hears of each kernel that is timed, and what it takes (ledger/). */
+struct kernel_listener {
+    void (*call)(void *context, const struct kernel *kernel, const struct cost *cost);
+    void *context;
+};
+
 struct costs_spec {
     const struct node *node;
     int gpu;                         /* enum cost_source; never AUTO after scenario_load */
@@ -16,6 +22,7 @@ struct costs_spec {
     double speed;                    /* how many times faster kernels run than all of this says, or given times */
     const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     struct cost_model model;         /* all of this, as kernels are timed by it */
+    const struct kernel_listener *listener;  /* NULL: nobody listens */
     bool given;                      /* the model's times are given: kernels take none */
 };
 extern const struct table costs_table;

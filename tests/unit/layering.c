@@ -6,7 +6,7 @@
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
     "base", "sheet", "cache", "files", "process", "config", "expression", "hardware", "precision", "kernels", "huggingface", "model", "flows", "engine",
-    "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "alike", "lower", "steady", "run", "explain",
+    "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "alike", "lower", "ledger", "steady", "run", "explain",
     "report", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
     "plan", "serve", "modules", "cli",
 };
