@@ -108,7 +108,7 @@ static void print_memory(const struct scenario *scenario, const struct metrics *
     fputs("rank", stdout);
     for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
         if (held[kind])
-            printf(" %13s", memory_kind_names[kind]);
+            printf(" %13s", memory_kind_title((enum memory_kind)kind));
     printf(" %13s\n", "total");
     for (int r = 0; r < ranks; r++) {
         printf("%-4d", r);

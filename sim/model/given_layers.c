@@ -24,12 +24,12 @@ static const struct field layer_fields[] = {
     {KEY(given_layer, flops), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP,
      .brief = "FLOPs of the forward of one sample; given instead of times"},
     LEFT_OUT(efficiency, UNIT_NUMBER, .min = 1e-6, .max = 1e3,
-             .brief = "with flops: rate of the layer's products in the forward, divided by the rate of the GPU's large "
-                      "products; above 1 if a convolution executes fewer FLOPs than counted (Winograd); left out: 1"),
+             .brief = "with flops: rate of the layer's GEMMs in the forward, divided by the rate of the GPU's large "
+                      "GEMMs; above 1 if a convolution executes fewer FLOPs than counted (Winograd); left out: 1"),
     LEFT_OUT(efficiency_backward, UNIT_NUMBER, .min = 1e-6, .max = 1e3,
              .brief = "with flops: the same for the backward; left out: as efficiency"),
     LEFT_OUT(operands, UNIT_BYTES,
-             .brief = "with flops: bytes that the products of the forward of a sample read and write, without weights, "
+             .brief = "with flops: bytes that the GEMMs of the forward of a sample read and write, without weights, "
                       "at 4 bytes per value; left out: 2 x activation, or 2 x boundary if that is larger"),
     LEFT_OUT(traffic, UNIT_BYTES,
              .brief = "with flops: bytes that other kernels of the forward of a sample read and write (normalisation, "

@@ -21,7 +21,7 @@ static const struct field model_fields[] = {
               "or stands in 'with'; its dtype decides memory.precision where nobody says one"},
     {KEY(model, with), .kind = FIELD_OPTIONAL, .brief = "keys of 'transformer' that replace values of the preset or of "
      "config.json", .table = &transformer_change_table},
-    {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs, or {csv: FILE}",
+    {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs; or {csv: FILE}, a table of them",
      .table = &given_layer_table, .single = true},
     {KEY(model, stages), .kind = FIELD_LIST,
      .brief = "times of the pipeline stages: one mapping if all are alike, or a list",

@@ -89,7 +89,7 @@ static const struct automatic automatics[] = {
     {"strategy.zero", zero_values, NULL, "optimizer states whole, or divided over the replicas", false},
     {"strategy.context", context_values, NULL, "powers of two up to 8", false},
     {"strategy.expert", expert_values, NULL, "divides the experts", false},
-    {"strategy.sequence_parallel", NULL, "false true", "activations between products whole, or divided", false},
+    {"strategy.sequence_parallel", NULL, "false true", "activations between GEMMs whole, or divided", false},
 };
 
 const char *space_auto_at(size_t i)
