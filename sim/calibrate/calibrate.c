@@ -315,7 +315,7 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
         calibration->sustained[dtype] = calibrate_sustained(calibration, samples, (enum dtype)dtype);
     if (!fitted)
         return error_add(err, EXIT_INPUT, samples->gpu_loc, "too few samples of every kernel; expected some 20 shapes "
-                         "of products or attention, or 5 sizes of a kernel bound by memory");
+                         "of GEMMs or attention, or 5 sizes of a kernel bound by memory");
     calibration->profile = (struct profile){.gpu = samples->gpu, .sms = samples->sms};
     calibration->profile.source = samples_source(samples);
     make_records(arena, calibration);

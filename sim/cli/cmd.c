@@ -250,18 +250,25 @@ static bool match(const char *option, int argc, char **argv, int *i, const char 
     return true;
 }
 
-/* --color[=WHEN], in the variables that say so to whoever prints. */
-static int choose_color(const struct command *command, const char *when)
+bool color_option(const char *word, const char **wrong)
 {
-    bool always = !strcmp(when, "always"), never = !strcmp(when, "never");
+    static const char option[] = "--color";
+    const char *when = word + strlen(option);
+    bool always, never;
 
+    *wrong = NULL;
+    if (strncmp(word, option, strlen(option)) || (*when && *when != '='))
+        return false;
+    when = *when ? when + 1 : "always";
+    always = !strcmp(when, "always");
+    never = !strcmp(when, "never");
     if (!always && !never && strcmp(when, "auto"))
-        return usage_error(command, "--color: expected auto, always or never, found '%s'", when);
+        *wrong = when;
     if (never)
         setenv("NO_COLOR", "1", 1);
     else if (always)
         unsetenv("NO_COLOR"), setenv("CLICOLOR_FORCE", "1", 1);
-    return ARGS_DONE;
+    return true;
 }
 
 /* A time or an amount of memory; both may be given, in two options. */
@@ -275,16 +282,15 @@ static int parse_budget(const struct command *command, const char *text, struct 
 
 static int parse_option(const struct command *command, int argc, char **argv, int *i, struct arguments *arguments)
 {
-    const char *value, *word = argv[*i];
+    const char *value, *word = argv[*i], *wrong;
 
     if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
         command_help(command, stdout);
         return EXIT_OK;
     }
-    if (!strcmp(word, "--color"))
-        return choose_color(command, "always");
-    if (match("--color=", argc, argv, i, &value))
-        return choose_color(command, value);
+    if (color_option(word, &wrong))
+        return !wrong ? ARGS_DONE :
+               usage_error(command, "--color: expected auto, always or never, found '%s'", wrong);
     if (match("--set=", argc, argv, i, &value)) {
         if (!value)
             return usage_error(command, "--set: expected PATH=VALUE after it");

@@ -46,6 +46,9 @@ struct arguments {
 enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
 int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
                     struct arguments *arguments);
+/* Whether the word is --color[=WHEN]; says it then to whoever prints, by variables. *wrong: a WHEN that there is not, or
+ * NULL. */
+bool color_option(const char *word, const char **wrong);
 /* "dtsim run: MESSAGE", then where help is; on stdout too where a program reads, as report_as() has it. EXIT_USAGE. */
 int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */

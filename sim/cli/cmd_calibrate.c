@@ -73,7 +73,7 @@ static void print_calibration(const struct calibration *calibration, const char 
     }
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         if (calibration->sustained[dtype].measured)
-            printf("products of %s sustain %.1f %% of the speed of short runs (%zu samples)\n",
+            printf("GEMMs of %s sustain %.1f %% of the speed of short runs (%zu samples)\n",
                    dtype == DTYPE_FP16 ? "half formats" : dtype_names[dtype],
                    100 * calibration->sustained[dtype].share, calibration->sustained[dtype].measured);
     if (calibration->unused)
@@ -216,13 +216,13 @@ const struct command cmd_calibrate = {
                 "  dtsim run scenario.yaml --set costs.profile=h200.yaml\n",
     .options =
         "  fit                 fits the model of kernel times; a fifth of the shapes is held out and tells its errors\n"
-        "                      (batched products apart from single ones, where one record does not serve both)\n"
+        "                      (batched GEMMs apart from single ones, where one record does not serve both)\n"
         "  check               compares the samples with a profile as it is, a name of calibration/data/ or a file;\n"
         "                      extrapolated: the profile was fitted to kernels of other kinds, layouts or sizes.\n"
         "                      Samples are short runs, and predictions are made for such; matmul-sustained is\n"
         "                      compared at the speed of a job\n"
         "  -o FILE             write the profile; calibration/data/NAME.yaml is the default of the GPU of that name\n"
-        "  --keep PROFILE      take from this profile of the same GPU what the samples do not tell: products of other\n"
+        "  --keep PROFILE      take from this profile of the same GPU what the samples do not tell: GEMMs of other\n"
         "                      formats, older fused attention, other kernels\n"
         "  --json              print every sample with its prediction, and whether its shape was held out (check:\n"
         "                      whether it is extrapolated)\n"
@@ -232,7 +232,7 @@ const struct command cmd_calibrate = {
         "  kernel,dtype,batch,m,n,k,layout,bytes,median_us\n"
         "  matmul,fp16,1,4096,4096,4096,nt,,605.2\n"
         "  layernorm-forward,fp16,,4096,4096,,,67108864,44.1\n"
-        "\n  matmul              batch products of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
+        "\n  matmul              batch GEMMs of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
         "  matmul-quantized    the same in fp8, fp8-block (1 x 128 by 128 x 128), mxfp8 or nvfp4, with the\n"
         "                      kernels that quantise A from bf16 first\n"
         "  matmul-grouped      batch experts multiply m rows in all (layout tn: k) by k x n each, in one kernel\n"

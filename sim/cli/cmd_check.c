@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "cli/cmd.h"
@@ -8,24 +9,44 @@
 /* A lower probability that a scenario fits is said. */
 static const double SURE = 0.99;
 
-enum { OPT_MEMORY };
-static const char *const options[] = {[OPT_MEMORY] = "--memory"};
+enum { OPT_MEMORY, OPT_JSON };
+static const char *const options[] = {[OPT_MEMORY] = "--memory", [OPT_JSON] = "--json"};
 
-/* Whether it fits: with advice an error, else a warning. */
-static void check_memory(const struct workload *workload, bool strict, struct error *err)
+static void warn_of_memory(const struct run *run)
+{
+    char shortage[160];
+
+    if (run->metrics.peak_memory > memory_limit(run->workload->scenario))
+        fprintf(stderr, "warning: %s; 'dtsim run' refuses it, 'dtsim check --memory' says what would help\n",
+                memory_shortage(run, shortage, sizeof shortage));
+    else if (run->metrics.ranks && run->metrics.fits >= 0.005 && run->metrics.fits < SURE)
+        fprintf(stderr, "note: memory: it fits with a probability of %.0f %%, by how far off published peaks are\n",
+                100 * run->metrics.fits);
+}
+
+static json_t *memory_json(const struct run *run)
+{
+    double room = scenario_least_room(run->workload->scenario), fits = run->metrics.fits;
+    json_t *json = json_object();
+
+    json_put(json, "peak_memory_bytes", json_real(run->metrics.peak_memory));
+    json_put(json, "room_bytes", isfinite(room) ? json_real(room) : json_null());
+    json_put(json, "fits", json_boolean(run->metrics.peak_memory <= memory_limit(run->workload->scenario)));
+    json_put(json, "fits_probability", isnan(fits) ? json_null() : json_real(fits));
+    return json;
+}
+
+/* Whether it fits: with advice an error, else a warning, or, where there is `json`, a part of it. */
+static void check_memory(const struct workload *workload, bool strict, json_t *json, struct error *err)
 {
     struct simulate_options how = memory_options_of(workload->scenario);
     struct run run = {0};
-    char shortage[160];
+    int rc = strict ? simulate_advised(workload, how, &run, err) : simulate(workload, how, &run, err);
 
-    if (strict)
-        simulate_advised(workload, how, &run, err);
-    else if (!simulate(workload, how, &run, err) && run.metrics.peak_memory > memory_limit(workload->scenario))
-        fprintf(stderr, "warning: %s; 'dtsim run' refuses it, 'dtsim check --memory' says what would help\n",
-                memory_shortage(&run, shortage, sizeof shortage));
-    if (run.metrics.ranks && run.metrics.fits >= 0.005 && run.metrics.fits < SURE && !err->count)
-        fprintf(stderr, "note: memory: it fits with a probability of %.0f %%, by how far off published peaks are\n",
-                100 * run.metrics.fits);
+    if (!rc && json)
+        json_put(json, "memory", memory_json(&run));
+    else if (!rc && !err->count)
+        warn_of_memory(&run);
     run_release(&run);
 }
 
@@ -47,15 +68,63 @@ static int check_sweep(const struct arguments *arguments)
     struct sweep sweep = {0};
     struct selection selection = {0};
     struct error err = {0};
-    int code;
+    bool json = arguments->values[OPT_JSON];
+    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err) ||
+                   points_select(&sweep.points, POINTS_MOST, &selection, &err);
 
-    if (!sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err) &&
-        !points_select(&sweep.points, POINTS_MOST, &selection, &err))
+    if (!rc && json)
+        sweep_plan_print_json(&sweep.points, &selection);
+    else if (!rc)
         sweep_plan_print(&sweep.points, &selection);
     selection_release(&selection);
-    code = report(&err);
+    code = report_as(&err, json && rc);
     sweep_release(&sweep);
     return code;
+}
+
+/* {path: where its value stands}; a value that nobody wrote is the default. */
+static void add_origins(json_t *origins, struct arena *arena, const char *path, const struct node *node)
+{
+    const struct loc *loc = &node->loc;
+    bool whole = node->kind == NODE_SCALAR || !node->count;
+
+    for (size_t i = 0; i < node->count && !whole; i++) {
+        const char *key = node->kind == NODE_MAPPING ? node->keys[i] : arena_printf(arena, "%zu", i);
+
+        add_origins(origins, arena, *path ? arena_printf(arena, "%s.%s", path, key) : key, node->items[i]);
+    }
+    if (whole)
+        json_put(origins, path, !loc->file ? json_string("default") : loc->line == 0 ? json_words(loc->file) :
+                 json_pack("{s:o, s:i, s:i}", "file", json_words(loc->file), "line", loc->line, "column", loc->column));
+}
+
+/* Prints the scenario for people, or all that is known of it for programs; whether it was printed. */
+static bool tell(const struct arguments *arguments, const struct workload *workload, struct error *err)
+{
+    struct arena arena = {0};
+    const struct node *root = scenario_dump(&arena, workload->scenario);
+    bool strict = arguments->values[OPT_MEMORY], told = true;
+    json_t *json, *origins;
+
+    if (!arguments->values[OPT_JSON]) {
+        node_print_origins(root, stdout);
+        caveats_print(workload->scenario, stderr);
+        check_memory(workload, strict, NULL, err);
+    } else {
+        json = json_object();
+        origins = json_object();
+        add_origins(origins, &arena, "", root);
+        json_put(json, "scenario", node_json(root));
+        json_put(json, "origins", origins);
+        json_put(json, "notes", caveats_json(workload->scenario, NULL));
+        check_memory(workload, strict, json, err);
+        told = !err->count;
+        if (told)
+            json_print(json, stdout);
+        json_decref(json);
+    }
+    arena_release(&arena);
+    return told;
 }
 
 static int check_main(const struct command *command, int argc, char **argv)
@@ -64,24 +133,19 @@ static int check_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct scenario scenario;
     struct workload workload = {0};
-    struct arena arena = {0};
-    bool sweep;
+    bool sweep, told = false;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
 
     if (code != ARGS_DONE)
         return code;
     if (is_sweep(arguments.positional[0], &sweep, &err))
-        return report(&err);
+        return report_as(&err, arguments.values[OPT_JSON]);
     if (sweep)
         return check_sweep(&arguments);
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
-        !workload_init(&workload, &scenario, &err)) {
-        node_print_origins(scenario_dump(&arena, &scenario), stdout);
-        caveats_print(&scenario, stderr);
-        check_memory(&workload, arguments.values[OPT_MEMORY], &err);
-    }
-    arena_release(&arena);
-    code = report(&err);
+        !workload_init(&workload, &scenario, &err))
+        told = tell(&arguments, &workload, &err);
+    code = report_as(&err, arguments.values[OPT_JSON] && !told);
     workload_release(&workload);
     scenario_release(&scenario);
     return code;
@@ -89,7 +153,7 @@ static int check_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_check = {
     .name = "check",
-    .usage = "SCENARIO | SWEEP [--memory] [--set PATH=VALUE]...",
+    .usage = "SCENARIO | SWEEP [--memory] [--json] [--set PATH=VALUE]...",
     .brief = "Checks a scenario and prints every value and where it comes from, or a sweep and prints its points.",
     .examples = "  dtsim check scenario.yaml\n"
                 "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
@@ -97,6 +161,8 @@ const struct command cmd_check = {
                "  SWEEP               a file of 'dtsim sweep': how many points it has, and what dropped others\n"
                "  --memory            a scenario that does not fit in memory is an error that says what would help\n"
                "                      (exit code 5), not a warning\n"
+               "  --json              {scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a\n"
+               "                      sweep {axes, combinations, dropped, included, points}; errors are JSON too\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
     .accepts = options,
     .naccepts = COUNT(options),

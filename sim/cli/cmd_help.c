@@ -46,7 +46,8 @@ static void help_overview(void)
          "  dtsim help gpu              what other files hold; also communication, software-file, profile, table,\n"
          "                              paper, sweep-file, training, failures-file\n"
          "  dtsim help result           what a run writes\n\n"
-         "All commands take --color=auto, always or never (messages on a terminal; NO_COLOR is heeded). With --json\n"
+         "All commands take --color=auto, always or never, before them or after (messages on a terminal; NO_COLOR is\n"
+         "heeded). With --json "
          "errors are JSON too: {errors: [{file, line, column, message, rule}], exit_code}. Exit codes:");
     for (size_t i = 0; exit_text_at(i); i++)
         printf("  %-4d %s\n", (int)exit_text_at(i)->code, exit_text_at(i)->text);

@@ -2,29 +2,45 @@
 
 #include "cli/help.h"
 #include "files/data.h"
+#include "files/json.h"
 
-static void list_strategies(FILE *out)
+enum { OPT_JSON };
+static const char *const options[] = {[OPT_JSON] = "--json"};
+
+/* A row of a list; `operation` NULL: it has none. */
+static void add(json_t *rows, const char *operation, const char *name, const char *title)
 {
-    for (size_t i = 0; schedule_at(i); i++)
-        fprintf(out, "%-18s %s\n", schedule_at(i)->name, schedule_at(i)->brief);
+    json_t *row = json_object();
+
+    if (operation)
+        json_put(row, "operation", json_string(operation));
+    json_put(row, "name", json_words(name));
+    json_put(row, "title", json_words(title));
+    json_append(rows, row);
 }
 
-static void list_collectives(FILE *out)
+static void list_strategies(json_t *rows)
+{
+    for (size_t i = 0; schedule_at(i); i++)
+        add(rows, NULL, schedule_at(i)->name, schedule_at(i)->brief);
+}
+
+static void list_collectives(json_t *rows)
 {
     const struct collective *collective;
 
     for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++)
         for (size_t i = 0; (collective = collective_of(op, i)); i++)
-            fprintf(out, "%-14s %-18s %s\n", collective_op_names[op], collective->name, collective->title);
+            add(rows, collective_op_names[op], collective->name, collective->title);
 }
 
-static void list_ideal(FILE *out)
+static void list_ideal(json_t *rows)
 {
-    fprintf(out, "%-20s %s\n", "ideal", "as many GPUs as needed on a free network");
+    add(rows, NULL, "ideal", "as many GPUs as needed on a free network");
 }
 
 /* A file's own title stands beside its name; one that is damaged is listed by name alone. */
-static int list_file(struct arena *arena, const char *folder, const char *name, FILE *out, struct error *err)
+static int list_file(struct arena *arena, const char *folder, const char *name, json_t *rows, struct error *err)
 {
     struct error found = {0};
     struct node *root = NULL, *title = NULL;
@@ -34,41 +50,60 @@ static int list_file(struct arena *arena, const char *folder, const char *name, 
     if (path && !conf_load(arena, path, &root, &found))
         title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
     if (!rc && !(rc = error_pass_system(&found, err)))
-        fprintf(out, "%-20s %s\n", name, title && title->text ? title->text : "");
+        add(rows, NULL, name, title && title->text ? title->text : "");
     error_release(&found);
     return rc;
 }
 
-static void list_files(const char *folder, FILE *out, struct error *err)
+static void list_files(const char *folder, json_t *rows, struct error *err)
 {
     struct arena arena = {0};
     const char **names = data_names(&arena, folder, err);
 
     for (size_t i = 0; names && names[i]; i++)
-        if (list_file(&arena, folder, names[i], out, err))
+        if (list_file(&arena, folder, names[i], rows, err))
             break;
     arena_release(&arena);
 }
 
-/* Lists of what stands in the program, and of what stands in a folder of files. */
-static const struct { const char *name; void (*list)(FILE *); const char *folder; } lists[] = {
-    {"strategies", list_strategies, NULL},
-    {"collectives", list_collectives, NULL},
-    {"gpus", NULL, "platforms/gpus"},
-    {"profiles", NULL, "calibration/data"},
-    {"platforms", list_ideal, "platforms"},
-    {"communication", NULL, "platforms/communication"},
-    {"models", NULL, "scenarios/models"},
-    {"software", NULL, "platforms/software"},
-    {"failures", NULL, "platforms/failures"},
+/* Lists of what stands in the program, and of what stands in a folder of files; how wide people see the names. */
+static const struct { const char *name; void (*list)(json_t *); const char *folder; int width; } lists[] = {
+    {"strategies", list_strategies, NULL, 18},
+    {"collectives", list_collectives, NULL, 18},
+    {"gpus", NULL, "platforms/gpus", 20},
+    {"profiles", NULL, "calibration/data", 20},
+    {"platforms", list_ideal, "platforms", 20},
+    {"communication", NULL, "platforms/communication", 20},
+    {"models", NULL, "scenarios/models", 20},
+    {"software", NULL, "platforms/software", 20},
+    {"failures", NULL, "platforms/failures", 20},
 };
 
-static void list_print(size_t index, FILE *out, struct error *err)
+static json_t *list_rows(size_t index, struct error *err)
 {
+    json_t *rows = json_array();
+
     if (lists[index].list)
-        lists[index].list(out);
+        lists[index].list(rows);
     if (lists[index].folder)
-        list_files(lists[index].folder, out, err);
+        list_files(lists[index].folder, rows, err);
+    return rows;
+}
+
+static void list_print(size_t index, struct error *err)
+{
+    json_t *rows = list_rows(index, err), *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row) {
+        const char *operation = json_string_value(json_object_get(row, "operation"));
+
+        if (operation)
+            printf("%-14s ", operation);
+        printf("%-*s %s\n", lists[index].width, json_string_value(json_object_get(row, "name")),
+               json_string_value(json_object_get(row, "title")));
+    }
+    json_decref(rows);
 }
 
 const char *list_at(size_t index)
@@ -91,10 +126,19 @@ bool list_named(const char *name, struct error *err)
 {
     for (size_t i = 0; i < COUNT(lists); i++)
         if (!strcmp(name, lists[i].name)) {
-            list_print(i, stdout, err);
+            list_print(i, err);
             return true;
         }
     return false;
+}
+
+static int unknown_list(const struct command *command, const char *name)
+{
+    const char *meant = nearest(name, list_candidate, NULL);
+
+    return usage_error(command, "unknown list '%s'%s%s%s", name, meant ? "; did you mean '" : "", meant ? meant : "",
+                       meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, communication, "
+                       "models, software or failures");
 }
 
 static int list_main(const struct command *command, int argc, char **argv)
@@ -103,22 +147,30 @@ static int list_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
     const char *wanted = arguments.positional[0];
+    json_t *json = json_object();
+    size_t shown = 0;
+    bool told = false;
 
-    if (code != ARGS_DONE)
-        return code;
-    for (size_t i = 0; i < COUNT(lists) && !wanted; i++) {
-        printf("%s%s\n", i ? "\n" : "", lists[i].name);
-        list_print(i, stdout, &err);
+    for (size_t i = 0; i < COUNT(lists) && code == ARGS_DONE; i++) {
+        if (wanted && strcmp(wanted, lists[i].name))
+            continue;
+        shown++;
+        if (arguments.values[OPT_JSON]) {
+            json_put(json, lists[i].name, list_rows(i, &err));
+            continue;
+        }
+        if (!wanted)
+            printf("%s%s\n", i ? "\n" : "", lists[i].name);
+        list_print(i, &err);
     }
-    if (wanted && !list_named(wanted, &err)) {
-        const char *meant = nearest(wanted, list_candidate, NULL);
-
-        return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
-                           meant ? meant : "",
-                           meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, "
-                           "communication, models, software or failures");
+    if (code == ARGS_DONE && !shown)
+        code = unknown_list(command, wanted);
+    if (code == ARGS_DONE && arguments.values[OPT_JSON] && !err.count) {
+        json_print(json, stdout);
+        told = true;
     }
-    return report(&err);
+    json_decref(json);
+    return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON] && !told) : code;
 }
 
 static const char **words(struct arena *arena, struct error *err)
@@ -134,9 +186,12 @@ static const char **words(struct arena *arena, struct error *err)
 const struct command cmd_list = {
     .name = "list",
     .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models | software |\n"
-             "       failures]",
+             "       failures] [--json]",
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
+    .options = "  --json              {LIST: [{name, title}]}, of collectives with their operation\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .words = words,
     .main = list_main,
 };

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/progress.h"
 #include "cache/cache.h"
 #include "cli/cmd.h"
@@ -112,6 +114,8 @@ static int run_main(const struct command *command, int argc, char **argv)
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
+    if (code == ARGS_DONE && arguments.values[OPT_OUT] && !strcmp(arguments.values[OPT_OUT], "-"))
+        code = usage_error(command, "-o: expected a folder, found '-'; --json prints the result on standard output");
     if (code != ARGS_DONE)
         return code;
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);

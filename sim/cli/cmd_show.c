@@ -5,16 +5,19 @@
 #include "cache/cache.h"
 #include "cli/alike_view.h"
 #include "cli/cmd.h"
+#include "cli/kernels_view.h"
 #include "engine/program_text.h"
 #include "report/caveats.h"
 #include "report/figure.h"
 #include "recompute/stage_plan.h"
 #include "run/memory_advice.h"
 
-enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_ALIKE, OPT_JSON };
+enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_KERNELS, OPT_ALIKE,
+       OPT_JSON };
 static const char *const options[] = {
     [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
-    [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_ALIKE] = "--alike",
+    [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_KERNELS] = "--kernels",
+    [OPT_ALIKE] = "--alike",
     [OPT_JSON] = "--json",
 };
 
@@ -105,7 +108,7 @@ static void print_memory(const struct scenario *scenario, const struct metrics *
     fputs("rank", stdout);
     for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
         if (held[kind])
-            printf(" %13s", memory_kind_names[kind]);
+            printf(" %13s", memory_kind_title((enum memory_kind)kind));
     printf(" %13s\n", "total");
     for (int r = 0; r < ranks; r++) {
         printf("%-4d", r);
@@ -225,6 +228,45 @@ static void show_platform(const struct cluster *cluster)
         print_route(cluster, "# between leaves", 0, per_node * leaf);
 }
 
+static void show_kernels(const struct workload *workload, bool json)
+{
+    json_t *whole = json ? kernels_json(workload) : NULL;
+
+    if (json)
+        json_print(whole, stdout);
+    else
+        kernels_print(workload, stdout);
+    json_decref(whole);
+}
+
+/* The view that was asked for. */
+static void show(const struct workload *workload, const struct arguments *arguments, struct error *err)
+{
+    bool json = arguments->values[OPT_JSON];
+
+    if (arguments->values[OPT_FIGURE]) {
+        if (!figure_print(workload, stdout, err))
+            puts("stages and micro-batches count from 1, as in papers");
+    } else if (arguments->values[OPT_ORDERS])
+        orders_print(workload, stdout);
+    else if (arguments->values[OPT_GRID])
+        grid_print(workload, stdout, err);
+    else if (arguments->values[OPT_GROUPS])
+        groups_print(workload->scenario, stdout);
+    else if (arguments->values[OPT_MEMORY])
+        show_memory(workload, json, err);
+    else if (arguments->values[OPT_PROGRAM])
+        show_program(workload, stdout, err);
+    else if (arguments->values[OPT_PLATFORM])
+        show_platform(&workload->scenario->cluster);
+    else if (arguments->values[OPT_KERNELS])
+        show_kernels(workload, json);
+    else if (arguments->values[OPT_ALIKE])
+        show_alike(workload, json, err);
+    else
+        show_stages(workload, stdout);
+}
+
 static int show_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -240,9 +282,10 @@ static int show_main(const struct command *command, int argc, char **argv)
         views += arguments.values[i] != NULL;
     if (views > 1)
         return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
-                           "--platform, --alike");
-    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE])
-        return usage_error(command, "--json goes with --memory or --alike");
+                           "--platform, --kernels, --alike");
+    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
+        !arguments.values[OPT_KERNELS])
+        return usage_error(command, "--json goes with --memory, --kernels or --alike");
     cache_init(&cache, CACHE_BYTES);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
     scenario.arena.cache = &cache;       /* for its variations */
@@ -250,25 +293,8 @@ static int show_main(const struct command *command, int argc, char **argv)
         scenario_prefer(&scenario, ENGINE_FAST);
     if (!rc)
         rc = workload_init_advised(&workload, &scenario, &err);
-    if (!rc && arguments.values[OPT_FIGURE]) {
-        if (!figure_print(&workload, stdout, &err))
-            puts("stages and micro-batches count from 1, as in papers");
-    } else if (!rc && arguments.values[OPT_ORDERS])
-        orders_print(&workload, stdout);
-    else if (!rc && arguments.values[OPT_GRID])
-        grid_print(&workload, stdout, &err);
-    else if (!rc && arguments.values[OPT_GROUPS])
-        groups_print(&scenario, stdout);
-    else if (!rc && arguments.values[OPT_MEMORY])
-        show_memory(&workload, arguments.values[OPT_JSON], &err);
-    else if (!rc && arguments.values[OPT_PROGRAM])
-        show_program(&workload, stdout, &err);
-    else if (!rc && arguments.values[OPT_PLATFORM])
-        show_platform(&scenario.cluster);
-    else if (!rc && arguments.values[OPT_ALIKE])
-        show_alike(&workload, arguments.values[OPT_JSON], &err);
-    else if (!rc)
-        show_stages(&workload, stdout);
+    if (!rc)
+        show(&workload, &arguments, &err);
     if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
         plan_opportunistic(scenario_schedule(&scenario), &scenario.plan))
         fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
@@ -283,7 +309,7 @@ static int show_main(const struct command *command, int argc, char **argv)
 const struct command cmd_show = {
     .name = "show",
     .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program | --platform | "
-             "--alike [--json]] [--set PATH=VALUE]...",
+             "--kernels [--json] | --alike [--json]] [--set PATH=VALUE]...",
     .brief = "Shows what would run, without simulating the network.",
     .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
                 "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
@@ -297,6 +323,9 @@ const struct command cmd_show = {
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"
+               "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape, format, count\n"
+               "                      and time, and what the time stands on: measured kernels, kernels like them, or the\n"
+               "                      roofline; with --json for programs\n"
                "  --alike             who stands for whom in a run: what is simulated once for many that are alike, and,\n"
                "                      where all are simulated, which key causes it and what would change that; it is\n"
                "                      known after the run only, so this takes as long; with --json for programs\n"

@@ -51,13 +51,22 @@ static int printed(int code)
 
 int main(int argc, char **argv)
 {
-    const char *word = argc > 1 ? argv[1] : "help", *meant;
+    const char *word, *meant, *wrong = NULL;
 
     memory_cpp_begin();
     json_set_alloc_funcs(xmalloc, free);     /* jansson's own answer to no memory is an object that lacks a key */
     take_closed();
     if (!has_stack())
         return EXIT_UNEXPECTED;
+    for (; argc > 1 && color_option(argv[1], &wrong) && !wrong; argc--)
+        argv++;
+    if (wrong) {
+        fputs("dtsim: --color: expected auto, always or never, found '", stderr);
+        text_write(TEXT_LINE, wrong, stderr);
+        fputs("'\n", stderr);
+        return EXIT_USAGE;
+    }
+    word = argc > 1 ? argv[1] : "help";
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         word = "help";
     if (!strcmp(word, "--version"))

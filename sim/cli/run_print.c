@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "report/caveats.h"
 #include "report/result.h"
+#include "sheet/words.h"
 
 static void line(FILE *out, const char *what, enum unit unit, double value)
 {
@@ -43,7 +44,8 @@ static void print_breakdown(const struct metrics *m, FILE *out)
 {
     fputs("where the average rank's time goes\n", out);
     for (int what = 0; what <= WHAT_UPDATE; what++)
-        part(m, op_what_names[what], m->seconds[account_of((enum op_what)what)], false, out);
+        part(m, what == WHAT_UPDATE ? "optimizer step" : op_what_names[what],
+             m->seconds[account_of((enum op_what)what)], false, out);
     part(m, "exposed communication", m->exposed_communication, true, out);
     for (int kind = ACCOUNT_COMMUNICATION_FIRST; kind <= ACCOUNT_COMMUNICATION_LAST; kind++) {
         char name[32];
@@ -62,8 +64,8 @@ static void print_breakdown(const struct metrics *m, FILE *out)
 static double print_bases(int kind, const double *seconds, double compute, FILE *out)
 {
     static const char *const kinds[] = {
-        [KERNEL_MATMUL] = "products",
-        [KERNEL_GROUPED] = "grouped products",
+        [KERNEL_MATMUL] = "GEMMs",
+        [KERNEL_GROUPED] = "grouped GEMMs",
         [KERNEL_ATTENTION] = "attention",
         [KERNEL_MEMORY] = "memory-bound kernels",
     };
@@ -238,6 +240,7 @@ static void print_expected_error(const struct run *run, FILE *out)
     const struct scenario *scenario = run->workload->scenario;
     const char *unlike = certainty_unlike(&arena, scenario, m);
     struct expectation expectation = certainty_expect(scenario, m);
+    char within[32], most[32];
 
     if (unlike)
         fprintf(out, "  %-24s %s\n", "expected error", unlike);
@@ -248,8 +251,9 @@ static void print_expected_error(const struct run *run, FILE *out)
     if (!unlike && expectation.alike == 0)
         fprintf(out, "  %-24s no published run is alike; %s\n", "", certainty_nearest(&arena, scenario, m));
     if (!isnan(m->expected_ratio))
-        fprintf(out, "  %-24s 60 %%: within %.2g %%, 90 %%: within %.2g %%, of another run of this software, model and GPU "
-                "over this one\n", "error of a ratio", 100 * m->expected_ratio, 100 * m->expected_ratio_most);
+        fprintf(out, "  %-24s 60 %%: within %s, 90 %%: within %s, of another run of this software, model and GPU "
+                "over this one\n", "error of a ratio", percent_text(m->expected_ratio, within, sizeof within),
+                percent_text(m->expected_ratio_most, most, sizeof most));
     arena_release(&arena);
 }
 
@@ -312,7 +316,7 @@ void run_print(const struct run *run, FILE *out)
                 unit_format_short(UNIT_TIME, m->iteration_time_p90, text[1], sizeof text[1]),
                 scenario->simulation.repeat);
     if (m->window.steady)
-        fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
+        fprintf(out, "  %-24s %d optimizer steps from %s on, of %s in all\n", "steady state over", m->window.updates,
                 unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
                 unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
     else if (scenario->parallelism.local_steps > 1)

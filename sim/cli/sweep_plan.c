@@ -65,6 +65,30 @@ void sweep_plan_print(const struct points *points, const struct selection *selec
         puts("  ...");
 }
 
+void sweep_plan_print_json(const struct points *points, const struct selection *selection)
+{
+    json_t *json = json_object(), *axes = json_array(), *dropped = json_array();
+
+    for (size_t z = 0; z < points->zips.count; z++) {
+        const struct zip *zip = &points->zips.items[z];
+        json_t *paths = json_array();
+
+        for (size_t a = zip->first; a < zip->first + zip->count; a++)
+            json_append(paths, json_words(points->axes.items[a].name));
+        json_append(axes, json_pack("{s:o, s:I}", "paths", paths, "values", (json_int_t)zip->length));
+    }
+    for (size_t i = 0; i < points->constraints.count; i++)
+        json_append(dropped, json_pack("{s:o, s:I}", "where", json_words(points->constraints.items[i].text), "points",
+                                       (json_int_t)selection->dropped[i]));
+    json_put(json, "axes", axes);
+    json_put(json, "combinations", json_integer((json_int_t)selection->looked));
+    json_put(json, "dropped", dropped);
+    json_put(json, "included", json_integer((json_int_t)points->nincluded));
+    json_put(json, "points", json_integer((json_int_t)selection->count));
+    json_print(json, stdout);
+    json_decref(json);
+}
+
 /* A dry run simulates a few points to tell how long all will take. */
 struct trial {
     struct row_maker maker;

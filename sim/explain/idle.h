@@ -11,8 +11,8 @@
     X(IDLE_GRADIENT, "gradient", "gradients of rank %d") \
     X(IDLE_SENT, "sent", "its own sends to arrive")                    /* without overlap_p2p */ \
     X(IDLE_TURN, "turn", "the backward of rank %d, to recompute")      /* just in time before its own backward */ \
-    X(IDLE_SUM, "sum", "the sum of gradients over replicas") \
-    X(IDLE_TIED, "tied", "the sum of tied embeddings' gradients") \
+    X(IDLE_SUM, "sum", "the all-reduce (under ZeRO: reduce-scatter) of gradients") \
+    X(IDLE_TIED, "tied", "the all-reduce of tied embeddings' gradients") \
     X(IDLE_WEIGHTS, "weights", "weights to be gathered")               /* or handed out */ \
     X(IDLE_REPLICAS, "replicas", "other replicas")     /* that begin a work together, or whose share is handed on */ \
     X(IDLE_HOST, "host", "the host")                   /* a copy to or from host memory, or an update there */ \

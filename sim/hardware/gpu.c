@@ -45,7 +45,7 @@ static const struct field rates_fields[] = {
 };
 
 static const struct table rates_table = {
-    TABLE("peak", "peak rates of dense matrix products, by number format", gpu_rates, rates_fields),
+    TABLE("peak", "peak rates of dense GEMMs, by number format", gpu_rates, rates_fields),
 };
 
 #define CHANGED_RATE(dtype) \
@@ -79,9 +79,9 @@ static const struct field gpu_fields[] = {
     {KEY(gpu, memory_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .min = 1e-6,
      .max = 1, .brief = "share of memory_bandwidth that large element-wise kernels achieve; measured: 0.70 to 0.87"},
     {KEY(gpu, peak), .kind = FIELD_RECORD, .table = &rates_table, .required = true,
-     .brief = "peak rates of dense matrix products, from the data sheet"},
+     .brief = "peak rates of dense GEMMs, from the data sheet"},
     {KEY(gpu, matmul_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .min = 1e-6,
-     .max = 1, .brief = "share of the peak that large matrix products achieve; measured: 0.72 to 0.81"},
+     .max = 1, .brief = "share of the peak that large GEMMs achieve; measured: 0.72 to 0.81"},
     {KEY(gpu, launch_overhead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time of each kernel in addition to its work: start, ramp and tail; about 3 us"},
     {KEY(gpu, multiprocessors), .kind = FIELD_INT, .min = 0, .max = 100000, .fallback = "0",
@@ -102,9 +102,9 @@ static const struct field gpu_spec_fields[] = {
     {KEY(gpu_spec, memory_bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "instead of the data sheet's; measured kernels are scaled by it where they wait for memory"},
     {KEY(gpu_spec, peak), .kind = FIELD_OPTIONAL, .table = &changed_rates_table,
-     .brief = "instead of the data sheet's; measured products and attention are scaled by it"},
+     .brief = "instead of the data sheet's; measured GEMMs and attention are scaled by it"},
     {KEY(gpu_spec, multiprocessors), .kind = FIELD_INT, .min = 1, .max = 100000,
-     .brief = "instead of the data sheet's: tiles of products run on so many; 'peak' is changed by itself"},
+     .brief = "instead of the data sheet's: tiles of GEMMs run on so many; 'peak' is changed by itself"},
 };
 
 const struct table gpu_spec_table = {

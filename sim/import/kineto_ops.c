@@ -116,7 +116,7 @@ static int read_product(const json_t *args, size_t first, bool batched, bool tra
     shape->layout = orders[0] == 'n' && orders[1] == 'n' ? "nn" : orders[0] == 'n' && orders[1] == 't' ? "nt" :
                     orders[0] == 't' && orders[1] == 'n' ? "tn" : NULL;
     if (!shape->layout)
-        return refuse(why, "no profile has products of operands that lie so in memory");
+        return refuse(why, "no profile has GEMMs of operands that lie so in memory");
     shape->kernel = "matmul";
     shape->dtype = dtype_of(&a);
     shape->batch = batched ? a.dims[0] : 1;

@@ -220,7 +220,7 @@ static void put_zero(struct imported *m, long stage, long data)
     if (stage && imported_given(m, ZERO "contiguous_gradients"))
         imported_put(m, "software.flat_gradients", job_true(m, ZERO "contiguous_gradients") ? "true" : "false");
     if (stage == 2 && !job_true(m, ZERO "reduce_scatter"))
-        imported_warn(m, ZERO "reduce_scatter", "false is simulated with ZeRO 1 alone; gradients are scattered");
+        imported_warn(m, ZERO "reduce_scatter", "false is simulated with ZeRO-1 alone; gradients are scattered");
     if (stage == 1 && imported_given(m, ZERO "reduce_scatter"))
         imported_put(m, "software.reduce_scatter", job_true(m, ZERO "reduce_scatter") ? "true" : "false");
 }

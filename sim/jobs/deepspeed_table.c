@@ -61,7 +61,7 @@ static const struct argument_row rows[] = {
     LACKS(ZERO "stage3_allgather_sequential", KIND_FLAG, NULL, "weights are gathered in one collective for a module"),
     LACKS(ZERO "stage3_model_persistence_threshold", KIND_NUMBER, NULL,
           "the number of parameters that stay whole has no limit"),
-    LACKS(ZERO "zenflow", KIND_ANY, NULL, "the update waits for the backward"),
+    LACKS(ZERO "zenflow", KIND_ANY, NULL, "the optimizer step waits for the backward"),
     IDLE(ZERO "offload_optimizer.pin_memory"),
     IDLE(ZERO "offload_optimizer.buffer_count"),
     IDLE(ZERO "offload_optimizer.fast_init"),

@@ -54,10 +54,10 @@ static const struct argument_row rows[] = {
     LACKS("quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", KIND_FLAG, NULL,
           "scales are computed with each "
           "cast"),
-    LACKS("float8.filter_fqns", KIND_ANY, NULL, "all products of blocks are in fp8"),
-    LACKS("quantize.linear.float8.filter_fqns", KIND_ANY, NULL, "all products of blocks are in fp8"),
-    LACKS("float8.moe_fqns_prototype", KIND_ANY, NULL, "products of experts have the format of the others"),
-    LACKS("float8.emulate", KIND_FLAG, NULL, "products are in fp8"),
+    LACKS("float8.filter_fqns", KIND_ANY, NULL, "all GEMMs of blocks are in fp8"),
+    LACKS("quantize.linear.float8.filter_fqns", KIND_ANY, NULL, "all GEMMs of blocks are in fp8"),
+    LACKS("float8.moe_fqns_prototype", KIND_ANY, NULL, "GEMMs of experts have the format of the others"),
+    LACKS("float8.emulate", KIND_FLAG, NULL, "GEMMs are in fp8"),
     LACKS("float8.force_recompute_fp8_weight_in_bwd", KIND_FLAG, NULL, "weights are cast in the forward alone"),
     LACKS("parallelism.pipeline_parallel_schedule_csv", KIND_WORD, "",
           "the schedule of the file is not taken; give "
@@ -67,12 +67,12 @@ static const struct argument_row rows[] = {
     LACKS("parallelism.module_fqns_per_model_part", KIND_ANY, NULL,
           "stages get as even a number of blocks as possible; give "
           "strategy: split"),
-    LACKS("optimizer.early_step_in_backward", KIND_FLAG, NULL, "the update waits for the backward"),
+    LACKS("optimizer.early_step_in_backward", KIND_FLAG, NULL, "the optimizer step waits for the backward"),
     LACKS("training.deterministic", KIND_FLAG, NULL, "kernels are the fastest ones"),
     LACKS("training.debug_moe_force_load_balance", KIND_FLAG, NULL,
           "tokens go to experts as the model's expert_skew says"),
     LACKS("fault_tolerance.enable", KIND_FLAG, NULL, "replicas are never lost"),
-    LACKS("fault_tolerance.semi_sync_method", KIND_WORD, NULL, "replicas sum gradients in each iteration"),
+    LACKS("fault_tolerance.semi_sync_method", KIND_WORD, NULL, "replicas all-reduce gradients in each iteration"),
     LACKS("activation_checkpoint.early_stop", KIND_FLAG, NULL, "a recomputation goes to its end"),
 
     IDLE("training.steps"),

@@ -28,7 +28,7 @@ static const struct field costs_spec_fields[] = {
               "are given"},
     {KEY(costs_spec, unaligned_batches), .kind = FIELD_CHOICE, .choices = unaligned_batches_names,
      .fallback = "tensor-cores",
-     .brief = "which cores compute batched half-precision products (as in attention that is not fused) whose rows are "
+     .brief = "which cores compute batched half-precision GEMMs (as in attention that is not fused) whose rows are "
               "not multiples of 16 bytes; cuda-cores: as cuBLAS before CUDA 11.7"},
     {KEY(costs_spec, speed), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1e6, .fallback = "1",
      .brief = "how many times faster than that all kernels run, also those whose times are given: what if the GPU were "
@@ -50,6 +50,8 @@ struct cost costs_kernel(const struct kernel_costs *costs, const struct kernel *
 
     cost.seconds /= costs->speed;
     cost.extrapolated /= costs->speed;
+    if (costs->listener)
+        costs->listener->call(costs->listener->context, kernel, &cost);
     return cost;
 }
 

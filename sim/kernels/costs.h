@@ -4,6 +4,12 @@
 
 #include "kernels/profile.h"
 
+/* Who hears of each kernel that is timed, and what it takes (ledger/). */
+struct kernel_listener {
+    void (*call)(void *context, const struct kernel *kernel, const struct cost *cost);
+    void *context;
+};
+
 struct costs_spec {
     const struct node *node;
     int gpu;                         /* enum cost_source */
@@ -24,6 +30,7 @@ struct kernel_costs {
     double host_launch, speed;       /* as in costs_spec */
     bool launch_blocking;
     bool given;                      /* the model's times are given: kernels take none */
+    const struct kernel_listener *listener;      /* NULL: nobody listens */
 };
 /* Whether kernels are timed by a profile. */
 bool costs_calibrated(const struct kernel_costs *costs);

@@ -73,7 +73,7 @@ static const struct field matmul_record_fields[] = {
      .kind = FIELD_QUANTITY,
      .unit = UNIT_TIME,
      .required = true,
-     .brief = "time of a tile in addition to its products, to fill its pipeline and write its results"},
+     .brief = "time of a tile in addition to its GEMMs, to fill its pipeline and write its results"},
     QUANTIZATION(matmul_record),
     BANDWIDTH(matmul_record),
     {.key = "overlap",
@@ -90,7 +90,7 @@ static const struct field matmul_record_fields[] = {
      .unit = UNIT_NUMBER,
      .max = 1,
      .fallback = "0",
-     .brief = "share of the results' traffic that is not overlapped, as a tile is written when its products are done"},
+     .brief = "share of the results' traffic that is not overlapped, as a tile is written when its GEMMs are done"},
     OVERHEAD(matmul_record),
     LAYOUT("nn", LAYOUT_NN),
     LAYOUT("nt", LAYOUT_NT),
@@ -113,12 +113,12 @@ static const struct field matmul_record_fields[] = {
      .kind = FIELD_QUANTITY,
      .unit = UNIT_BANDWIDTH,
      .fallback = "0",
-     .brief = "of samples that include kernels around their products, which quantise activations or bring rows to "
+     .brief = "of samples that include kernels around their GEMMs, which quantise activations or bring rows to "
               "experts and back: bandwidth of these kernels; 0: samples did not"},
     SPEED(matmul_record),
     {.key = "sustained", AT(matmul_record, fit.sustained), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE,
      .fallback = "0 FLOP/s",
-     .brief = "bound of the rate in a job, by the power limit; slower products run as the samples did. 0: none, then "
+     .brief = "bound of the rate in a job, by the power limit; slower GEMMs run as the samples did. 0: none, then "
               "'speed' says how much slower jobs are"},
     LASTING(matmul_record),
     {.key = "cache", AT(matmul_record, repeated.cache), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .fallback = "0 B",
@@ -126,18 +126,18 @@ static const struct field matmul_record_fields[] = {
     {.key = "cache_speed", AT(matmul_record, repeated.cache_speed), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
      .fallback = "0", .brief = "bandwidth of the bytes that are found there divided by 'bandwidth'"},
     {KEY(matmul_record, layouts), .kind = FIELD_CHOICES, .choices = layout_names, .required = true,
-     .may_be_empty = true, .brief = "layouts of the samples; other products count as extrapolated"},
-    RANGE(matmul_record, batch, "numbers of products in a batch"),
+     .may_be_empty = true, .brief = "layouts of the samples; other GEMMs count as extrapolated"},
+    RANGE(matmul_record, batch, "numbers of GEMMs in a batch"),
     RANGE(matmul_record, m, "rows"),
     RANGE(matmul_record, n, "columns"),
     RANGE(matmul_record, k, "depths"),
     ERROR(matmul_record),
 };
 static const struct table matmul_table = {
-    TABLE("matmul", "matrix products of some number formats", matmul_record, matmul_record_fields),
+    TABLE("matmul", "GEMMs of some number formats", matmul_record, matmul_record_fields),
 };
 static const struct table grouped_table = {
-    TABLE("grouped", "products of many experts in one kernel", matmul_record, matmul_record_fields),
+    TABLE("grouped", "GEMMs of many experts in one kernel", matmul_record, matmul_record_fields),
 };
 
 static const struct field attention_record_fields[] = {
@@ -148,10 +148,10 @@ static const struct field attention_record_fields[] = {
     DTYPES(attention_record),
     RATE(attention_record),
     {.key = "score", AT(attention_record, fit.score), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
-     .brief = "time of one SM for each score outside its products"},
+     .brief = "time of one SM for each score outside its GEMMs"},
     {.key = "overlap", AT(attention_record, fit.overlap), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1,
      .max = 100, .fallback = "1",
-     .brief = "o of (products^o + score^o)^(1/o), the time of a score; 1: they do not overlap"},
+     .brief = "o of (GEMMs^o + score^o)^(1/o), the time of a score; 1: they do not overlap"},
     {.key = "fill", AT(attention_record, fit.fill), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "time of a block of 128 queries (backward: keys) in addition to its scores"},
     {.key = "tail", AT(attention_record, fit.tail), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0",
@@ -191,11 +191,11 @@ static const struct field profile_fields[] = {
     {KEY(profile, source), .kind = FIELD_STRING, .required = true, .brief = "who measured what, and when"},
     {KEY(profile, sms), .kind = FIELD_INT, .min = 1, .max = 100000, .required = true,
      .brief = "number of its streaming multiprocessors"},
-    {KEY(profile, matmul), .kind = FIELD_LIST, .table = &matmul_table, .single = true, .brief = "matrix products"},
+    {KEY(profile, matmul), .kind = FIELD_LIST, .table = &matmul_table, .single = true, .brief = "GEMMs"},
     {KEY(profile, grouped), .kind = FIELD_LIST, .table = &grouped_table, .single = true,
-     .brief = "products of many experts in one kernel; left out: their tiles take as long as single products'"},
+     .brief = "GEMMs of many experts in one kernel; left out: their tiles take as long as single GEMMs'"},
     {KEY(profile, attention), .kind = FIELD_LIST, .table = &attention_table, .single = true,
-     .brief = "fused attention; left out: it takes as long as its matrix products"},
+     .brief = "fused attention; left out: it takes as long as its GEMMs"},
     {KEY(profile, memory), .kind = FIELD_LIST, .table = &memory_table, .single = true,
      .brief = "kernels bound by memory"},
 };

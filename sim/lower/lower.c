@@ -113,7 +113,7 @@ static int check_operations(const struct scenario *scenario, const struct alike 
     enum { MOST = 1 << 26 };
     double work = alike->works * alike->replicas, messages = whole && !alike->measured ? alike->messages : 0;
     const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
-                            "'collectives: measured' needs fewer, blind to what else is on the links of a sum" :
+                            "'collectives: measured' needs fewer, blind to what else is on the links of an all-reduce" :
                             "'collectives: auto' and 'fold: auto' need the fewest";
 
     if (work + messages <= MOST)

@@ -122,7 +122,7 @@ static void put_mlp(struct imported *m)
     if (gated)
         imported_put(m, SHAPE "mlp", "swiglu");
     if (imported_given(m, "quick-geglu"))
-        imported_warn(m, "quick-geglu", "simulated as SwiGLU, which has the same three products");
+        imported_warn(m, "quick-geglu", "simulated as SwiGLU, which has the same three GEMMs");
     if (imported_given(m, "ffn-hidden-size"))
         imported_put(m, SHAPE "ffn", "%ld", imported_number(m, "ffn-hidden-size"));
     else if (imported_given(m, "swiglu"))                     /* arguments.py, validate_args */

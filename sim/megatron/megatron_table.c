@@ -38,7 +38,7 @@ static const struct argument_row rows[] = {
            .words = "LayerNorm=layernorm RMSNorm=rmsnorm"),
     READ("swiglu", KIND_FLAG, NULL),
     READ("quick-geglu", KIND_FLAG, NULL),
-    LACKS("squared-relu", KIND_FLAG, NULL, "simulated as GELU, which has the same two products"),
+    LACKS("squared-relu", KIND_FLAG, NULL, "simulated as GELU, which has the same two GEMMs"),
     OFF("disable-bias-linear", "model.transformer.bias", "false", "!add-bias-linear"),
     READ("add-qkv-bias", KIND_FLAG, NULL),
     LACKS("qk-layernorm", KIND_FLAG, NULL, "the two norms of queries and keys in each block are missing"),
@@ -53,7 +53,7 @@ static const struct argument_row rows[] = {
     WITH("multi-latent-attention", "qk-head-dim", KIND_INT, "128"),
     WITH("multi-latent-attention", "qk-pos-emb-head-dim", KIND_INT, "64"),
     WITH("multi-latent-attention", "v-head-dim", KIND_INT, "128"),
-    LACKS("mtp-num-layers", KIND_INT, NULL, "each block of multi-token prediction costs a block, a product of 2 hidden x "
+    LACKS("mtp-num-layers", KIND_INT, NULL, "each block of multi-token prediction costs a block, a GEMM of 2 hidden x "
           "hidden and an output layer, which are missing"),
 
     /* experts */
@@ -125,7 +125,7 @@ static const struct argument_row rows[] = {
                                                 /* core/distributed/finalize_model_grads.py: scale_gradients */
     LACKS("create-all-gather-group", KIND_FLAG, NULL, "gathers and reductions share a communicator"),
     LACKS("suggested-communication-unit-size", KIND_INT, NULL, "buckets have the default size"),
-    LACKS("overlap-param-gather-with-optimizer-step", KIND_FLAG, NULL, "weights are gathered behind the update alone"),
+    LACKS("overlap-param-gather-with-optimizer-step", KIND_FLAG, NULL, "weights are gathered behind the optimizer step alone"),
     LACKS("outer-dp-sharding-strategy", KIND_WORD, "no_shard", "there is one level of shards"),
     LACKS("use-sharp", KIND_FLAG, NULL, "switches do not add up; a communication profile may say so"),
     LACKS("use-nccl-ub", KIND_FLAG, NULL, "collectives use NCCL's own buffers"),

@@ -24,12 +24,12 @@ static const struct field layer_fields[] = {
     {KEY(given_layer, flops), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP,
      .brief = "FLOPs of the forward of one sample; given instead of times"},
     LEFT_OUT(efficiency, UNIT_NUMBER, .min = 1e-6, .max = 1e3,
-             .brief = "with flops: rate of the layer's products in the forward, divided by the rate of the GPU's large "
-                      "products; above 1 if a convolution executes fewer FLOPs than counted (Winograd); left out: 1"),
+             .brief = "with flops: rate of the layer's GEMMs in the forward, divided by the rate of the GPU's large "
+                      "GEMMs; above 1 if a convolution executes fewer FLOPs than counted (Winograd); left out: 1"),
     LEFT_OUT(efficiency_backward, UNIT_NUMBER, .min = 1e-6, .max = 1e3,
              .brief = "with flops: the same for the backward; left out: as efficiency"),
     LEFT_OUT(operands, UNIT_BYTES,
-             .brief = "with flops: bytes that the products of the forward of a sample read and write, without weights, "
+             .brief = "with flops: bytes that the GEMMs of the forward of a sample read and write, without weights, "
                       "at 4 bytes per value; left out: 2 x activation, or 2 x boundary if that is larger"),
     LEFT_OUT(traffic, UNIT_BYTES,
              .brief = "with flops: bytes that other kernels of the forward of a sample read and write (normalisation, "
@@ -39,6 +39,9 @@ static const struct field layer_fields[] = {
     BACKWARD_FIELDS,
     BYTES(activation, .brief = "bytes kept for the backward; with flops: of one sample, at 4 bytes per value"),
     BYTES(boundary, .brief = "bytes of the output; with flops: of one sample, at 4 bytes per value"),
+    {KEY(given_layer, csv), .kind = FIELD_STRING,
+     .brief = "alone, instead of a list: a table beside the scenario with a line for each layer and a column for each "
+              "key, such as 'forward', or 'forward (ms)' where the numbers have no unit"},
 };
 static const struct field stage_fields[] = {
     TIME(forward, .brief = "time of the forward of one micro-batch", .required = true),
@@ -53,7 +56,7 @@ static const struct field stage_fields[] = {
 
 const struct table given_layer_table = {
     TABLE("layers", "a layer, with its times or its FLOPs", given_layer, layer_fields),
-    .exactly_one = "forward flops",
+    .exactly_one = "forward flops csv",
 };
 const struct table given_stage_table = {TABLE("stages", "a pipeline stage, with its times", given_layer, stage_fields)};
 
@@ -125,6 +128,11 @@ int given_finish(const struct table *table, struct list *list, struct error *err
     for (struct given_layer *given = all; given < all + list->count; given++) {
         bool flops = table == &given_layer_table && field_given(table, given, "flops");
 
+        if (given->csv) {
+            result = error_clash(err, field_loc(table, given, "csv"), "%s: csv is no layer of a list; expected "
+                                 "'layers: {csv: FILE}'", table->name);
+            continue;
+        }
         if ((flops ? settle_flops(table, given, err) : settle_times(table, given, err)) < 0)
             result = -1;
         if (isnan(given->flops) != isnan(all->flops))

@@ -21,8 +21,8 @@ static const struct field model_fields[] = {
               "or stands in 'with'; its dtype decides memory.precision where nobody says one"},
     {KEY(model, with), .kind = FIELD_OPTIONAL, .brief = "keys of 'transformer' that replace values of the preset or of "
      "config.json", .table = &transformer_change_table},
-    {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs",
-     .table = &given_layer_table},
+    {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs; or {csv: FILE}, a table of them",
+     .table = &given_layer_table, .single = true},
     {KEY(model, stages), .kind = FIELD_LIST,
      .brief = "times of the pipeline stages: one mapping if all are alike, or a list",
      .table = &given_stage_table, .single = true},
@@ -41,6 +41,26 @@ const struct table model_table = {
 static struct loc loc_of(const struct model *model, const char *key)
 {
     return field_loc(&model_table, model, key);
+}
+
+/* The model with the layers of the table that its `layers: {csv: FILE}` names, if it has one; NULL after an error. */
+static const struct node *with_table(struct arena *arena, const struct node *value, struct error *err)
+{
+    const struct node *csv = node_at(value, "layers.csv"), *layers = csv ? node_get(value, "layers") : NULL;
+    struct node *table, *over;
+
+    if (!csv || csv->kind != NODE_SCALAR || node_is_null(csv))
+        return value;
+    if (layers->count > 1) {
+        error_clash(err, csv->loc, "model: layers: csv goes alone; expected other keys as columns of the table");
+        return NULL;
+    }
+    table = layers_csv(arena, data_beside(arena, csv->loc.file, csv->text), csv->loc, err);
+    over = node_mapping(arena);
+    over->loc = value->loc;
+    if (table)
+        node_put(arena, over, "layers", table);
+    return table ? node_merge(arena, value, over) : NULL;
 }
 
 static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err);
@@ -210,7 +230,8 @@ static int load(struct arena *arena, const struct node *value, struct model *mod
     if (!value)
         return error_add(err, EXIT_INPUT, (struct loc){0}, "model: missing; expected one of %s",
                          model_table.exactly_one);
-    if (field_parse(arena, &model_table, value, model, err) < 0)
+    value = with_table(arena, value, err);
+    if (!value || field_parse(arena, &model_table, value, model, err) < 0)
         return -1;
     if (model->with && !model->preset && !model->hf_config)
         return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: goes only with preset or hf_config; "

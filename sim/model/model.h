@@ -108,7 +108,7 @@ extern const char *const norm_names[], *const mlp_names[], *const head_names[], 
  * per sample, and bytes are at 4 bytes per value: they are scaled to the number format of the scenario. */
 struct given_layer {
     const struct node *node;
-    const char *name;
+    const char *name, *csv;                  /* csv: a table of layers; NULL after model_load */
     double parameters;                       /* elements */
     double forward, backward, recompute;     /* s; NaN: not given; defaults: backward 2 forward, recompute forward */
     double backward_input, backward_weight;  /* s; default: half of backward, or the rest if the other is given */

@@ -35,14 +35,14 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, vocabulary), .also = "vocab vocab_size",
      .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_SEQUENCE,
      .brief = "number of tokens in the vocabulary; if the tensor degree does not divide it, and with fused_kernels in "
-              "the output layer's product, it is padded to a multiple of 128 x tensor, as in Megatron-LM"},
+              "the output layer's GEMM, it is padded to a multiple of 128 x tensor, as in Megatron-LM"},
     {KEY(transformer, positions), .kind = FIELD_INT,
      .brief = "number of learned position embeddings; 0: rotary positions; left out: as sequence", .min = 0,
      .max = MAX_SEQUENCE},
     {KEY(transformer, token_types), .kind = FIELD_INT, .brief = "number of learned segment embeddings (BERT)",
      .fallback = "0", .min = 0, .max = MAX_WIDTH},
     {KEY(transformer, embedding_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH / 4,
-     .brief = "width of the embedding's rows, where a product brings them to hidden and another one back before the "
+     .brief = "width of the embedding's rows, where a GEMM brings them to hidden and another one back before the "
               "output layer (OPT's word_embed_proj_dim); left out: hidden"},
     {KEY(transformer, norm), .kind = FIELD_CHOICE, .brief = "kind of normalisation", .fallback = "layernorm",
      .choices = norm_names},
@@ -58,7 +58,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, parallel), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "attention and MLP read the same norm's output, so that a block has one norm (GPT-J, Falcon, Phi, "
               "Cohere)"},
-    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu has two matrix products, swiglu three",
+    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu has two GEMMs, swiglu three",
      .fallback = "gelu", .choices = mlp_names},
     {KEY(transformer, swiglu_limit), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e6, .fallback = "0",
      .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
@@ -78,7 +78,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, embedding_norm), .kind = FIELD_BOOL, .brief = "a norm after the embeddings (BERT)",
      .fallback = "false"},
     {KEY(transformer, causal), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "the model is a decoder: fused attention and softmax skip the scores above the diagonal, matrix products "
+     .brief = "the model is a decoder: fused attention and softmax skip the scores above the diagonal, GEMMs "
               "compute them; FLOPs include them"},
     {KEY(transformer, window), .kind = FIELD_INT, .min = 0, .max = MAX_SEQUENCE, .fallback = "0",
      .brief = "keys that a query sees at most, its own included (sliding windows); fused attention skips all others; "
@@ -101,9 +101,9 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, flash_attention), .kind = FIELD_BOOL, .brief = "fused attention, which does not store the scores",
      .fallback = "false"},
     {KEY(transformer, fused_qkv), .kind = FIELD_BOOL,
-     .brief = "one product computes queries, keys and values; false: one product for each", .fallback = "true"},
+     .brief = "one GEMM computes queries, keys and values; false: one GEMM for each", .fallback = "true"},
     {KEY(transformer, fused_gate), .kind = FIELD_BOOL,
-     .brief = "one product computes both inputs of SwiGLU; false: one product for each; left out: as fused_qkv"},
+     .brief = "one GEMM computes both inputs of SwiGLU; false: one GEMM for each; left out: as fused_qkv"},
     {KEY(transformer, fused_gelu), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "GELU is one kernel, of PyTorch's or of TorchScript's; false: its formula with tanh takes a kernel for "
               "each operation (a TorchScript function that is not fused)"},
@@ -133,13 +133,13 @@ static const struct field transformer_fields[] = {
      .brief = "where a norm is one kernel: another one converts its input to fp32 before it, and its input's gradient "
               "back"},
     {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "one kernel computes the products of all experts of a GPU, and one casts their rows; false: each expert "
+     .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
     {KEY(transformer, fused_clamp), .kind = FIELD_BOOL,
-     .brief = "SwiGLU's kernel clamps its inputs, and the products of experts add their biases (Transformer Engine's "
+     .brief = "SwiGLU's kernel clamps its inputs, and the GEMMs of experts add their biases (Transformer Engine's "
               "op fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
     {KEY(transformer, fused_bias), .kind = FIELD_BOOL,
-     .brief = "products add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
+     .brief = "GEMMs add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
               "do (PyTorch before 1.12, Megatron-LM's layers); left out: true if fused_kernels is false"},
     {KEY(transformer, kv_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
      .brief = "latent attention (without biases of its inputs): width of the compressed keys and values; left out: "
@@ -231,7 +231,7 @@ static void check_companions(const struct transformer *shape, struct error *err)
                     "see earlier keys; expected 'causal: true', or no window");
     if (shape->kv_rank && !shape->fused_qkv && !field_laid(&transformer_table, shape, "fused_qkv"))
         error_clash(err, loc_of(shape, "fused_qkv"), "software: fused_qkv: has no effect here: latent "
-                    "attention has products of its own for queries, keys and values; leave it out");
+                    "attention has GEMMs of its own for queries, keys and values; leave it out");
 }
 
 static void finish_experts(struct transformer *shape, struct error *err)

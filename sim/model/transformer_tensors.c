@@ -16,7 +16,7 @@ static const struct field lora_fields[] = {
     {KEY(lora, rank), .kind = FIELD_INT, .required = true, .min = 1, .max = 65536,
      .brief = "rank of the adapters"},
     {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names,
-     .fallback = "[qkv]", .brief = "the products of every block that get an adapter"},
+     .fallback = "[qkv]", .brief = "the GEMMs of every block that get an adapter"},
 };
 const struct table lora_table = {
     TABLE("memory: lora", "low-rank adapters are trained and the model's own weights are frozen", lora, lora_fields),

@@ -101,7 +101,7 @@ static const struct automatic automatics[] = {
     {"strategy.zero", zero_values, .framework = true, .why = "optimizer states whole, or divided over the replicas"},
     {"strategy.context", context_values, .why = "powers of two up to 8"},
     {"strategy.expert", expert_values, .why = "divides the experts"},
-    {"strategy.sequence_parallel", .words = "false true", .why = "activations between products whole, or divided"},
+    {"strategy.sequence_parallel", .words = "false true", .why = "activations between GEMMs whole, or divided"},
 };
 
 const char *space_auto_at(size_t i)

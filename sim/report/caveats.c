@@ -140,7 +140,7 @@ static const char *alone_note(struct arena *arena, const struct scenario *scenar
     bool layers = recipe->weights.when == WEIGHTS_LAYER, pipeline = group_nodes(scenario, GROUP_PIPELINE) > 1;
     bool sums = group_nodes(scenario, GROUP_DATA) > 1 &&
                 (layers || (recipe->gradients.unit != SUM_NOTHING && !recipe->gradients.flush));
-    const char *names = layers && sums && pipeline ? "replicas (ZeRO 3)" : NULL;
+    const char *names = layers && sums && pipeline ? "replicas (ZeRO-3)" : NULL;
 
     for (size_t i = 0; (sums || pipeline) && i < COUNT(inside); i++)
         if (group_nodes(scenario, inside[i]) > 1)
@@ -159,7 +159,7 @@ const char *caveat_whole(struct arena *arena, const struct scenario *scenario)
 
     if ((!weights && !gradients) || scenario_replicas(scenario) == 1)
         return NULL;
-    return arena_printf(arena, "%s are whole during %s: ZeRO %d divides them among %d replicas at rest alone (%s%s%s)",
+    return arena_printf(arena, "%s are whole during %s: ZeRO-%d divides them among %d replicas at rest alone (%s%s%s)",
                         !gradients ? "weights" : !weights ? "gradients" : "weights and gradients",
                         gradients ? "an iteration" : "a micro-batch", scenario->parallelism.zero,
                         recipe->divided[HELD_STATES][PARAMETERS_COMMON],

@@ -65,7 +65,7 @@ static const char *kind_text(int kind, char *buffer, size_t size)
 {
     bool exposed = !strncmp(account_names[kind], "exposed_", 8);
 
-    snprintf(buffer, size, "%s%s", account_names[kind] + (exposed ? 8 : 0),
+    snprintf(buffer, size, "%s%s", kind == ACCOUNT_UPDATE ? "optimizer step" : account_names[kind] + (exposed ? 8 : 0),
              kind == ACCOUNT_EXPOSED_OFFLOAD ? "" : exposed ? " communication" : "");
     for (char *at = buffer; *at; at++)
         *at = *at == '_' ? '-' : *at;
@@ -210,7 +210,7 @@ void explanation_print(const struct explanation *explanation, FILE *out)
     if (*setup || scenario->software.names.title)
         fputc('\n', out);
     if (m->window.steady)
-        fprintf(out, "  means over %d updates in the steady state; seconds an update\n", m->window.updates);
+        fprintf(out, "  means over %d optimizer steps in the steady state; seconds a step\n", m->window.updates);
     arena_release(&arena);
     print_idle(explanation, out);
     print_path(explanation, out);

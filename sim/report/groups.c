@@ -113,7 +113,7 @@ static void print_sharers(const struct scenario *scenario, FILE *out)
 
     if (!plan_shares(plan))
         return;
-    fputs("\nranks that share a stage, and the GPUs that sum its gradients\n", out);
+    fputs("\nranks that share a stage, and the GPUs that all-reduce its gradients\n", out);
     for (int s = 0; s < plan_virtual_stages(plan); s++)
         for (int t = 0; t < scenario->parallelism.tensor; t++) {
             int first = plan_rank(plan, 0, s, 0, NULL), sharers = plan_sharers(plan, s);

@@ -179,7 +179,7 @@ static const char *with(struct arena *arena, const char *text, const char *part)
 static const char *sharding(struct arena *arena, const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    const char *text = spec->zero ? arena_printf(arena, "ZeRO %d%s", spec->zero, spec->zero == 3 ? " (FSDP)" : "") : "";
+    const char *text = spec->zero ? arena_printf(arena, "ZeRO-%d%s", spec->zero, spec->zero == 3 ? " (FSDP)" : "") : "";
 
     if (spec->zero && spec->shard < scenario_replicas(scenario))
         text = arena_printf(arena, "%s among %d replicas", text, spec->shard);
@@ -193,8 +193,8 @@ static const char *memory_said(struct arena *arena, const struct scenario *scena
     const char *text = model_is_timed(&scenario->model) ? "" : precisions[memory->precision.format];
 
     if (mode != RECOMPUTE_NONE || !model_is_timed(&scenario->model))
-        text = with(arena, text, mode == RECOMPUTE_NONE ? "no recomputation" :
-                    arena_printf(arena, "%s recomputation", recompute_names[mode]));
+        text = with(arena, text, mode == RECOMPUTE_NONE ? "no activation checkpointing" :
+                    arena_printf(arena, "%s activation checkpointing", recompute_names[mode]));
     for (enum offload offload = OFFLOAD_NONE + 1; offload < COUNT(offloads) - 1; offload++)
         if (scenario_offloads(scenario, offload))
             text = with(arena, text, arena_printf(arena, "%s offloaded", offloads[offload]));
@@ -361,9 +361,17 @@ static void write_result(const void *context, FILE *out)
     digest_add(&digest, text, strlen(text));
     digest_end(&digest, hex);
     json_put(json, "run_id", json_stringn(hex, RUN_ID));
+    json_put(json, "build", result_build());
     json_print(json, out);
     free(text);
     json_decref(json);
+}
+
+json_t *result_build(void)
+{
+    enum { SHOWN = 16 };
+
+    return json_stringn(sources_digest, SHOWN);
 }
 
 int result_write(const struct run *run, struct folder *folder, struct error *err)

@@ -34,6 +34,8 @@ json_t *node_json(const struct node *node);
 
 enum { RUN_ID = 16 };            /* hexadecimal digits */
 
+/* The digest of this program's sources by which a folder says which build wrote it. */
+json_t *result_build(void);
 /* Writes spans.tsv, memory.tsv, utilization.tsv, links.tsv and result.json, which has the digests of the others and the
  * run's id, into the folder, all of them or none. */
 int result_write(const struct run *run, struct folder *folder, struct error *err);

@@ -9,28 +9,42 @@
 #include "sheet/sheet.h"
 #include "sheet/words.h"
 
-/* A column: its key, under which rows have it too, and whether people see it. */
-static const struct column { const char *key; enum seen { SEEN_NEVER, SEEN, SEEN_IF_OTHER_THAN_ONE } seen; } columns[] = {
-    {"gpus", SEEN},
-    {"samples_per_s", SEEN},
-    {"tokens_per_s", SEEN_NEVER},
-    {"speedup", SEEN},
-    {"relative_work", SEEN_IF_OTHER_THAN_ONE},
-    {"rank", SEEN},
-    {"iteration_time_s", SEEN},
-    {"iteration_time_s_p10", SEEN_NEVER},
-    {"iteration_time_s_p90", SEEN_NEVER},
-    {"stated_error_share", SEEN_NEVER},
-    {"expected_error_share", SEEN_NEVER},
-    {"expected_ratio_error_share", SEEN_NEVER},
-    {"expected_ratio_error_share_p90", SEEN_NEVER},
-    {"mfu", SEEN},
-    {"peak_memory_bytes", SEEN},
-    {"bubble_fraction", SEEN},
-    {"utilization", SEEN},
-    {"exposed_communication_s", SEEN},
-    {"weight_versions", SEEN_IF_OTHER_THAN_ONE},
+/* A column: its key, under which rows have it too, and its place in the table for people, who lack the room for the last
+ * ones first; 0: they do not see it. */
+static const struct column {
+    const char *key;
+    size_t place;
+    bool other_than_one;         /* people see it only where a row has another number than 1 */
+} columns[] = {
+    {"gpus", 1, false},
+    {"samples_per_s", 2, false},
+    {"tokens_per_s", 0, false},
+    {"speedup", 3, false},
+    {"rank", 5, false},
+    {"iteration_time_s", 6, false},
+    {"iteration_time_s_p10", 0, false},
+    {"iteration_time_s_p90", 0, false},
+    {"stated_error_share", 0, false},
+    {"expected_error_share", 0, false},
+    {"expected_ratio_error_share", 0, false},
+    {"expected_ratio_error_share_p90", 0, false},
+    {"bubble_fraction", 9, false},
+    {"utilization", 10, false},
+    {"exposed_communication_s", 11, false},
+    {"mfu", 7, false},
+    {"peak_memory_bytes", 8, false},
+    {"weight_versions", 12, true},
+    {"relative_work", 4, true},
 };
+
+/* The column of that place; NULL: there is none. */
+static const struct column *column_of(size_t place)
+{
+    for (size_t c = 0; c < COUNT(columns); c++)
+        if (columns[c].place == place)
+            return &columns[c];
+    return NULL;
+}
 
 static double metric_of(const json_t *row, const char *key)
 {
@@ -119,7 +133,7 @@ static bool read_column(const struct compared *compared, const struct column *co
         return known > 1;
     if (!strcmp(column->key, "relative_work"))
         return works_differ(compared);
-    return known && (column->seen == SEEN || (column->seen == SEEN_IF_OTHER_THAN_ONE && other));
+    return known && (!column->other_than_one || other);
 }
 
 static bool has_note(const struct compared_row *row, const char *text)
@@ -279,8 +293,8 @@ static void print_notes(const struct compared *compared, bool versions, const ch
         free(words);
     }
     if (versions) {
-        words = xprintf("%sversions: where a rank holds several of its weights, the schedule is asynchronous, and "
-                        "iteration is its mean time from update to update", before);
+        words = xprintf("%sweight versions: where a rank holds several of its weights, the schedule is asynchronous, and "
+                        "iteration is its mean time from optimizer step to optimizer step", before);
         sheet_note(words, out);
         free(words);
     }
@@ -291,7 +305,7 @@ static void print_notes(const struct compared *compared, bool versions, const ch
 void compared_print(const struct compared *compared, bool markdown, bool keys, FILE *out)
 {
     struct sheet sheet = {.left = 1, .needed = 2};
-    const struct column *shown[COUNT(columns)];
+    const struct column *shown[COUNT(columns)], *column;
     struct number_style styles[COUNT(columns)];
     double *numbers = xcalloc(compared->rows.count, sizeof *numbers);
     struct notes notes = {0};
@@ -301,13 +315,13 @@ void compared_print(const struct compared *compared, bool markdown, bool keys, F
     char unit[32];
 
     sheet_head(&sheet, "scenario", "");
-    for (size_t c = 0; c < COUNT(columns); c++) {
-        if (!read_column(compared, &columns[c], numbers))
+    for (size_t place = 1; (column = column_of(place)); place++) {
+        if (!read_column(compared, column, numbers))
             continue;
-        versions |= !strcmp(columns[c].key, "weight_versions");
-        styles[count] = number_style_of(columns[c].key, numbers, compared->rows.count);
-        shown[count] = &columns[c];
-        sheet_head(&sheet, keys ? columns[c].key : words_of(&sheet.arena, columns[c].key),
+        versions |= !strcmp(column->key, "weight_versions");
+        styles[count] = number_style_of(column->key, numbers, compared->rows.count);
+        shown[count] = column;
+        sheet_head(&sheet, keys ? column->key : words_of(&sheet.arena, column->key),
                    number_unit(&styles[count], unit, sizeof unit));
         count++;
     }

@@ -256,7 +256,7 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
     if (!best.sets && over)
         return "the budget was spent before a change was found that would make it fit";
     if (!best.sets)
-        return "no one, two or three of: ZeRO, sequence parallelism, recomputation, higher degrees of parallelism, "
+        return "no one, two or three of: ZeRO, sequence parallelism, activation checkpointing, higher degrees of parallelism, "
                "offloading, smaller micro-batches would make it fit";
     for (char *line = best.sets, *end; *line; line = end + 1) {
         end = line + strcspn(line, "\n");
@@ -281,7 +281,7 @@ static const char *largest_parts(struct arena *arena, const struct memory *memor
 
         for (int kind = 1; kind < MEMORY_KIND_COUNT; kind++)
             most = left.bytes[kind] > left.bytes[most] ? kind : most;
-        text = arena_printf(arena, "%s%s%s %s", text, told > 0 ? ", " : "", memory_kind_names[most],
+        text = arena_printf(arena, "%s%s%s %s", text, told > 0 ? ", " : "", memory_kind_title((enum memory_kind)most),
                             unit_format_short(UNIT_BYTES, left.bytes[most], bytes, sizeof bytes));
         told += left.bytes[most];
         left.bytes[most] = 0;

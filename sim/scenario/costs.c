@@ -60,7 +60,7 @@ static int check_rates(const struct scenario *scenario, const struct gpu *gpu, c
 
             if (most > 0 && rate > tolerance * most)
                 return error_clash(err, costs_loc(scenario, "profile"),
-                                   "costs: profile: products of '%s' reach %s in %s, and the data sheet of %s says %s; "
+                                   "costs: profile: GEMMs of '%s' reach %s in %s, and the data sheet of %s says %s; "
                                    "expected a profile of that GPU", profile->name,
                                    unit_format_short(UNIT_FLOP_RATE, rate, has, sizeof has), dtype_names[dtype],
                                    gpu->title, unit_format_short(UNIT_FLOP_RATE, most, may, sizeof may));

@@ -114,9 +114,9 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
                       : spec->expert > 1                 ? "a replica has no whole model to step with"
                       : schedule->asynchronous           ? "the schedule updates without a flush"
                       : plan_opportunistic(schedule, &scenario->plan)
-                          ? "at run time forwards of the next step would go before the update"
+                          ? "at run time forwards of the next step would go before the optimizer step"
                       : plan_directions(&scenario->plan) > 1
-                          ? "a replica's two copies of the model sum their gradients in every step"
+                          ? "a replica's two copies of the model all-reduce their gradients in every step"
                           : NULL;
 
     if (spec->local_steps == 1 || !why)

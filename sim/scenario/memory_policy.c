@@ -141,7 +141,7 @@ const char *memory_early_stop_fault(const struct scenario *scenario)
                "and not under gpipe or varuna";
     if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
         precision_is_narrow(&scenario->memory.precision))
-        return "has no effect here: only a transformer's dense blocks without dropout and fp8 end with a product whose "
+        return "has no effect here: only a transformer's dense blocks without dropout and fp8 end with a GEMM whose "
                "result no backward needs; leave it out";
     return NULL;
 }
@@ -302,7 +302,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
         rc = error_clash(err, loc, "memory: offload: %s keeps several versions of its weights, which do not "
                          "leave the GPU; expected activations alone", schedule->name);
     if (memory->recompute.mode == RECOMPUTE_FULL && schedule->recompute != RECOMPUTE_WITH_GRADIENT)
-        rc = error_clash(err, loc, "memory: offload: does not go with full recomputation under %s, which "
+        rc = error_clash(err, loc, "memory: offload: does not go with full activation checkpointing under %s, which "
                          "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", schedule->name);
     if (schedule->recompute == RECOMPUTE_JUST_IN_TIME || (order && order->recomputes))
         rc = error_clash(err, loc, "memory: %s: plans what each layer recomputes, but %s recomputes whole "
@@ -333,7 +333,7 @@ static int check_narrow(const struct scenario *scenario, struct error *err)
     if (!scenario->model.transformer)
         return error_clash(err, loc,
                            "memory: precision: %s needs a transformer; this model says nothing of "
-                           "its products; try mixed-bf16",
+                           "its GEMMs; try mixed-bf16",
                            name);
     if ((gpu = sheet_without(&scenario->cluster, needed)))
         return error_clash(err, loc, "memory: precision: %s: %s has no rate in %s; try %s", name, gpu->name,
@@ -369,7 +369,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
 
     if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)
         rc = error_clash(err, node_loc(memory->node, "fused_accumulation"),
-                         "software: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
+                         "software: fused_accumulation: GEMMs that add to the fp32 sums leave nothing to convert; "
                          "expected 'gradients: fp32', or false");
     if (precision_is_narrow(&memory->precision) && check_narrow(scenario, err))
         rc = -1;
@@ -377,10 +377,10 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
         rc = -1;
     if (memory->lora && !scenario->model.transformer)
         rc = error_clash(err, node_loc(memory->node, "lora"),
-                         "memory: lora: needs a transformer; this model says nothing of its products");
+                         "memory: lora: needs a transformer; this model says nothing of its GEMMs");
     if (memory->lora && unlike)
         rc = error_clash(err, node_loc(memory->node, "lora"),
-                         "memory: lora: does not say which products of %s have adapters; expected a dense model",
+                         "memory: lora: does not say which GEMMs of %s have adapters; expected a dense model",
                          unlike);
     if (memory->activations == ACTIVATIONS_RAJBHANDARI && unlike)
         rc = error_clash(err, node_loc(memory->node, "activations"),

@@ -152,7 +152,7 @@ static int check_memory(struct scenario *scenario, struct error *err)
          "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or "
          "'recompute: full'"},
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_OPERATORS, tells_operators(scenario),
-         "operators tells the products of dense blocks apart; expected a transformer without experts, latent attention "
+         "operators tells the GEMMs of dense blocks apart; expected a transformer without experts, latent attention "
          "and LoRA, context 1, and 'activations: korthikanti'"},
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_MODULES,
          shape && memory->activations == ACTIVATIONS_KORTHIKANTI,
@@ -166,7 +166,7 @@ static int check_memory(struct scenario *scenario, struct error *err)
          "this model's times are given whole; expected a transformer, or layers by their FLOPs"},
         {PART_MEMORY, "dummy_gradients", memory->dummy_gradients != DUMMIES_NONE,
          shape && memory->precision.fused_accumulation,
-         "they are of products that add to gradients themselves; expected a transformer, and 'fused_accumulation: true'"},
+         "they are of GEMMs that add to gradients themselves; expected a transformer, and 'fused_accumulation: true'"},
         {PART_MEMORY, "fused_optimizer", !memory->precision.fused_optimizer,
          memory->precision.optimizer == OPTIMIZER_ADAM || memory->precision.optimizer == OPTIMIZER_ADAM_HALF,
          "the operations of other optimizers are not known one by one; expected 'optimizer: adam' or 'adam-half'"},

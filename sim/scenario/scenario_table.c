@@ -25,7 +25,7 @@ static const struct table batch_table = {
 static const struct field recompute_spec_fields[] = {
     {KEY(recompute_spec, mode), .kind = FIELD_CHOICE, .fallback = "none", .choices = recompute_names,
      .choice_briefs = NAMES("all activations are kept", "the attention core is recomputed",
-                            "each block keeps the results of its fused attention and of every second product, and "
+                            "each block keeps the results of its fused attention and of every second GEMM, and "
                             "recomputes the others (torchtitan's selective_ac_option: op)",
                             "each block recomputes the results of some cheap modules (Megatron-LM's "
                             "recompute-modules)",
@@ -34,8 +34,8 @@ static const struct field recompute_spec_fields[] = {
      .brief = "which activations are recomputed"},
     {KEY(recompute_spec, modules), .kind = FIELD_CHOICES, .choices = module_names,
      .choice_briefs = NAMES("norms before attention, MLP and experts",
-                            "the functions between the two products of MLPs and experts",
-                            "latent attention: norms, products and rotation from the latent vectors to queries, keys "
+                            "the functions between the two GEMMs of MLPs and experts",
+                            "latent attention: norms, GEMMs and rotation from the latent vectors to queries, keys "
                             "and values"),
      .brief = "under modules: which; left out: all of these"},
     {KEY(recompute_spec, every), .kind = FIELD_INT, .min = 1, .max = 100000,
@@ -48,7 +48,7 @@ static const struct field recompute_spec_fields[] = {
      .brief = "under full: only this share of each chunk's blocks, evenly spread, is recomputed, the others keep all "
               "activations (every second block: 0.5); left out: all blocks"},
     {KEY(recompute_spec, early_stop), .kind = FIELD_BOOL,
-     .brief = "under full: the recomputation of a dense block without dropout stops before its last product, which is "
+     .brief = "under full: the second forward of a dense block without dropout stops before its last GEMM, which is "
               "an adapter's if lora adapts mlp-down (PyTorch's checkpoint with use_reentrant=False, since 2.1); left "
               "out: false"},
 };
@@ -63,13 +63,13 @@ static const struct field memory_spec_fields[] = {
      .kind = FIELD_CHOICE,
      .fallback = "mixed-fp16",
      .choices = CHOICES(PRECISIONS),
-     .choice_briefs = NAMES("everything in fp32", "data in fp32, products on tensor cores in tf32",
-                            "weights and products in fp16, master weights in fp32",
-                            "weights and products in bf16, master weights in fp32",
-                            "as mixed-bf16, but the blocks' products of weights are in fp8, one scale a tensor",
+     .choice_briefs = NAMES("everything in fp32", "data in fp32, GEMMs on tensor cores in tf32",
+                            "weights and GEMMs in fp16, master weights in fp32",
+                            "weights and GEMMs in bf16, master weights in fp32",
+                            "as mixed-bf16, but the blocks' GEMMs of weights are in fp8, one scale a tensor",
                             "the same, with a scale for 1 x 128 activations and 128 x 128 weights",
                             "the same, with a scale for 32 values", "the same, in 4 bits with a scale for 16 values"),
-     .brief = "number formats of weights and products; left out with hf_config: mixed-bf16 if its weights are in bf16 "
+     .brief = "number formats of weights and GEMMs; left out with hf_config: mixed-bf16 if its weights are in bf16 "
               "and the GPU has it"},
     {.key = "fp8_weights",
      AT(memory_spec, precision.fp8_weights),
@@ -77,9 +77,9 @@ static const struct field memory_spec_fields[] = {
      .fallback = "cast",
      .choices = CHOICES(FP8_WEIGHTS),
      .choice_briefs = NAMES("in every forward",
-                            "once per iteration, with the update; they are kept in addition to the bf16 weights "
+                            "once per iteration, with the optimizer step; they are kept in addition to the bf16 weights "
                             "(Megatron-LM's is_first_microbatch)",
-                            "once per iteration, with the update; there are no bf16 weights (NeMo's fp8_params)"),
+                            "once per iteration, with the optimizer step; there are no bf16 weights (NeMo's fp8_params)"),
      .brief = "under mixed-fp8, mixed-fp8-block, mixed-mxfp8 and mixed-nvfp4: when weights are cast"},
     {.key = "optimizer",
      AT(memory_spec, precision.optimizer),
@@ -99,7 +99,7 @@ static const struct field memory_spec_fields[] = {
      .choice_briefs = NAMES("a copy of the weights in fp32",
                             "the 16 bits by which fp32 weights exceed bf16 weights (Apex's store_param_remainders)",
                             "a copy of the weights in half precision", "no copy: the weights themselves are updated"),
-     .brief = "under mixed precision: the master weights, which the update changes"},
+     .brief = "under mixed precision: the master weights, which the optimizer step changes"},
     {.key = "gradients",
      AT(memory_spec, precision.gradients),
      .kind = FIELD_CHOICE,
@@ -112,12 +112,12 @@ static const struct field memory_spec_fields[] = {
                             "kept in the format of the weights, sent in fp32 (FSDP's reduce_dtype); with sums_once "
                             "accumulated in fp32"),
      .brief = "under mixed precision: the format of gradients; left out under mixed-bf16 or narrower with master "
-              "weights, up to ZeRO 1: fp32"},
+              "weights, up to ZeRO-1: fp32"},
     {.key = "clip_gradients",
      AT(memory_spec, precision.clip_gradients),
      .kind = FIELD_BOOL,
      .fallback = "true",
-     .brief = "before an update the norm of all gradients is computed, and the gradients are scaled by it "
+     .brief = "before an optimizer step the norm of all gradients is computed, and the gradients are scaled by it "
               "(max_grad_norm)"},
     {.key = "fused_optimizer",
      AT(memory_spec, precision.fused_optimizer),
@@ -129,14 +129,15 @@ static const struct field memory_spec_fields[] = {
      AT(memory_spec, precision.fused_accumulation),
      .kind = FIELD_BOOL,
      .fallback = "false",
-     .brief = "the products that compute weight gradients also add them to the accumulated gradients (Megatron-LM "
+     .brief = "the GEMMs that compute weight gradients also add them to the accumulated gradients (Megatron-LM "
               "since 2022); false: a separate kernel adds them after each backward"},
     {KEY(memory_spec, recompute), .also = "checkpointing activation_checkpointing gradient_checkpointing",
      .kind = FIELD_RECORD, .table = &recompute_table, .fallback = "none",
-     .brief = "which activations the backward recomputes: a mode, or a mapping such as {mode: full, blocks: 4}"},
+     .brief = "activation checkpointing, which activations the backward recomputes: a mode, or a mapping such as "
+              "{mode: full, blocks: 4}"},
     {KEY(memory_spec, offload), .kind = FIELD_CHOICES, .single = true, .fallback = "none", .choices = CHOICES(OFFLOADS),
      .choice_briefs = NAMES("nothing is offloaded", "activations that do not fit in GPU memory",
-                            "half-precision weights", "optimizer states; the host's CPUs also do the update"),
+                            "half-precision weights", "optimizer states; the host's CPUs also do the optimizer step"),
      .brief = "what is kept in host memory until it is needed"},
     {KEY(memory_spec, lora), .kind = FIELD_OPTIONAL, .table = &lora_table,
      .brief = "low-rank adapters are trained and the model's own weights are frozen (LoRA)"},
@@ -160,7 +161,7 @@ static const struct field memory_spec_fields[] = {
      .brief = "a GPU has an fp32 buffer for all its gradients (under ZeRO: for its share): 4 bytes per parameter"},
     {KEY(memory_spec, flat_gradients), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "gradients are copied into a bucket before they are reduced, and the gradients of this GPU's share are "
-              "copied into one more buffer before the update (DeepSpeed's ZeRO 1 and 2)"},
+              "copied into one more buffer before the optimizer step (DeepSpeed's ZeRO-1 and ZeRO-2)"},
     {KEY(memory_spec, bucket_copies), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "without ZeRO: DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
     {KEY(memory_spec, dummy_gradients), .kind = FIELD_CHOICE, .fallback = "none", .choices = CHOICES(DUMMY_GRADIENTS),
@@ -171,8 +172,8 @@ static const struct field memory_spec_fields[] = {
      .brief = "with fused_accumulation: a tensor in the compute format that stands for weight gradients is kept for "
               "each shape of a weight"},
     {KEY(memory_spec, gradient_accesses), .kind = FIELD_INT, .min = 0, .max = 100, .fallback = "0",
-     .brief = "up to zero 2, where replicas sum gradients: how often kernels of their own read or write each gradient "
-              "for a sum: 1 to clear it or to look it through for NaN, 2 to divide it by the number of replicas, to "
+     .brief = "up to zero 2, where replicas all-reduce gradients: how often kernels of their own read or write each gradient "
+              "for an all-reduce: 1 to clear it or to look it through for NaN, 2 to divide it by the number of replicas, to "
               "copy it into a bucket, or to copy it back"},
     {KEY(memory_spec, context), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES,
      .brief = "memory of the driver, CUDA and NCCL; left out: 1 GiB, and 544 MiB for each communicator of 2 GPUs or "
@@ -201,7 +202,7 @@ static const struct field simulation_spec_fields[] = {
                             "every message is a flow of its own",
                             "each distinct collective is simulated once, alone, and its duration is used wherever it "
                             "runs; this ignores other traffic on its links"),
-     .brief = "how collectives are simulated; the collectives of ZeRO 3 are always measured"},
+     .brief = "how collectives are simulated; the collectives of ZeRO-3 are always measured"},
     {KEY(simulation_spec, fold), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(FOLDS),
      .brief = "whether one replica stands for all; auto: if all are identical and collectives are measured, unless "
               "'collectives: auto' measures a small scenario; off: all are simulated"},
@@ -251,7 +252,7 @@ static const struct field scenario_fields[] = {
     {.key = "strategy", AT(scenario, parallelism), .kind = FIELD_RECORD, .table = &strategy_table,
      .brief = "parallelism; a key about the group of a degree has no effect if that degree is 1"},
     {KEY(scenario, memory), .kind = FIELD_RECORD, .table = &memory_table,
-     .brief = "number formats, optimizer, recomputation and offloading"},
+     .brief = "number formats, optimizer, activation checkpointing and offloading"},
     {KEY(scenario, costs), .kind = FIELD_RECORD, .table = &costs_table, .brief = "how kernels are timed"},
     {KEY(scenario, software), .kind = FIELD_RECORD, .table = &software_table,
      .brief = "the framework that trains: a name (dtsim list software), or a mapping"},

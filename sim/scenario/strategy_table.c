@@ -76,7 +76,7 @@ static const struct field parallelism_fields[] = {
               "sharding, MiCS); left out: all replicas"},
     {KEY(parallelism, sequence_parallel), .also = "sp",
      .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "the tensor-parallel group divides activations outside the tensor-parallel products along the sequence"},
+     .brief = "the tensor-parallel group divides activations outside the tensor-parallel GEMMs along the sequence"},
     {KEY(parallelism, context), .also = "cp context_parallel_size",
      .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "context-parallel degree: GPUs that divide the tokens of every sample"},
@@ -118,31 +118,31 @@ static const struct field parallelism_fields[] = {
      .brief = "neighbouring stages send to each other at the same time (Megatron-LM's batched calls); false: one "
               "after the other (DeepSpeed's pipeline engine)"},
     {KEY(parallelism, overlap_tensor), .kind = FIELD_BOOL,
-     .brief = "the tensor-parallel group sums the gradient of a product's input while it computes the gradient of the "
-              "product's weights (Megatron-LM since 2022, but not DeepSpeed's forks of it); left out: as "
+     .brief = "the tensor-parallel group sums the gradient of a GEMM's input while it computes the gradient of the "
+              "GEMM's weights (Megatron-LM since 2022, but not DeepSpeed's forks of it); left out: as "
               "sequence_parallel"},
     {KEY(parallelism, overlap_products), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "a product is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
+     .brief = "a GEMM is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
               "while the pieces are computed (Transformer Engine's user buffers, ub_tp_comm_overlap); needs "
               "sequence_parallel"},
     {KEY(parallelism, overlap_gathers), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "under ZeRO 1 and 2 the replicas gather updated weights while the next iteration's first forwards run "
-              "(Megatron-LM's overlap_param_gather); false: at the end of the update"},
+     .brief = "under ZeRO-1 and ZeRO-2 the replicas gather updated weights while the next iteration's first forwards run "
+              "(Megatron-LM's overlap_param_gather); false: at the end of the optimizer step"},
     {KEY(parallelism, reduce_scatter), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "under ZeRO a reduce-scatter gives each replica the sums of its share; false, with ZeRO 1: an "
-              "all-reduce gives all sums to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
-              "optimizer, and its ZeRO 1 of 2022)"},
+     .brief = "under ZeRO a reduce-scatter gives each replica its share of the gradients; false, with ZeRO-1: an "
+              "all-reduce gives all gradients to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
+              "optimizer, and its ZeRO-1 of 2022)"},
     {KEY(parallelism, reshard_after_forward), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "under ZeRO 3 a replica gives a layer's gathered weights back after its forward, and gathers them again "
+     .brief = "under ZeRO-3 a replica gives a layer's gathered weights back after its forward, and gathers them again "
               "for its backward; false: it keeps them until then (FSDP2's reshard_after_forward=False, FSDP's "
               "SHARD_GRAD_OP)"},
     {KEY(parallelism, sums_once), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "under ZeRO 2 and 3 in a pipeline micro-batches add up whole gradients, which replicas scatter once, and "
+     .brief = "under ZeRO-2 and ZeRO-3 in a pipeline micro-batches add up whole gradients, which replicas scatter once, and "
               "backwards give no weights back (PyTorch's pipeline stages); false: replicas scatter the gradients of "
               "every micro-batch"},
     {KEY(parallelism, data_parallel), .kind = FIELD_CHOICE, .fallback = "ddp", .choices = CHOICES(DATA_PARALLELS),
      .choice_briefs = NAMES("all-reduces gradients in buckets, overlapped with the last backward",
-                            "all-reduces gradients after the last backward; with ZeRO 3, no gather or scatter "
+                            "all-reduces gradients after the last backward; with ZeRO-3, no gather or scatter "
                             "overlaps computation",
                             "replica 0 gathers all gradients, updates all weights and sends them to all replicas",
                             "PyTorch's DataParallel: GPU 0 sends the model to all replicas at every forward"),
@@ -153,7 +153,7 @@ static const struct field parallelism_fields[] = {
      .brief = "iterations that each replica makes alone before all replicas average their weights (local SGD); the "
               "result is the mean over these iterations"},
     {KEY(parallelism, first_bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .fallback = "1 MiB", .brief = "size of DDP's first gradient bucket; ZeRO 3 has no buckets"},
+     .fallback = "1 MiB", .brief = "size of DDP's first gradient bucket; ZeRO-3 has no buckets"},
     {KEY(parallelism, bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "25 MiB",
      .brief = "size of DDP's other gradient buckets"},
     {KEY(parallelism, flatten), .kind = FIELD_BOOL, .fallback = "true",

@@ -5,8 +5,8 @@
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"
 
-static struct work_cost layer_phase(const struct scenario *scenario, const struct kernel_costs *costs,
-                                    const struct layer *layer, enum phase phase)
+struct work_cost layer_phase(const struct scenario *scenario, const struct kernel_costs *costs,
+                             const struct layer *layer, enum phase phase)
 {
     struct work_cost work = {0};
 

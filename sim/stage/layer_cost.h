@@ -25,5 +25,8 @@ struct layer_costs {
 /* The layer's cost, until LAYERS_KEPT other layers were asked for. Initialise with the scenario
  * and with what its kernels take. */
 const struct layer_cost *layer_cost(struct layer_costs *costs, const struct layer *layer);
+/* A phase of a layer: its kernels, with what a backward computes again of the forward, and its exchanges. */
+struct work_cost layer_phase(const struct scenario *scenario, const struct kernel_costs *costs,
+                             const struct layer *layer, enum phase phase);
 
 #endif

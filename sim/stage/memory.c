@@ -13,6 +13,11 @@ const char *const memory_kind_names[] = {
 };
 _Static_assert(COUNT(memory_kind_names) == MEMORY_KIND_COUNT + 1, "a name for every kind");
 
+const char *memory_kind_title(enum memory_kind kind)
+{
+    return kind == MEMORY_CONTEXT ? "CUDA context" : memory_kind_names[kind];
+}
+
 /* Elements of a stage's newest weights, by class. */
 static struct by_class stage_weights(const struct stage *stage)
 {

@@ -22,6 +22,8 @@ enum memory_kind {
 };
 extern const char *const memory_kind_names[];
 
+/* What people read for a kind in tables. */
+const char *memory_kind_title(enum memory_kind kind);
 struct memory { double bytes[MEMORY_KIND_COUNT]; };
 
 /* The memory that a rank of the program holds during the whole iteration. Activations, workspace and fragmentation are

@@ -139,6 +139,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct slice *slice = --stage->slices;
 
     stage->nslices++;
+    slice->layer = layer;
     slice->tensors = layer->tensors;
     slice->rows = layer->rows;
     slice->ntensors = layer->ntensors;

@@ -54,6 +54,7 @@ void work_cost_add(struct work_cost *sum, const struct work_cost *more);
 /* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. */
 struct slice {
     struct work_counts work[WORK_KIND_COUNT];
+    const struct layer *layer;   /* NULL where stages are given */
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* rows of each matrix, 0 for other tensors; NULL: the shapes are unknown */
     size_t ntensors, ncommon;    /* the first ncommon are PARAMETERS_COMMON */

@@ -42,6 +42,12 @@ static int id_width(const struct paper *paper)
     return (int)width;
 }
 
+/* Whose error a column states: of a rate that of the time, which is longer where the rate is lower. */
+static const char *error_head(const struct column *column)
+{
+    return column->metric->kind == METRIC_RATE ? "time error" : "error";
+}
+
 static void print_heading(const struct validation *validation, int width, FILE *out)
 {
     const struct paper *paper = validation->paper;
@@ -49,12 +55,12 @@ static void print_heading(const struct validation *validation, int width, FILE *
     fprintf(out, "%-*s", width, "row");
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
-            fprintf(out, " | %25s %9s", paper->columns[c].name, "");
+            fprintf(out, " | %25s %10s", paper->columns[c].name, "");
     fputs(has_relative(validation) ? " | relative\n" : "\n", out);
     fprintf(out, "%-*s", width, "");
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
-            fprintf(out, " | %12s %12s %9s", "measured", "predicted", "error");
+            fprintf(out, " | %12s %12s %10s", "measured", "predicted", error_head(&paper->columns[c]));
     fputs(has_relative(validation) ? " | to\n" : "\n", out);
 }
 
@@ -70,7 +76,7 @@ static void print_row(const struct validation *validation, size_t row, int width
 
         if (column->kind != COLUMN_MEASURED)
             continue;
-        fprintf(out, " | %12s %12s %9s", number_text(column, paper->rows[row].measured[c], text[0]),
+        fprintf(out, " | %12s %12s %10s", number_text(column, paper->rows[row].measured[c], text[0]),
                 number_text(column, validation_predicted(validation, row, c), text[1]),
                 error_text(validation_error(validation, row, c), text[2]));
     }

@@ -1,4 +1,5 @@
 /* What kernels' times stand on: every second of kernels is listed once, and what is not measured is extrapolated. */
+#include "ledger/ledger.h"
 #include "simulated.h"
 
 static double sum_of(const struct cost_bases *bases, enum cost_basis first)
@@ -129,10 +130,77 @@ static void test_stated_error(void **state)
     simulated_release(&simulated);
 }
 
+/* The kernels of a work that `show --kernels` lists are those of the stage's times, each of them with its basis; what is
+ * left are waits for launches. */
+static void expect_ledger(const struct workload *workload, int s, const char *text)
+{
+    static const enum work_kind kinds[] = {FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE};
+    const struct stage_times *times = &ordinary_times(workload)[s];
+    struct ledger ledger;
+
+    ledger_init(&ledger, workload, s);
+    assert_true(ledger.count > 0);
+    for (enum ledger_work work = LEDGER_FORWARD; work < LEDGER_WORK_COUNT; work++) {
+        const struct work_times *of = work == LEDGER_UPDATE ? &times->update : &times->work[kinds[work]];
+        struct cost_bases bases = {0};
+        double sum = ledger.waits[work];
+
+        if (work == LEDGER_RECOMPUTE && !workload->plan.recompute)
+            continue;
+        for (size_t i = 0; i < ledger.count; i++) {
+            const struct ledger_row *row = &ledger.items[i];
+
+            if (row->work != work)
+                continue;
+            assert_true(row->count > 0);
+            sum += row->seconds;
+            bases.seconds[row->kernel.kind][row->basis] += row->seconds;
+        }
+        expect_near("a work's kernels and waits", sum, of->seconds, text);
+        for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+            for (int basis = 0; basis < BASIS_COUNT; basis++)
+                expect_near(cost_basis_names[basis], bases.seconds[kind][basis], of->bases.seconds[kind][basis], text);
+        if (workload->scenario->costs.host_launch == 0)
+            assert_true(ledger.waits[work] == 0);
+    }
+    ledger_release(&ledger);
+}
+
+static void test_ledger(void **state)
+{
+    static const char *const scenarios[] = {
+        "model: {preset: gpt2-124m}\nstrategy: {schedule: zb-h1, pipeline: 4, data: 1}\nmemory: {precision: mixed-bf16}\n",
+        "model: {preset: gpt2-124m}\nstrategy: {schedule: 1f1b, tensor: 2, data: 2, zero: 3}\n"
+        "memory: {recompute: full, precision: mixed-fp8}\n",
+        "model: {preset: llama3-8b}\nstrategy: {schedule: interleaved, pipeline: 2, chunks: 2, tensor: 4, data: 1, zero: 1}\n"
+        "memory: {recompute: selective}\nsoftware: {like: megatron-core}\n",
+        "model: {preset: llama3-8b}\nstrategy: {schedule: 1f1b, pipeline: 2, tensor: 2, sequence_parallel: true, data: 2}\n"
+        "memory: {recompute: operators, enforce: false}\nsoftware: {like: none, fused_kernels: false}\n",
+        "model: {preset: mixtral-8x7b}\nstrategy: {schedule: 1f1b, pipeline: 8, expert: 2, data: 2}\n"
+        "memory: {enforce: false}\nsoftware: {like: none, flash_attention: true}\n",
+        "model: {preset: llama3-8b}\nstrategy: {schedule: 1f1b, pipeline: 4, tensor: 2, data: 1}\n"
+        "software: {like: none, partitioned_outputs: true, early_stop: true}\nmemory: {recompute: full, enforce: false}\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenarios); i++)
+        for (int launch = 0; launch < 2; launch++) {
+            struct simulated simulated;
+
+            simulated_load(&simulated, "%scluster: {platform: ideal, gpu: h100-80gb}\nbatch: {global: 16, micro: 1}\n"
+                           "costs: {host_launch: %d us}\n", scenarios[i], 100 * launch);
+            const struct workload *workload = simulated_workload(&simulated);
+            for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+                expect_ledger(workload, s, simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums), cmocka_unit_test(test_each), cmocka_unit_test(test_stated_error),
+        cmocka_unit_test(test_ledger),
     };
 
     return cmocka_run_group_tests_name("cost_basis", tests, NULL, NULL);

@@ -7,9 +7,9 @@
 static const char *const floors[] = {
     "base", "sheet", "cache", "files", "process", "config", "expression", "hardware", "layout", "precision", "kernels",
     "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
-    "scenario", "stage", "recompute", "alike", "lower", "steady", "energy", "run", "explain", "report", "train",
-    "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
-    "plan", "planners", "choices", "serve", "modules", "cli",
+    "scenario", "stage", "recompute", "alike", "lower", "ledger", "steady", "energy", "run", "explain", "report",
+    "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep",
+    "results", "plan", "planners", "choices", "serve", "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
