@@ -11,6 +11,7 @@ struct checkpoint_cost {
     double block;                    /* s that the training stands still */
     double write;                    /* s from the beginning until it is safe; at least `block` */
     double load;                     /* s to load it; 0 without failures */
+    double write_stored, load_stored;        /* s to write one of memory to the storage, and to load it; 0: none is there */
 };
 /* Errors: the bytes, or a bandwidth, that the cost needs are not known. */
 int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, const struct step *step,

@@ -84,6 +84,7 @@ static void put_failures(json_t *json, const struct training *training)
 {
     json_put(json, "failures", number(training->failed));
     json_put(json, "nodes_lost", number(training->lost));
+    json_put(json, "memory_lost", number(training->memory_lost));
     json_put(json, "mtbf_s", number(training->mtbf));
     json_put(json, "recovery_s", number(training->recovery));
     json_put(json, "trials", json_integer((json_int_t)training->options.trials));

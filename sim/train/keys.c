@@ -34,6 +34,7 @@ static const struct training_key keys[] = {
     {"time_shares.loading", "of checkpoints"},
     {"failures", "of a trial, mean"},
     {"nodes_lost", "of these, with a node"},
+    {"memory_lost", "times that all copies in memory of a share of a checkpoint were lost, mean"},
     {"mtbf_s", "mean time between failures; null: nothing fails"},
     {"recovery_s", "an undisturbed recovery, mean over the causes"},
     {"trials", "that were played"},

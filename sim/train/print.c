@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "train/closed_form.h"
 
 /* "15 T", at most so long. */
 static const char *count(double value, char text[48])
@@ -252,21 +253,28 @@ static void add_failures(struct notes *notes, const struct training *training)
         note(notes, "rates by node hold for large jobs; small jobs fail more often than their nodes do, by other causes "
                    "(1,024 GPUs of RSC-1 each 7.9 h, its nodes' rate says 28.8 h: arXiv 2410.21680)");
     if (training->failures.count && isnan(training->expected_wall))
-        note(notes, "no closed form of the whole training: it has exponential failures without a limit of spare nodes only");
+        note(notes, "no closed form of the whole training: it has exponential failures without a limit of spare nodes, and "
+                    "checkpoints in a storage, only");
 }
 
 static void add_checkpoints(struct notes *notes, const struct training *training)
 {
+    const struct checkpoint_spec *spec = training->scenario->train->checkpoint;
     const struct checkpoint_cost *cost = &training->cost;
     double interval = training->chosen.interval;
+    int nodes = steps_of(&training->steps, training->main)->nodes;
 
-    if (!training->scenario->train->checkpoint)
+    if (!spec)
         return;
+    if (spec->mode == CHECKPOINT_MEMORY)
+        note(notes, arena_printf(notes->arena, "%d nodes that are lost in one recovery are a whole group, with all its copies, in "
+                                 "%.3g %% of cases; a trial had %.3g such losses on average", spec->copies,
+                                 100 * closed_form_group_lost(nodes, spec->copies), training->memory_lost));
     if (cost->block > interval)
         note(notes, "a checkpoint takes longer than the work between two of them");
     if (training->failures.count && cost->block > training->mtbf)
         note(notes, "a checkpoint takes longer than the mean time between failures");
-    if (training->scenario->train->checkpoint->mode == CHECKPOINT_ASYNC && cost->write - cost->block > interval)
+    if (spec->mode != CHECKPOINT_BLOCKING && cost->write - cost->block > interval)
         note(notes, "the training waits for checkpoints: writing one takes longer than the work between two of them");
 }
 

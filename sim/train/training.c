@@ -2,9 +2,11 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "energy/energy.h"
+#include "process/pool.h"
 #include "train/closed_form.h"
 
 /* Wall time over the time of the steps from which on a training does not progress. */
@@ -193,6 +195,7 @@ static void summarize(struct training *training, size_t count)
             continue;
         training->failed += trial->failures / finished;
         training->lost += trial->nodes_lost / finished;
+        training->memory_lost += trial->memory_lost / finished;
         for (int loss = 0; loss < LOSS_COUNT; loss++)
             training->losses[loss] += trial->losses[loss] / finished;
     }
@@ -211,10 +214,89 @@ static void summarize(struct training *training, size_t count)
 
 struct trial_rules training_rules(const struct training *training)
 {
+    const struct checkpoint_spec *checkpoint = training->scenario->train->checkpoint;
+    bool memory = checkpoint && checkpoint->mode == CHECKPOINT_MEMORY;
+
     return (struct trial_rules){
+        .copies = memory ? checkpoint->copies : 0, .stored = memory ? checkpoint->stored : 0,
         .course = &training->course, .failures = &training->failures, .spares = training->scenario->train->spares,
         .most = HOPELESS * 10 * training->course.end, .seed = training->options.seed,
     };
+}
+
+enum { PIECE = 50 };             /* trials that a process does at once */
+
+/* Trials under way. */
+struct running {
+    struct trial *trials;
+    size_t count, next;
+    const struct trial_rules *rules;
+};
+
+static size_t piece_size(const struct running *running, uint64_t piece)
+{
+    size_t rest = running->count - piece * PIECE;
+
+    return rest < PIECE ? rest : PIECE;
+}
+
+static void work(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    const struct running *running = context;
+
+    (void)note;
+    for (size_t i = 0; i < piece_size(running, piece); i++) {
+        struct trial trial = trial_run(running->rules, piece * PIECE + i, NULL, NULL);
+
+        fwrite(&trial, sizeof trial, 1, reply);
+    }
+}
+
+static bool next(void *context, uint64_t *piece)
+{
+    struct running *running = context;
+
+    *piece = running->next;
+    if (running->next * PIECE >= running->count)
+        return false;
+    running->next++;
+    return true;
+}
+
+static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    struct running *running = context;
+
+    if (length != piece_size(running, piece) * sizeof(struct trial))
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process sent %zu bytes of trials", length);
+    memcpy(running->trials + piece * PIECE, reply, length);
+    return 0;
+}
+
+static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                struct error *err)
+{
+    (void)context, (void)piece, (void)why, (void)note;
+    return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process that ran trials ended%s%s",
+                     how && how->count ? ": " : "", how && how->count ? how->messages[0].text : "");
+}
+
+static int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct error *err)
+{
+    struct running running = {.trials = trials, .count = count, .rules = rules};
+    struct pool pool = {.jobs = jobs, .what = "the trial", .context = &running, .work = work, .next = next, .done = done,
+                        .lost = lost};
+    enum pool_end end;
+
+    if (jobs > 1 && count > PIECE) {
+        end = pool_run(&pool, err);
+        if (end == POOL_INTERRUPTED)
+            error_add(err, EXIT_INTERRUPTED, (struct loc){0}, "train: interrupted");
+        return end == POOL_ALL ? 0 : -1;
+    }
+    for (size_t i = 0; i < count; i++)
+        trials[i] = trial_run(rules, i, NULL, NULL);
+    return 0;
 }
 
 /* Steps, checkpoints and failures, before any trial. */
@@ -250,11 +332,11 @@ int training_init(struct training *training, const struct scenario *scenario, st
                          "trained; try 'train: {tokens: 15 T}' (dtsim help training)");
     if (prepare(training, err) || check_progress(training, err))
         return -1;
-    if (training->failures.shape == 1 && !training->failures.trace && !scenario->train->spares)
+    rules = training_rules(training);
+    if (training->failures.shape == 1 && !training->failures.trace && !scenario->train->spares && !rules.copies)
         training->expected_wall = failures_wall(&training->failures, &training->course);
     count = training->options.trials = training->failures.count ? options.trials : 1;
     training->trials = xcalloc(count, sizeof *training->trials);
-    rules = training_rules(training);
     if (trials_run(training->trials, count, &rules, options.jobs, err))
         return -1;
     summarize(training, count);

@@ -37,7 +37,7 @@ struct training {
     struct estimate days, goodput, gpu_hours, price, energy;     /* d, share, h, $, J */
     double goodput_error;            /* standard error of goodput.mean */
     double losses[LOSS_COUNT];       /* s, mean */
-    double failed, lost;             /* failures, nodes lost: mean */
+    double failed, lost, memory_lost;        /* failures, nodes lost, times that copies in memory were: mean */
     double tokens, samples;          /* that are trained on; NaN tokens: the model has none */
     double mfu, mfu_all_in;          /* of the steps; of the wall time; NaN: not known */
 };

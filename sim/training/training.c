@@ -121,6 +121,9 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
     else if (spec->validation && isnan(spec->validation->interval.steps))
         rc = error_add(err, EXIT_INPUT, node_loc(spec->validation->node, "every"), "train: validation: every: found '%s'; "
                        "expected a number of steps such as '1000 steps'", spec->validation->every);
+    if (spec->failures && spec->failures->trace && spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY)
+        rc = error_clash(err, node_loc(spec->checkpoint->node, "mode"), "train: checkpoint: mode: memory does not go with a "
+                         "trace, which does not say which nodes are lost");
     if (spec->spares && check_spares(spec->spares, err))
         rc = -1;
     if (spec->energy && check_energy(spec->energy, err))

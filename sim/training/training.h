@@ -41,6 +41,8 @@ struct training_spec {
         bool weights;                /* the weights in half precision are among these states */
         double write, read;          /* B/s of the storage; NaN: not known */
         int mode;                    /* enum checkpoint_mode */
+        int copies, stored;          /* of checkpoints in memory: nodes that hold each share; every which one is also written
+                                      * to the storage; 0: none is */
         double block;                /* s that the training stands still for each; NaN: by its bytes */
     } *checkpoint;
     struct restart_spec {
@@ -88,7 +90,7 @@ struct cause_spec {
     double detect, replace, init;    /* s; NaN: as `restart` says */
 };
 
-#define CHECKPOINT_MODES(X) X(CHECKPOINT_BLOCKING, "blocking") X(CHECKPOINT_ASYNC, "async")
+#define CHECKPOINT_MODES(X) X(CHECKPOINT_BLOCKING, "blocking") X(CHECKPOINT_ASYNC, "async") X(CHECKPOINT_MEMORY, "memory")
 enum checkpoint_mode { CHECKPOINT_MODES(ENUM_VALUE) };
 #define SPARES_EMPTIES(X) X(SPARES_WAIT, "wait") X(SPARES_STOP, "stop")
 enum spares_empty { SPARES_EMPTIES(ENUM_VALUE) };

@@ -49,8 +49,15 @@ static const struct field checkpoint_fields[] = {
     {KEY(checkpoint_spec, mode), .kind = FIELD_CHOICE, .fallback = "blocking", .choices = CHOICES(CHECKPOINT_MODES),
      .choice_briefs = NAMES("the training stands still until the checkpoint is in the storage",
                             "the training stands still until GPUs have copied their shares to their hosts, which then "
-                            "write them; it waits for a checkpoint that is still being written"),
+                            "write them; it waits for a checkpoint that is still being written",
+                            "the same, but hosts send copies to the hosts of other nodes (Wang et al. 2023, GEMINI), beside "
+                            "the training's own traffic, which they do not slow down here"),
      .brief = "how checkpoints are written"},
+    {KEY(checkpoint_spec, copies), .kind = FIELD_INT, .min = 2, .max = 16, .fallback = "2",
+     .brief = "under memory: nodes that hold each share; as many nodes are a group, whose members hold each other's"},
+    {KEY(checkpoint_spec, stored), .kind = FIELD_INT, .min = 0, .max = 1000000, .fallback = "0",
+     .brief = "under memory: every N-th checkpoint is also written to the storage, from which the training goes on where a "
+              "whole group is lost; 0: none is, and it begins anew"},
     {KEY(checkpoint_spec, block), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "time that the training stands still for each checkpoint, as it was measured; left out: by bytes and "
               "bandwidths"},
@@ -68,7 +75,7 @@ static const struct field restart_fields[] = {
      .brief = "time until the job runs again: processes, communicators, data"},
     {KEY(restart_spec, load), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "time to load the checkpoint; left out: its bytes at the storage's bandwidth, or at that of the nodes' NICs "
-              "where these are slower"},
+              "where these are slower or it is in memory; what unpacking takes is not in it"},
 };
 static const struct table restart_table = {
     TABLE("train: restart", "what a failure takes, besides the work that it loses", restart_spec, restart_fields),

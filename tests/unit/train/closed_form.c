@@ -58,10 +58,20 @@ static void test_exact_is_the_optimum(void **state)
     assert_true(closed_form_exact(0, 1e4) == 0);
 }
 
+/* GEMINI's example: 16 nodes, 2 copies, 2 nodes lost: 93.3 % go on from memory. */
+static void test_group_lost(void **state)
+{
+    (void)state;
+    assert_true(fabs(1 - closed_form_group_lost(16, 2) - 0.933) < 0.0005);
+    assert_true(fabs(closed_form_group_lost(6, 3) - 2. / 20) < 1e-15);
+    assert_true(closed_form_group_lost(2, 2) == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases), cmocka_unit_test(test_lambert), cmocka_unit_test(test_exact_is_the_optimum),
+        cmocka_unit_test(test_group_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
