@@ -54,7 +54,6 @@ struct scenario {
         struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
                                               * what they say */
     } simulation;
-    double price;                        /* $ for an hour of a GPU; NaN: not said */
     struct training_spec *train;         /* how long it is trained; NULL: not said */
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;

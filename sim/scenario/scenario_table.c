@@ -259,6 +259,5 @@ static const struct field scenario_fields[] = {
      .brief = "how the iteration is simulated"},
     {KEY(scenario, train), .kind = FIELD_OPTIONAL, .table = &training_table, .load = training_load,
      .brief = "how long the model is trained, and what happens on the way (dtsim train)"},
-    {KEY(scenario, price), .kind = FIELD_QUANTITY, .unit = UNIT_PRICE, .brief = "price of a GPU for an hour"},
 };
 const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario, scenario_fields)};
