@@ -69,7 +69,7 @@ static void find_sizes(struct ordered *values, int count)
 {
     bool all = false;
 
-    for (enum unit unit = UNIT_NUMBER; unit <= UNIT_POWER && !all; unit++) {
+    for (enum unit unit = UNIT_NUMBER; unit <= UNIT_PRICE && !all; unit++) {
         all = true;
         for (int i = 0; i < count && all; i++) {
             char why[256];

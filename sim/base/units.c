@@ -70,6 +70,8 @@ static const struct rule {
     [UNIT_FLOP_RATE] = {"a rate such as '312 TFLOP/s'", PATTERN("[kKMGTPE]?(FLOP/s|FLOPS)"),
                         {{"FLOP/s", 1, flop_prefixes, false}, {"FLOPS", 1, flop_prefixes, true}}},
     [UNIT_POWER] = {"a power such as '400 W' or '1.2 kW'", PATTERN("[mkMG]?W"), {{"W", 1, power_prefixes, false}}},
+    [UNIT_PRICE] = {"a price such as '2.50 $/h'", PATTERN("[$]/h|USD/h"),
+                    {{"$/h", 1, none, false}, {"USD/h", 1, none, true}}},
 };
 static const struct name bits[] = {{"b", 1, byte_prefixes, false}, {"bit", 1, byte_prefixes, false}, {0}};
 
@@ -211,6 +213,7 @@ int unit_parse(enum unit unit, const char *text, double *value, char *why, size_
 static const struct { double least, most; } plausible[] = {
     [UNIT_NUMBER] = {0, INFINITY}, [UNIT_COUNT] = {0, 1e18}, [UNIT_TIME] = {1e-15, 1e12}, [UNIT_BYTES] = {0, 1e18},
     [UNIT_BANDWIDTH] = {1, 1e18}, [UNIT_FLOP] = {0, 1e30}, [UNIT_FLOP_RATE] = {1, 1e24}, [UNIT_POWER] = {0, 1e12},
+    [UNIT_PRICE] = {0, 1e9},
 };
 
 int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size)

@@ -14,6 +14,7 @@ enum unit {
     UNIT_FLOP,       /* FLOP: "3.9 GFLOP" */
     UNIT_FLOP_RATE,  /* FLOP/s: "312 TFLOP/s"; "TFLOPS" too */
     UNIT_POWER,      /* W: "400 W", "1.2 kW" */
+    UNIT_PRICE,      /* $/h, also inside the program: "2.50 $/h", of one GPU */
 };
 
 /* Reads text as a quantity of that unit into *value (SI). Returns 0, or -1 and in `why` (at most size bytes) a message

@@ -71,6 +71,7 @@ static json_t *metrics_of(const struct run *run)
     json_put(json, "memory_margin_bytes", number(memory_margin(run)));
     json_put(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "cost", number(result_cost(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "breakdown_s", breakdown_json(m));
     return json;

@@ -239,6 +239,13 @@ json_t *gpu_json(const struct scenario *scenario)
     return name ? json_words(name) : json_null();
 }
 
+double result_cost(const struct run *run)
+{
+    const struct scenario *scenario = run->workload->scenario;
+
+    return run->metrics.iteration_time / 3600 * scenario_gpus(scenario) * scenario->price;
+}
+
 json_t *result_metrics_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
@@ -265,6 +272,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "model_flop", number(m->model_flop));
     json_put(json, "hardware_flop", number(m->hardware_flop));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_put(json, "cost", number(result_cost(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_put(json, "collectives", json_words(run->lowered.alike.measured ? "measured" : "messages"));

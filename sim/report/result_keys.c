@@ -31,6 +31,7 @@ static const struct result_key keys[] = {
     {"model_flop", "of the whole model, an iteration; null where times are given"},
     {"hardware_flop", "the same and all that is recomputed; scores that a mask hides count in both"},
     {"gpus", "of the scenario"},
+    {"cost", "of the iteration, $: iteration_time_s x gpus x price; null: the scenario says no price"},
     {"weight_versions", "that a rank holds at most: more than 1 under asynchronous schedules"},
     {"operations", "simulated"},
     {"collectives", "messages: every one was simulated; measured: each different sum once"},

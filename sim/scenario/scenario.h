@@ -54,11 +54,12 @@ struct scenario {
         struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
                                               * what they say */
     } simulation;
-    struct training_spec *train;         /* how long it is trained; NULL: not said */
+    double price;                        /* $ an hour of one GPU; NaN: not said */
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
     unsigned uneven;                     /* enum uneven: scenario_uneven */
     struct recipe recipe;                /* what replicas exchange */
+    struct training_spec *train;         /* how long it is trained; NULL: not said */
     const struct evidence *evidence;     /* how far off predictions were; NULL: nothing says it */
     struct progress *progress;           /* how far its simulation is, or NULL (base/progress.h) */
 };

@@ -255,9 +255,11 @@ static const struct field scenario_fields[] = {
     {KEY(scenario, costs), .kind = FIELD_RECORD, .table = &costs_table, .brief = "how kernels are timed"},
     {KEY(scenario, software), .kind = FIELD_RECORD, .table = &software_table,
      .brief = "the framework that trains: a name (dtsim list software), or a mapping"},
-    {KEY(scenario, simulation), .kind = FIELD_RECORD, .table = &simulation_table,
-     .brief = "how the iteration is simulated"},
     {KEY(scenario, train), .kind = FIELD_OPTIONAL, .table = &training_table, .load = training_load,
      .brief = "how long the model is trained, and what happens on the way (dtsim train)"},
+    {KEY(scenario, simulation), .kind = FIELD_RECORD, .table = &simulation_table,
+     .brief = "how the iteration is simulated"},
+    {KEY(scenario, price), .kind = FIELD_QUANTITY, .unit = UNIT_PRICE, .min = 0, .max = 1e6,
+     .brief = "what a GPU costs by the hour, for 'cost' of results"},
 };
 const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario, scenario_fields)};

@@ -36,6 +36,7 @@ static void bounds_of(const struct field *field, double bounds[2])
     static const double sizes[][2] = {
         [UNIT_NUMBER] = {0, 1e300}, [UNIT_COUNT] = {0, 1e18}, [UNIT_TIME] = {1e-15, 1e12}, [UNIT_BYTES] = {0, 1e18},
         [UNIT_BANDWIDTH] = {1, 1e18}, [UNIT_FLOP] = {0, 1e30}, [UNIT_FLOP_RATE] = {1, 1e24}, [UNIT_POWER] = {0, 1e12},
+        [UNIT_PRICE] = {0, 1e9},
     };
     bool bounded = field->min != 0 || field->max != 0;
 

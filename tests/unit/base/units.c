@@ -13,7 +13,7 @@
 #include "text.h"
 #include "base/units.h"
 
-#define UNITS ((enum unit)(UNIT_POWER + 1))
+#define UNITS ((enum unit)(UNIT_PRICE + 1))
 
 static double parsed(enum unit unit, const char *text)
 {
@@ -51,6 +51,7 @@ static void test_parse(void **state)
         {UNIT_FLOP_RATE, "312 TFLOP/s", 312e12}, {UNIT_FLOP_RATE, "312 TFLOPS", 312e12},
         {UNIT_FLOP_RATE, "1 EFLOP/s", 1e18},
         {UNIT_POWER, "400 W", 400}, {UNIT_POWER, "1.2 kW", 1200}, {UNIT_POWER, "3 MW", 3e6}, {UNIT_POWER, "5 mW", 5e-3},
+        {UNIT_PRICE, "2.50 $/h", 2.5}, {UNIT_PRICE, "3 USD/h", 3}, {UNIT_PRICE, "0", 0},
     };
 
     (void)state;
