@@ -49,8 +49,8 @@ enum { COURSE_MARKS = 5000000 };
 int course_init(struct course *course, const struct scenario *scenario, const struct steps *steps,
                 const struct interval *every, struct error *err);
 void course_release(struct course *course);
-/* The last finished checkpoint at that time of the clock. */
-size_t course_mark(const struct course *course, double clock);
+/* The last finished checkpoint at that time of the clock, or `from` where that is a later one. */
+size_t course_mark(const struct course *course, size_t from, double clock);
 /* The zone of that time. */
 const struct zone *course_zone(const struct course *course, double clock);
 /* Steps between a checkpoint and a time on the clock behind it, whole. */

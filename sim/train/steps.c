@@ -154,6 +154,8 @@ static int refuse_amount(const struct scenario *scenario, const struct node *nod
                      "'samples' or 'steps'");
 }
 
+enum { MOST_BATCHES = 10000 };
+
 /* Megatron-LM's rule (megatron/core/num_microbatches_calculator.py, RampupBatchsizeNumMicroBatchesCalculator): the batch is
  * `start`, and grows by `step` each time that an equal share of `samples` has been consumed. */
 static int add_ramp(struct steps *steps, const struct scenario *scenario, double total, struct error *err)
@@ -167,6 +169,9 @@ static int add_ramp(struct steps *steps, const struct scenario *scenario, double
         return error_infeasible(err, ERROR_BATCH, ramp->node->loc, "train: batch: from %d samples no steps of %d lead to the "
                                 "scenario's %d; Megatron-LM refuses that too", ramp->start, ramp->step, grown);
     increments = (grown - ramp->start) / ramp->step;
+    if (increments > MOST_BATCHES)
+        return error_infeasible(err, ERROR_BATCH, ramp->node->loc, "train: batch: %d steps lead to the scenario's batch, and each is "
+                                "simulated; expected at most %d", increments, MOST_BATCHES);
     for (int i = 0; i < increments && consumed < total; i++) {
         int batch = ramp->start + i * ramp->step;
         double until = fmin(total, (i + 1) * (ramp->samples / increments));

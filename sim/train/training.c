@@ -4,13 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/units.h"
 #include "energy/energy.h"
 #include "process/pool.h"
 #include "train/closed_form.h"
 
-/* Wall time over the time of the steps from which on a training does not progress. */
-enum { HOPELESS = 100 };
+/* Wall time over the time of the steps from which on a training does not progress; failures that all trials may have together,
+ * a million of which take less than a second. */
+enum { HOPELESS = 100, MOST_FAILURES = 2000000000 };
 
 static const struct stretch *main_stretch(const struct steps *steps)
 {
@@ -75,7 +77,13 @@ static int check_progress(const struct training *training, struct error *err)
     double interval = isnan(training->every.steps) ? training->every.seconds : training->every.steps * step->seconds;
     char mtbf[48], every[48], recovery[48];
 
-    if (training->failures.trace || wall < HOPELESS * training->course.useful)
+    if (training->failures.trace)
+        return 0;
+    if (wall < HOPELESS * training->course.useful && wall / training->mtbf * (double)training->options.trials > MOST_FAILURES)
+        return error_clash(err, training->scenario->train->failures->node->loc, "train: %zu trials have about %.3g failures each; "
+                           "expected at most %d in all: try fewer --trials", training->options.trials, wall / training->mtbf,
+                           MOST_FAILURES);
+    if (wall < HOPELESS * training->course.useful)
         return 0;
     return error_clash(err, training->scenario->train->failures->node->loc,
                        "train: the training cannot progress: there is a failure each %s, a checkpoint each %s of work, and a "
@@ -228,8 +236,9 @@ enum { PIECE = 50 };             /* trials that a process does at once */
 
 /* Trials under way. */
 struct running {
+    struct progress *progress;
     struct trial *trials;
-    size_t count, next;
+    size_t count, next;          /* the next piece, or the next trial where this process plays them */
     const struct trial_rules *rules;
 };
 
@@ -240,12 +249,28 @@ static size_t piece_size(const struct running *running, uint64_t piece)
     return rest < PIECE ? rest : PIECE;
 }
 
+/* Whether the command's budget is spent. */
+static bool is_over(const struct running *running, size_t done)
+{
+    return running->progress && progress_step(running->progress, "playing trials", done, running->count, 0);
+}
+
+/* 0, or -1 where the budget was spent before all trials. */
+static int check_over(const struct running *running, size_t done, struct error *err)
+{
+    if (!running->progress || !running->progress->over)
+        return 0;
+    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s: of %zu trials about %zu were played; try fewer --trials",
+                     running->progress->option, running->count, done);
+}
+
+/* Where the budget is spent on the way the reply is short. */
 static void work(void *context, uint64_t piece, char *note, FILE *reply)
 {
     const struct running *running = context;
 
     (void)note;
-    for (size_t i = 0; i < piece_size(running, piece); i++) {
+    for (size_t i = 0; i < piece_size(running, piece) && !is_over(running, piece * PIECE + i); i++) {
         struct trial trial = trial_run(running->rules, piece * PIECE + i, NULL, NULL);
 
         fwrite(&trial, sizeof trial, 1, reply);
@@ -257,7 +282,7 @@ static bool next(void *context, uint64_t *piece)
     struct running *running = context;
 
     *piece = running->next;
-    if (running->next * PIECE >= running->count)
+    if (running->next * PIECE >= running->count || is_over(running, running->next * PIECE))
         return false;
     running->next++;
     return true;
@@ -267,6 +292,8 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
 {
     struct running *running = context;
 
+    if (is_over(running, piece * PIECE))
+        return check_over(running, piece * PIECE, err);
     if (length != piece_size(running, piece) * sizeof(struct trial))
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process sent %zu bytes of trials", length);
     memcpy(running->trials + piece * PIECE, reply, length);
@@ -281,9 +308,10 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
                      how && how->count ? ": " : "", how && how->count ? how->messages[0].text : "");
 }
 
-static int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct error *err)
+static int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct progress *progress,
+                      struct error *err)
 {
-    struct running running = {.trials = trials, .count = count, .rules = rules};
+    struct running running = {.progress = progress, .trials = trials, .count = count, .rules = rules};
     struct pool pool = {.jobs = jobs, .what = "the trial", .context = &running, .work = work, .next = next, .done = done,
                         .lost = lost};
     enum pool_end end;
@@ -292,11 +320,11 @@ static int trials_run(struct trial *trials, size_t count, const struct trial_rul
         end = pool_run(&pool, err);
         if (end == POOL_INTERRUPTED)
             error_add(err, EXIT_INTERRUPTED, (struct loc){0}, "train: interrupted");
-        return end == POOL_ALL ? 0 : -1;
+        return end == POOL_ALL ? check_over(&running, running.next * PIECE, err) : -1;
     }
-    for (size_t i = 0; i < count; i++)
-        trials[i] = trial_run(rules, i, NULL, NULL);
-    return 0;
+    for (; running.next < count && !is_over(&running, running.next); running.next++)
+        trials[running.next] = trial_run(rules, running.next, NULL, NULL);
+    return check_over(&running, running.next, err);
 }
 
 /* Steps, checkpoints and failures, before any trial. */
@@ -337,7 +365,7 @@ int training_init(struct training *training, const struct scenario *scenario, st
         training->expected_wall = failures_wall(&training->failures, &training->course);
     count = training->options.trials = training->failures.count ? options.trials : 1;
     training->trials = xcalloc(count, sizeof *training->trials);
-    if (trials_run(training->trials, count, &rules, options.jobs, err))
+    if (trials_run(training->trials, count, &rules, options.jobs, scenario->progress, err))
         return -1;
     summarize(training, count);
     return 0;

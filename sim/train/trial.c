@@ -85,9 +85,7 @@ static double until_failure(struct going *going, const struct zone *zone, double
 /* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays finished. */
 static size_t last_mark(struct going *going)
 {
-    size_t mark = course_mark(going->rules->course, going->clock);
-
-    return going->mark = mark > going->mark ? mark : going->mark;
+    return going->mark = course_mark(going->rules->course, going->mark, going->clock);
 }
 
 /* Nodes that the trace has up. */
