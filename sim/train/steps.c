@@ -147,9 +147,8 @@ static void append(struct steps *steps, size_t kind, double count, int phase, bo
         *GROW(&steps->stretches) = (struct stretch){.step = kind, .steps = count, .phase = phase, .ramp = ramp};
 }
 
-static int refuse_amount(const struct scenario *scenario, const struct node *node, struct error *err)
+static int refuse_amount(const struct node *node, struct error *err)
 {
-    (void)scenario;
     return error_add(err, EXIT_INPUT, node->loc, "train: the model has no tokens or no count of parameters; expected "
                      "'samples' or 'steps'");
 }
@@ -227,7 +226,7 @@ static int add_phase(struct steps *steps, const struct scenario *scenario, int n
         amount = rest_of(steps, spec);
     samples = samples_of(&amount, NAN, steps, &steps->kinds.items[kind]);
     if (isnan(samples))
-        return refuse_amount(scenario, phase->node, err);
+        return refuse_amount(phase->node, err);
     if (samples <= 0)
         return error_add(err, EXIT_INPUT, phase->node->loc, "train: phases: those before phase %d take all of the training; "
                          "expected a larger whole", number);
@@ -249,9 +248,10 @@ int steps_init(struct steps *steps, const struct scenario *scenario, struct erro
         return 0;
     if (kind_of(steps, scenario, spec->node->loc, (struct step){0}, &kind, err))
         return -1;
-    samples = samples_of(&spec->amount, spec->per_parameter, steps, &steps->kinds.items[kind]);
+    samples = spec->target ? spec->target->samples * (1 + steps->kinds.items[kind].samples / spec->target->critical_batch) :
+              samples_of(&spec->amount, spec->per_parameter, steps, &steps->kinds.items[kind]);
     if (isnan(samples))
-        return refuse_amount(scenario, spec->node, err);
+        return refuse_amount(spec->node, err);
     if (spec->ramp)
         return add_ramp(steps, scenario, samples, err);
     append(steps, kind, whole(steps, samples, steps->kinds.items[kind].samples), 0, false);

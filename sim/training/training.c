@@ -13,14 +13,17 @@ static int amounts(const struct amount *amount)
 static int check_amount(const struct training_spec *spec, struct error *err)
 {
     const struct phase_spec *phases = spec->phases.items;
-    int whole = amounts(&spec->amount) + !isnan(spec->per_parameter), rc = 0;
+    int whole = amounts(&spec->amount) + !isnan(spec->per_parameter) + (spec->target != NULL), rc = 0;
 
     if (whole > 1)
-        return error_add(err, EXIT_INPUT, spec->node->loc, "train: found %d of 'tokens', 'samples', 'steps' and "
-                         "'per_parameter'; expected one", whole);
+        return error_add(err, EXIT_INPUT, spec->node->loc, "train: found %d of 'tokens', 'samples', 'steps', 'per_parameter' "
+                         "and 'target'; expected one", whole);
+    if (spec->target && (spec->phases.count || spec->ramp))
+        return error_clash(err, spec->target->node->loc, "train: target: it holds for one batch; expected neither 'phases' nor "
+                           "'batch' beside it");
     if (!whole && !spec->phases.count)
-        return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps' and "
-                         "'per_parameter', or 'phases' that say it");
+        return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps', "
+                         "'per_parameter' and 'target', or 'phases' that say it");
     for (size_t i = 0; i < spec->phases.count; i++) {
         bool rest = i + 1 == spec->phases.count && whole;
         int said = amounts(&phases[i].amount);

@@ -17,6 +17,11 @@ struct training_spec {
     const struct node *node;
     struct amount amount;
     double per_parameter;            /* tokens for each parameter of the model; NaN: not said */
+    struct target_spec {             /* until a loss is reached; NULL: not said */
+        const struct node *node;
+        double samples;              /* with the smallest batches */
+        double critical_batch;       /* samples of the batch that needs twice as many */
+    } *target;
     struct list phases;              /* of struct phase_spec; empty: one, the scenario's own */
     struct ramp_spec {               /* Megatron-LM's rampup-batch-size */
         const struct node *node;

@@ -33,6 +33,18 @@ static const struct table ramp_table = {
     TABLE("train: batch", "a batch that grows to the scenario's (Megatron-LM's rampup-batch-size)", ramp_spec, ramp_fields),
 };
 
+static const struct field target_fields[] = {
+    {KEY(target_spec, samples), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .required = true,
+     .brief = "samples that small batches need, E_min"},
+    {KEY(target_spec, critical_batch), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .required = true,
+     .brief = "the batch that needs twice as many samples, as you measured it: about the gradient noise scale"},
+};
+static const struct table target_table = {
+    TABLE("train: target", "training until a loss is reached: a batch of B samples takes E_min (1 + B / critical_batch) samples "
+          "(McCandlish et al. 2018, \"An Empirical Model of Large-Batch Training\", arXiv 1812.06162, equation 2.11)",
+          target_spec, target_fields),
+};
+
 static const struct field checkpoint_fields[] = {
     {KEY(checkpoint_spec, every), .kind = FIELD_STRING, .required = true,
      .brief = "the time between checkpoints ('10 min', '500 steps'); auto: the time with the most goodput"},
@@ -128,6 +140,8 @@ static const struct field training_fields[] = {
     AMOUNT(training_spec),
     {KEY(training_spec, per_parameter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true,
      .brief = "tokens for each parameter of the model; 20: as Hoffmann et al. 2022 (\"Chinchilla\") advise"},
+    {KEY(training_spec, target), .kind = FIELD_OPTIONAL, .table = &target_table,
+     .brief = "training until a loss is reached, instead of an amount; a larger batch takes more samples and fewer steps"},
     {KEY(training_spec, phases), .kind = FIELD_LIST, .table = &phase_table,
      .brief = "parts of the training that differ, in their order; the last one may leave out how much, and takes the rest"},
     {.key = "batch", AT(training_spec, ramp), .kind = FIELD_OPTIONAL, .table = &ramp_table,

@@ -168,6 +168,25 @@ static void test_the_same_trials(void **state)
     trained_release(&other);
 }
 
+/* (S / S_min - 1) (E / E_min - 1) = 1, of steps S and samples E at any batch; E_min = 1e6 and S_min = E_min / 500. */
+static void test_target(void **state)
+{
+    (void)state;
+    for (int batch = 10; batch <= 10000; batch *= 10) {
+        char *text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 1, micro: %d}\n"
+                             "train: {target: {samples: 1e6, critical_batch: 500}}\n", batch);
+        struct trained trained;
+        double steps, samples;
+
+        train_whole(&trained, text, usual);
+        steps = trained.training.course.steps;
+        samples = trained.training.samples;
+        assert_true(fabs((steps / 2000 - 1) * (samples / 1e6 - 1) - 1) < 0.02);
+        trained_release(&trained);
+        free(text);
+    }
+}
+
 /* A trace of a node for each of the 4 that train, and of 2 that are idle: 4 nodes wait from 100 s on until 2 of 6 are lost,
  * all of which train in 6 of 15 cases and none in 1 (the idle two). */
 static void test_trace(void **state)
@@ -290,10 +309,15 @@ static void test_keys(void **state)
     const char *key;
     json_t *value;
     size_t explained = 0;
+    double shares = 0;
 
     (void)state;
-    train_text(&trained, "steps: 10", usual);
+    train_text(&trained, "steps: 100000, failures: {per_node_day: 8}, checkpoint: {every: 5 min, block: 9 s}, restart: {detect: "
+               "5 min, replace: 5 min, init: 1 min, load: 20 s}, validation: {every: 7 steps, time: 1 s}", usual);
     json = training_json(&trained.training);
+    json_object_foreach(json_object_get(json, "time_shares"), key, value)
+        shares += json_real_value(value);
+    assert_true(fabs(shares - 1) < 1e-12);
     json_object_foreach(json, key, value) {
         bool found = false;
 
@@ -318,7 +342,7 @@ int main(void)
         cmocka_unit_test(test_days_without_failures), cmocka_unit_test(test_closed_form),
         cmocka_unit_test(test_closed_form_asynchronous), cmocka_unit_test(test_conservation),
         cmocka_unit_test(test_the_same_trials), cmocka_unit_test(test_events), cmocka_unit_test(test_luck),
-        cmocka_unit_test(test_keys), cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_keys), cmocka_unit_test(test_trace), cmocka_unit_test(test_target),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
