@@ -26,6 +26,18 @@ static void test_cases(void **state)
     }
 }
 
+/* The first-order form of Kokolis et al. 2024 (arXiv 2410.21680), with the same numbers: (1 - (R + tau/2) / M) / (1 + d/tau). */
+static void test_first_order(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double tau = closed_form_young(cases[i].stall, cases[i].mtbf);
+        double form = (1 - (cases[i].recovery + tau / 2) / cases[i].mtbf) / (1 + cases[i].stall / tau);
+
+        assert_true(fabs(1 / closed_form_wall(tau, cases[i].stall, cases[i].recovery, cases[i].mtbf) - form) < 0.002);
+    }
+}
+
 /* W(-ln(2)/2) = -ln(2), W(-1/e) = -1, W(0) = 0; else w exp(w) = x. */
 static void test_lambert(void **state)
 {
@@ -70,7 +82,7 @@ static void test_group_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases), cmocka_unit_test(test_lambert), cmocka_unit_test(test_exact_is_the_optimum),
+        cmocka_unit_test(test_cases), cmocka_unit_test(test_first_order), cmocka_unit_test(test_lambert), cmocka_unit_test(test_exact_is_the_optimum),
         cmocka_unit_test(test_group_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
