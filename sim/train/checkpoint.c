@@ -7,8 +7,8 @@ static const struct node *section_of(const struct scenario *scenario)
     return scenario->train->checkpoint->node;
 }
 
-/* Bytes for each parameter of a checkpoint under mixed precision with Adam: fp32 master weights and two moments, and the
- * weights in half precision. BLOOM's README states 14: 8, 4 and 2 (bigscience, train/tr11-176B-ml/README.md). */
+/* Bytes for each parameter of a checkpoint under mixed precision with Adam: fp32 master weights and two moments, and
+ * the weights in half precision. BLOOM's README states 14: 8, 4 and 2 (bigscience, train/tr11-176B-ml/README.md). */
 static int bytes_of(const struct scenario *scenario, const struct steps *steps, double *bytes, struct error *err)
 {
     const struct checkpoint_spec *spec = scenario->train->checkpoint;
@@ -20,7 +20,8 @@ static int bytes_of(const struct scenario *scenario, const struct steps *steps, 
     if (!isnan(*bytes))
         return 0;
     if (!usual || scenario->memory.lora || isnan(steps->parameters))
-        return error_add(err, EXIT_INPUT, section_of(scenario)->loc, "train: checkpoint: missing key 'bytes': 14 for each "
+        return error_add(err, EXIT_INPUT, section_of(scenario)->loc,
+                         "train: checkpoint: missing key 'bytes': 14 for each "
                          "parameter hold for mixed precision with Adam and fp32 master weights only");
     *bytes = (spec->weights ? 14 : 12) * steps->parameters;
     return 0;

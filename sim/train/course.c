@@ -76,8 +76,10 @@ static int add_stretch(struct making *making, const struct stretch *stretch, con
         if (count == marked || (ends && done == stretch->steps))
             mark(making, zone, ends && done == stretch->steps);
         if (course->marks.count > COURSE_MARKS)
-            return error_add(err, EXIT_INFEASIBLE, node_loc(making->scenario->train->node, "checkpoint"), "train: checkpoint: "
-                             "every: that makes more than %d checkpoints; expected a longer interval", COURSE_MARKS);
+            return error_add(err, EXIT_INFEASIBLE, node_loc(making->scenario->train->node, "checkpoint"),
+                             "train: checkpoint: "
+                             "every: that makes more than %d checkpoints; expected a longer interval",
+                             COURSE_MARKS);
     }
     course->gpu_seconds += stretch->steps * step->seconds * step->gpus;
     course->joules += stretch->steps * step->seconds * step->power;
@@ -92,8 +94,10 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
                    struct error *err)
 {
     struct course *course = making->course;
-    struct zone new = {.nodes = step->nodes, .gpus = step->gpus,
-                       .idle_power = energy_power(making->scenario, step->gpus, step->nodes, (struct occupation){0, 0})};
+    struct zone new = {
+        .nodes = step->nodes,
+        .gpus = step->gpus,
+        .idle_power = energy_power(making->scenario, step->gpus, step->nodes, (struct occupation){0, 0})};
 
     if (!course->zones.count || course->zones.items[course->zones.count - 1].gpus != step->gpus) {
         if (making->every && checkpoint_cost(making->scenario, steps, step, &new.cost, err))
@@ -121,8 +125,10 @@ int course_init(struct course *course, const struct scenario *scenario, const st
     for (size_t i = 0; i < steps->stretches.count && validation; i++)
         validations += steps->stretches.items[i].steps / validation->interval.steps;
     if (validations > COURSE_MARKS)
-        return error_add(err, EXIT_INFEASIBLE, node_loc(validation->node, "every"), "train: validation: every: that makes %.3g "
-                         "validations; expected at most %d", validations, COURSE_MARKS);
+        return error_add(err, EXIT_INFEASIBLE, node_loc(validation->node, "every"),
+                         "train: validation: every: that makes %.3g "
+                         "validations; expected at most %d",
+                         validations, COURSE_MARKS);
     for (size_t i = 0; i < steps->stretches.count; i++) {
         const struct stretch *stretch = &steps->stretches.items[i];
         const struct step *step = steps_of(steps, stretch);

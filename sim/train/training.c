@@ -10,8 +10,8 @@
 #include "process/pool.h"
 #include "train/closed_form.h"
 
-/* Wall time over the time of the steps from which on a training does not progress; failures that all trials may have together,
- * a million of which take less than a second. */
+/* Wall time over the time of the steps from which on a training does not progress; failures that all trials may have
+ * together, a million of which take less than a second. */
 enum { HOPELESS = 100, MOST_FAILURES = 2000000000 };
 
 static const struct stretch *main_stretch(const struct steps *steps)
@@ -31,8 +31,8 @@ static struct optimum optimum_of(const struct training *training, double interva
 {
     double survival = failures_survival(&training->failures, training->cost.load, training->mtbf);
 
-    return (struct optimum){interval, 1 / closed_form_wall(interval, training->cost.block, -training->mtbf * log(survival),
-                                                           training->mtbf)};
+    return (struct optimum){interval, 1 / closed_form_wall(interval, training->cost.block,
+                                                           -training->mtbf * log(survival), training->mtbf)};
 }
 
 /* The interval that the scenario says, or that has the most goodput; the closed forms beside it. */
@@ -52,8 +52,9 @@ static void choose_interval(struct training *training)
         training->every.steps = INFINITY;
     else if (training->every.automatic)
         training->every.seconds = fmax(closed_form_exact(block, mtbf), training->cost.write - block);
-    seconds = isnan(training->every.steps) ? fmax(1, ceil(training->every.seconds / step->seconds - 0.5)) * step->seconds :
-              training->every.steps * step->seconds;
+    seconds = isnan(training->every.steps) ?
+                  fmax(1, ceil(training->every.seconds / step->seconds - 0.5)) * step->seconds :
+                  training->every.steps * step->seconds;
     if (!isnan(training->exact.interval))
         training->chosen = optimum_of(training, seconds);
 }
@@ -65,8 +66,8 @@ static int check_spares(const struct training *training, struct error *err)
 
     if (!spares || spares->nodes <= nodes)
         return 0;
-    return error_clash(err, node_loc(spares->node, "nodes"), "train: spares: %d spare nodes are more than the %d that train",
-                       spares->nodes, nodes);
+    return error_clash(err, node_loc(spares->node, "nodes"),
+                       "train: spares: %d spare nodes are more than the %d that train", spares->nodes, nodes);
 }
 
 /* A training whose mean wall time is HOPELESS times that of its steps is refused: nobody waits for it. */
@@ -79,18 +80,21 @@ static int check_progress(const struct training *training, struct error *err)
 
     if (training->failures.trace)
         return 0;
-    if (wall < HOPELESS * training->course.useful && wall / training->mtbf * (double)training->options.trials > MOST_FAILURES)
-        return error_clash(err, training->scenario->train->failures->node->loc, "train: %zu trials have about %.3g failures each; "
-                           "expected at most %d in all: try fewer --trials", training->options.trials, wall / training->mtbf,
-                           MOST_FAILURES);
+    if (wall < HOPELESS * training->course.useful &&
+        wall / training->mtbf * (double)training->options.trials > MOST_FAILURES)
+        return error_clash(err, training->scenario->train->failures->node->loc,
+                           "train: %zu trials have about %.3g failures each; "
+                           "expected at most %d in all: try fewer --trials",
+                           training->options.trials, wall / training->mtbf, MOST_FAILURES);
     if (wall < HOPELESS * training->course.useful)
         return 0;
-    return error_clash(err, training->scenario->train->failures->node->loc,
-                       "train: the training cannot progress: there is a failure each %s, a checkpoint each %s of work, and a "
-                       "recovery takes %s; the wall time would be more than %d times the time of the steps",
-                       unit_format_short(UNIT_TIME, training->mtbf, mtbf, sizeof mtbf),
-                       unit_format_short(UNIT_TIME, fmin(interval, training->course.useful), every, sizeof every),
-                       unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), HOPELESS);
+    return error_clash(
+        err, training->scenario->train->failures->node->loc,
+        "train: the training cannot progress: there is a failure each %s, a checkpoint each %s of work, and a "
+        "recovery takes %s; the wall time would be more than %d times the time of the steps",
+        unit_format_short(UNIT_TIME, training->mtbf, mtbf, sizeof mtbf),
+        unit_format_short(UNIT_TIME, fmin(interval, training->course.useful), every, sizeof every),
+        unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), HOPELESS);
 }
 
 static int ascending(const void *a, const void *b)
@@ -158,7 +162,8 @@ static double gpu_hours_of(const struct training *training, const struct trial *
 }
 
 static struct estimate estimate(const struct training *training, size_t count,
-                                double (*value)(const struct training *training, const struct trial *trial), double *values)
+                                double (*value)(const struct training *training, const struct trial *trial),
+                                double *values)
 {
     size_t finished = 0;
 
@@ -168,8 +173,8 @@ static struct estimate estimate(const struct training *training, size_t count,
     return estimate_of(values, finished);
 }
 
-/* The mean goodput is useful time over mean wall time, which the closed form has. Its standard error is that of the mean wall
- * time, to first order. */
+/* The mean goodput is useful time over mean wall time, which the closed form has. Its standard error is that of the
+ * mean wall time, to first order. */
 static void estimate_goodput(struct training *training, size_t count, double *values)
 {
     double mean, squares = 0, finished = (double)training->ended[TRIAL_FINISHED];
@@ -180,7 +185,8 @@ static void estimate_goodput(struct training *training, size_t count, double *va
     for (size_t i = 0; i < count; i++)
         if (training->trials[i].end == TRIAL_FINISHED)
             squares += (training->trials[i].wall - mean) * (training->trials[i].wall - mean);
-    training->goodput_error = finished > 1 ? training->goodput.mean / mean * sqrt(squares / (finished - 1) / finished) : 0;
+    training->goodput_error = finished > 1 ? training->goodput.mean / mean * sqrt(squares / (finished - 1) / finished) :
+                                             0;
 }
 
 static void summarize(struct training *training, size_t count)
@@ -260,7 +266,8 @@ static int check_over(const struct running *running, size_t done, struct error *
 {
     if (!running->progress || !running->progress->over)
         return 0;
-    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by %s: of %zu trials about %zu were played; try fewer --trials",
+    return error_add(err, EXIT_STOPPED, (struct loc){0},
+                     "stopped by %s: of %zu trials about %zu were played; try fewer --trials",
                      running->progress->option, running->count, done);
 }
 
@@ -308,12 +315,12 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
                      how && how->count ? ": " : "", how && how->count ? how->messages[0].text : "");
 }
 
-static int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct progress *progress,
-                      struct error *err)
+static int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs,
+                      struct progress *progress, struct error *err)
 {
     struct running running = {.progress = progress, .trials = trials, .count = count, .rules = rules};
-    struct pool pool = {.jobs = jobs, .what = "the trial", .context = &running, .work = work, .next = next, .done = done,
-                        .lost = lost};
+    struct pool pool = {
+        .jobs = jobs, .what = "the trial", .context = &running, .work = work, .next = next, .done = done, .lost = lost};
     enum pool_end end;
 
     if (jobs > 1 && count > PIECE) {
@@ -356,7 +363,8 @@ int training_init(struct training *training, const struct scenario *scenario, st
 
     *training = (struct training){.scenario = scenario, .options = options, .expected_wall = NAN};
     if (!scenario->train)
-        return error_add(err, EXIT_INPUT, scenario->node->loc, "missing section 'train', which says how long the model is "
+        return error_add(err, EXIT_INPUT, scenario->node->loc,
+                         "missing section 'train', which says how long the model is "
                          "trained; try 'train: {tokens: 15 T}' (dtsim help training)");
     if (prepare(training, err) || check_progress(training, err))
         return -1;

@@ -24,7 +24,10 @@ struct going {
     bool recovers;
     int pool;                        /* spare nodes that are there */
     int missing;                     /* nodes that were lost and are not replaced yet */
-    struct { double *items; size_t count, capacity; } repairs;   /* s of wall time at which nodes come back, ascending */
+    struct {
+        double *items;
+        size_t count, capacity;
+    } repairs;                       /* s of wall time at which nodes come back, ascending */
     size_t repaired;                 /* of these, how many have */
     size_t row;                      /* of a trace: that will be next */
     int lost[LOST_MOST], nlost;      /* nodes that were lost since the training stands still */
@@ -61,8 +64,8 @@ static void send_to_repair(struct going *going)
         *GROW(&going->repairs) = going->trial.wall + spares->repair;
 }
 
-/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). The luck is used
- * up so far. */
+/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). The luck is
+ * used up so far. */
 static double until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
 {
     const struct trace *trace = going->rules->failures->trace;
@@ -82,7 +85,8 @@ static double until_failure(struct going *going, const struct zone *zone, double
     return seconds;
 }
 
-/* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays finished. */
+/* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays
+ * finished. */
 static size_t last_mark(struct going *going)
 {
     return going->mark = course_mark(going->rules->course, going->mark, going->clock);
@@ -149,8 +153,8 @@ static bool copies_lost(struct going *going, int node, int nodes)
     return copies && gone == copies;
 }
 
-/* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that is
- * away: NULL then. */
+/* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that
+ * is away: NULL then. */
 static const struct cause *node_fails(struct going *going, const struct zone *zone)
 {
     const struct trial_rules *rules = going->rules;

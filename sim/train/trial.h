@@ -44,12 +44,13 @@ struct trial_rules {
     const struct course *course;
     const struct failures *failures;
     const struct spares_spec *spares;        /* NULL: there is always one */
-    int copies, stored;              /* of checkpoints in memory, as struct checkpoint_spec has them; copies 0: in the storage */
+    int copies, stored; /* of checkpoints in memory, as struct checkpoint_spec has them; copies 0: in the storage */
     double most;                     /* s of wall time after which a trial is stuck */
     uint64_t seed;
 };
 
-/* Trial `number` of a seed is the same however many there are. `observe` (or NULL) hears of each event, in their order. */
+/* Trial `number` of a seed is the same however many there are. `observe` (or NULL) hears of each event, in their order.
+ */
 struct trial trial_run(const struct trial_rules *rules, uint64_t number,
                        void (*observe)(void *context, const struct trial_event *event), void *context);
 

@@ -49,15 +49,16 @@ static void test_days_without_failures(void **state)
     assert_true(plain.training.goodput.mean == 1 && plain.training.days.p10 == plain.training.days.p90);
     trained_release(&plain);
     /* checkpoints after steps 100, ..., 1000 and the last one; validations after 400 and 800 */
-    train_text(&kept, "steps: 1050, checkpoint: {every: 100 steps, block: 20 s}, validation: {every: 400 steps, time: 7 s}",
+    train_text(&kept,
+               "steps: 1050, checkpoint: {every: 100 steps, block: 20 s}, validation: {every: 400 steps, time: 7 s}",
                usual);
     assert_true(kept.training.course.checkpoints == 11);
     assert_true(fabs(kept.training.days.mean * 86400 - (1050 * 3 + 11 * 20 + 2 * 7)) < 1e-9);
     trained_release(&kept);
 }
 
-/* Stalls and recoveries of the unit test's closed forms, in trainings of about 600 failures. The mean is within 3 standard errors of the form, and near it; no
- * interval by 20 % away is better by more than luck. */
+/* Stalls and recoveries of the unit test's closed forms, in trainings of about 600 failures. The mean is within 3
+ * standard errors of the form, and near it; no interval by 20 % away is better by more than luck. */
 static void test_closed_form(void **state)
 {
     static const struct { double stall, recovery, mtbf, exact; } cases[] = {
@@ -71,9 +72,10 @@ static void test_closed_form(void **state)
 
         for (size_t f = 0; f < COUNT(factors); f++) {
             double every = factors[f] * closed_form_exact(cases[i].stall, cases[i].mtbf), closed;
-            char *train = xprintf("steps: %.0f, failures: {per_node_day: %.17g}, checkpoint: {every: %.17g s, block: %g s}, "
-                                  "restart: {detect: %g s, replace: 200 s, init: 100 s, load: 20 s}", 200 * cases[i].mtbf,
-                                  rate, every, cases[i].stall, cases[i].recovery - 320);
+            char *train = xprintf(
+                "steps: %.0f, failures: {per_node_day: %.17g}, checkpoint: {every: %.17g s, block: %g s}, "
+                "restart: {detect: %g s, replace: 200 s, init: 100 s, load: 20 s}",
+                200 * cases[i].mtbf, rate, every, cases[i].stall, cases[i].recovery - 320);
             struct trained trained;
             const struct training *training = &trained.training;
 
@@ -98,12 +100,17 @@ static void test_closed_form_asynchronous(void **state)
     const struct training *training = &trained.training;
 
     (void)state;
-    train_text(&trained, "steps: 1000000, failures: {causes: [{name: node, per_node_day: 40}, {name: hang, per_node_day: 30, "
-               "node: false, detect: 10 min}]}, checkpoint: {every: 200 steps, block: 5 s, write: 1 GB/s, bytes: 550 GB, mode: "
-               "async}, restart: {detect: 60 s, replace: 1 min, init: 2 min, load: 10 s}, validation: {every: 1000 steps, "
-               "time: 60 s}", (struct training_options){300, 7, 1});
+    train_text(
+        &trained,
+        "steps: 1000000, failures: {causes: [{name: node, per_node_day: 40}, {name: hang, per_node_day: 30, "
+        "node: false, detect: 10 min}]}, checkpoint: {every: 200 steps, block: 5 s, write: 1 GB/s, bytes: 550 GB, "
+        "mode: "
+        "async}, restart: {detect: 60 s, replace: 1 min, init: 2 min, load: 10 s}, validation: {every: 1000 steps, "
+        "time: 60 s}",
+        (struct training_options){300, 7, 1});
     assert_true(training->cost.write == 555);
-    assert_true(fabs(training->goodput.mean - training->course.useful / training->expected_wall) < 3 * training->goodput_error);
+    assert_true(fabs(training->goodput.mean - training->course.useful / training->expected_wall) <
+                3 * training->goodput_error);
     assert_true(training->goodput_error < 1e-3);
     trained_release(&trained);
 }
@@ -112,14 +119,18 @@ static void test_closed_form_asynchronous(void **state)
 static void test_conservation(void **state)
 {
     static const char *const trains[] = {
-        "spares: {nodes: 1, repair: 1 h}", "spares: {nodes: 1, repair: 2 h, warm: true}", "spares: {nodes: 1, empty: stop}",
+        "spares: {nodes: 1, repair: 1 h}",
+        "spares: {nodes: 1, repair: 2 h, warm: true}",
+        "spares: {nodes: 1, empty: stop}",
         "validation: {every: 7 steps, time: 1 s}",
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT(trains); i++) {
-        char *train = xprintf("steps: 20000, failures: {per_node_day: 8, shape: 0.8}, checkpoint: {every: 5 min, block: 9 s}, "
-                              "restart: {detect: 5 min, replace: 5 min, init: 1 min, load: 20 s}, %s", trains[i]);
+        char *train = xprintf(
+            "steps: 20000, failures: {per_node_day: 8, shape: 0.8}, checkpoint: {every: 5 min, block: 9 s}, "
+            "restart: {detect: 5 min, replace: 5 min, init: 1 min, load: 20 s}, %s",
+            trains[i]);
         struct trained trained;
         const struct training *training = &trained.training;
         size_t ended = 0;
@@ -173,8 +184,10 @@ static void test_target(void **state)
 {
     (void)state;
     for (int batch = 10; batch <= 10000; batch *= 10) {
-        char *text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 1, micro: %d}\n"
-                             "train: {target: {samples: 1e6, critical_batch: 500}}\n", batch);
+        char *text = xprintf(
+            "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 1, micro: %d}\n"
+            "train: {target: {samples: 1e6, critical_batch: 500}}\n",
+            batch);
         struct trained trained;
         double steps, samples;
 
@@ -187,8 +200,8 @@ static void test_target(void **state)
     }
 }
 
-/* The mean times between failures that were published: of 16,384 GPUs of RSC-1 1.80 h (projected), of 131,072 0.23 h; of Llama 3
- * one each 3.09 h. */
+/* The mean times between failures that were published: of 16,384 GPUs of RSC-1 1.80 h (projected), of 131,072 0.23 h;
+ * of Llama 3 one each 3.09 h. */
 static void test_published_rates(void **state)
 {
     static const struct { const char *source; int nodes; double hours; } cases[] = {
@@ -197,10 +210,12 @@ static void test_published_rates(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char *text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {nodes: %d, gpus_per_node: 1, inside: {"
-                             "bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\nbatch: {micro_batches: 1}\n"
-                             "train: {steps: 1000, failures: {source: %s}, checkpoint: {every: auto, block: 1 s}, restart: {detect: "
-                             "1 s, replace: 1 s, init: 1 s, load: 1 s}}\n", cases[i].nodes, cases[i].source);
+        char *text = xprintf(
+            "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {nodes: %d, gpus_per_node: 1, inside: {"
+            "bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\nbatch: {micro_batches: 1}\n"
+            "train: {steps: 1000, failures: {source: %s}, checkpoint: {every: auto, block: 1 s}, restart: {detect: "
+            "1 s, replace: 1 s, init: 1 s, load: 1 s}}\n",
+            cases[i].nodes, cases[i].source);
         struct trained trained;
 
         train_whole(&trained, text, (struct training_options){10, 1, 1});
@@ -210,8 +225,8 @@ static void test_published_rates(void **state)
     }
 }
 
-/* A trace of a node for each of the 4 that train, and of 2 that are idle: 4 nodes wait from 100 s on until 2 of 6 are lost,
- * all of which train in 6 of 15 cases and none in 1 (the idle two). */
+/* A trace of a node for each of the 4 that train, and of 2 that are idle: 4 nodes wait from 100 s on until 2 of 6 are
+ * lost, all of which train in 6 of 15 cases and none in 1 (the idle two). */
 static void test_trace(void **state)
 {
     static const char rows[] = "time_s,change\n0,3\n100,1\n700,2\n900,-2\n";
@@ -222,10 +237,13 @@ static void test_trace(void **state)
 
     (void)state;
     assert_true(fd >= 0 && write(fd, rows, strlen(rows)) == (ssize_t)strlen(rows) && close(fd) == 0);
-    text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: "
-                   "1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\nbatch: {micro_batches: 1}\n"
-                   "train: {steps: 1000, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, "
-                   "replace: 5 s, init: 3 s, load: 2 s}}\n", path);
+    text = xprintf(
+        "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: "
+        "1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\nbatch: {micro_batches: 1}\n"
+        "train: {steps: 1000, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 "
+        "s, "
+        "replace: 5 s, init: 3 s, load: 2 s}}\n",
+        path);
     train_whole(&trained, text, usual);
     for (size_t i = 0; i < TRIALS; i++) {
         const struct trial *trial = &training->trials[i];
@@ -241,8 +259,8 @@ static void test_trace(void **state)
     unlink(path);
 }
 
-/* Checkpoints in memory: recoveries lose a whole group as often as the closed form says of the failures that come into another
- * one's recovery; with all in the storage too they lose less work. */
+/* Checkpoints in memory: recoveries lose a whole group as often as the closed form says of the failures that come into
+ * another one's recovery; with all in the storage too they lose less work. */
 static void test_memory(void **state)
 {
     struct trained bare, stored;
@@ -252,18 +270,20 @@ static void test_memory(void **state)
     (void)state;
     for (int i = 0; i < 2; i++) {
         char *keep = xprintf("%s", i ? ", stored: 4, write: 1 GB/s" : ""), *text = xprintf(checkpoint, keep);
-        char *whole = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {nodes: 16, gpus_per_node: 1, inside: {"
-                              "bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\nbatch: {micro_batches: "
-                              "1}\ntrain: {steps: 20000, failures: {per_node_day: 5}, checkpoint: %s, restart: {detect: 60 s, "
-                              "replace: 30 s, init: 9 s, load: 1 s}}\n", text);
+        char *whole = xprintf(
+            "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {nodes: 16, gpus_per_node: 1, inside: {"
+            "bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\nbatch: {micro_batches: "
+            "1}\ntrain: {steps: 20000, failures: {per_node_day: 5}, checkpoint: %s, restart: {detect: 60 s, "
+            "replace: 30 s, init: 9 s, load: 1 s}}\n",
+            text);
 
         train_whole(i ? &stored : &bare, whole, usual);
         free(keep);
         free(text);
         free(whole);
     }
-    /* of all failures the share 1 - exp(-100 s / M) is followed by another one within its recovery, of the other node of the
-     * group in 1 of 16 cases */
+    /* of all failures the share 1 - exp(-100 s / M) is followed by another one within its recovery, of the other node
+     * of the group in 1 of 16 cases */
     within = (1 - exp(-100 / bare.training.mtbf)) / 16;
     assert_true(fabs(bare.training.memory_lost / bare.training.failed / within - 1) < 0.1);
     assert_true(isnan(bare.training.expected_wall) && bare.training.ended[TRIAL_STUCK] == 0);
@@ -335,8 +355,10 @@ static void test_keys(void **state)
     double shares = 0;
 
     (void)state;
-    train_text(&trained, "steps: 100000, failures: {per_node_day: 8}, checkpoint: {every: 5 min, block: 9 s}, restart: {detect: "
-               "5 min, replace: 5 min, init: 1 min, load: 20 s}, validation: {every: 7 steps, time: 1 s}", usual);
+    train_text(&trained,
+               "steps: 100000, failures: {per_node_day: 8}, checkpoint: {every: 5 min, block: 9 s}, restart: {detect: "
+               "5 min, replace: 5 min, init: 1 min, load: 20 s}, validation: {every: 7 steps, time: 1 s}",
+               usual);
     json = training_json(&trained.training);
     json_object_foreach(json_object_get(json, "time_shares"), key, value)
         shares += json_real_value(value);
