@@ -43,8 +43,10 @@ static void tell(struct request *request, const struct training *training, struc
     }
     request->told = true;
     if (!training->ended[TRIAL_FINISHED])
-        error_clash(err, training->scenario->train->node->loc, "train: no trial finished: %zu ended for lack of spare nodes, "
-                    "%zu did not progress", training->ended[TRIAL_STOPPED], training->ended[TRIAL_STUCK]);
+        error_clash(err, training->scenario->train->node->loc,
+                    "train: no trial finished: %zu ended for lack of spare nodes, "
+                    "%zu did not progress",
+                    training->ended[TRIAL_STOPPED], training->ended[TRIAL_STUCK]);
 }
 
 /* A folder that cannot be had is better known before the simulations than after them. */
@@ -119,10 +121,12 @@ static int train_main(const struct command *command, int argc, char **argv)
 
     if (code == ARGS_DONE)
         code = parse(command, &arguments, &request.how, &request.engine);
-    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN] && (arguments.values[OPT_JSON] || arguments.values[OPT_OUT]))
+    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN] &&
+        (arguments.values[OPT_JSON] || arguments.values[OPT_OUT]))
         return usage_error(command, "--markdown: expected neither --json nor -o beside it");
     if (code == ARGS_DONE && arguments.npositional > 1 && !arguments.values[OPT_MARKDOWN])
-        return usage_error(command, "unexpected argument '%s'; several scenarios need --markdown", arguments.positional[1]);
+        return usage_error(command, "unexpected argument '%s'; several scenarios need --markdown",
+                           arguments.positional[1]);
     if (code != ARGS_DONE)
         return code;
     progress_begin(&request.progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
@@ -144,25 +148,26 @@ const struct command cmd_train = {
                 "  dtsim train scenario.yaml --set train.tokens='15 T' --set price='2 $/h'\n"
                 "  dtsim train llama3-405b.yaml --set train.checkpoint.every=auto\n"
                 "  dtsim train scenario.yaml --trials 200 --seed 1 -o out --json | jq .days_p90\n",
-    .options = "  SCENARIO            a file, or - for standard input\n"
-               "  --trials N          how often the training is played with its luck (1000)\n"
-               "  --seed S            of the luck (1); trial k of a seed is the same in 10 trials and in 1000\n"
-               "  -o DIR              write result.json, trials.tsv, events.tsv (of trial 0) and phases.tsv, all of them\n"
-               "                      or none\n"
-               "  -j N                processes for the trials (all processors); the numbers are the same for any N\n"
-               "  --engine ENGINE     fast or simgrid (flows share links), or ideal (nothing contends)\n"
-               "  --set PATH=VALUE    change the scenario; may be repeated\n"
-               "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
-               "                      ('4 GiB') with exit code 7; may be given twice\n"
-               "  --json              days, goodput, gpu_hours, cost and energy_j, each with _p10 _p50 _p90 over the\n"
-               "                      trials, shares of the wall time, closed forms, the scenario\n"
-               "  --markdown          a line of a table for each of several scenarios, beside what each says was reported\n"
-               "                      of a real training (train.reported)\n"
-               "\n"
-               "Each batch, sequence and number of GPUs of the training is simulated once, as 'dtsim run --engine fast'\n"
-               "does. A failure loses the work since the last finished checkpoint; detection, replacement,\n"
-               "initialisation and loading follow, and a failure during these begins them anew. P10 to P90 are the luck\n"
-               "of failures alone: that of the prediction itself is expected_error_share of an iteration.\n",
+    .options =
+        "  SCENARIO            a file, or - for standard input\n"
+        "  --trials N          how often the training is played with its luck (1000)\n"
+        "  --seed S            of the luck (1); trial k of a seed is the same in 10 trials and in 1000\n"
+        "  -o DIR              write result.json, trials.tsv, events.tsv (of trial 0) and phases.tsv, all of them\n"
+        "                      or none\n"
+        "  -j N                processes for the trials (all processors); the numbers are the same for any N\n"
+        "  --engine ENGINE     fast or simgrid (flows share links), or ideal (nothing contends)\n"
+        "  --set PATH=VALUE    change the scenario; may be repeated\n"
+        "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
+        "                      ('4 GiB') with exit code 7; may be given twice\n"
+        "  --json              days, goodput, gpu_hours, cost and energy_j, each with _p10 _p50 _p90 over the\n"
+        "                      trials, shares of the wall time, closed forms, the scenario\n"
+        "  --markdown          a line of a table for each of several scenarios, beside what each says was reported\n"
+        "                      of a real training (train.reported)\n"
+        "\n"
+        "Each batch, sequence and number of GPUs of the training is simulated once, as 'dtsim run --engine fast'\n"
+        "does. A failure loses the work since the last finished checkpoint; detection, replacement,\n"
+        "initialisation and loading follow, and a failure during these begins them anew. P10 to P90 are the luck\n"
+        "of failures alone: that of the prediction itself is expected_error_share of an iteration.\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = train_main,

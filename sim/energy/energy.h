@@ -1,5 +1,5 @@
-/* energy: what GPUs and their nodes take, by what the GPUs do. The numbers stand in the GPU's file (power), with the GPU's
- * share of its node, or in the scenario's train.energy, which holds for a single iteration too. */
+/* energy: what GPUs and their nodes take, by what the GPUs do. The numbers stand in the GPU's file (power), with the
+ * GPU's share of its node, or in the scenario's train.energy, which holds for a single iteration too. */
 #ifndef DTSIM_ENERGY_H
 #define DTSIM_ENERGY_H
 
@@ -7,8 +7,8 @@
 
 /* Shares of the time of the average GPU; it waits in the rest. */
 struct occupation { double compute, communication; };
-/* W of so many GPUs and of the nodes that hold them: of each GPU the power by what it does, weighted by time, and of each node
- * what it takes besides its GPUs. Not the facility's. NaN: nobody says it. */
+/* W of so many GPUs and of the nodes that hold them: of each GPU the power by what it does, weighted by time, and of
+ * each node what it takes besides its GPUs. Not the facility's. NaN: nobody says it. */
 double energy_power(const struct scenario *scenario, int gpus, int nodes, struct occupation occupation);
 /* The facility's power over that of its computers; 1 where the scenario says nothing. */
 double energy_pue(const struct scenario *scenario);

@@ -7,8 +7,8 @@ static const struct node *section_of(const struct scenario *scenario)
     return scenario->train->checkpoint->node;
 }
 
-/* Bytes for each parameter of a checkpoint under mixed precision with Adam: fp32 master weights and two moments, and the
- * weights in half precision. BLOOM's README states 14: 8, 4 and 2 (bigscience, train/tr11-176B-ml/README.md). */
+/* Bytes for each parameter of a checkpoint under mixed precision with Adam: fp32 master weights and two moments, and
+ * the weights in half precision. BLOOM's README states 14: 8, 4 and 2 (bigscience, train/tr11-176B-ml/README.md). */
 static int bytes_of(const struct scenario *scenario, const struct steps *steps, double *bytes, struct error *err)
 {
     const struct checkpoint_spec *spec = scenario->train->checkpoint;
@@ -20,7 +20,8 @@ static int bytes_of(const struct scenario *scenario, const struct steps *steps, 
     if (!isnan(*bytes))
         return 0;
     if (!usual || scenario->memory.lora || isnan(steps->parameters))
-        return error_add(err, EXIT_INPUT, section_of(scenario)->loc, "train: checkpoint: missing key 'bytes': 14 for each "
+        return error_add(err, EXIT_INPUT, section_of(scenario)->loc,
+                         "train: checkpoint: missing key 'bytes': 14 for each "
                          "parameter hold for mixed precision with Adam and fp32 master weights only");
     *bytes = (spec->weights ? 14 : 12) * steps->parameters;
     return 0;
@@ -31,7 +32,7 @@ static double rate_of(const struct scenario *scenario, const struct step *step, 
 {
     double nics = step->nodes * cluster_node_nics(&scenario->cluster, 0) * cluster_nic_rate(&scenario->cluster, 0);
 
-    return nics < storage ? nics : storage;      /* NaN NICs: no limit */
+    return nics < storage ? nics : storage;      /* NaN NICs: no limit; INFINITY: no storage */
 }
 
 static int missing(const struct scenario *scenario, const char *keys, struct error *err)
@@ -48,9 +49,9 @@ static int stall_of(const struct scenario *scenario, const struct step *step, st
 
     if (spec->mode == CHECKPOINT_BLOCKING && isnan(spec->block) && isnan(spec->write))
         return missing(scenario, "'write', the storage's bandwidth, or 'block', the time that was measured", err);
-    if (spec->mode == CHECKPOINT_ASYNC && isnan(spec->write))
+    if ((spec->mode == CHECKPOINT_ASYNC || spec->stored) && isnan(spec->write))
         return missing(scenario, "'write', the storage's bandwidth: a checkpoint is safe only when it is written", err);
-    if (spec->mode == CHECKPOINT_ASYNC && isnan(spec->block) && isnan(host))
+    if (spec->mode != CHECKPOINT_BLOCKING && isnan(spec->block) && isnan(host))
         return missing(scenario, "'block': the cluster does not say how fast GPUs copy to their host", err);
     cost->block = spec->block;
     if (spec->mode == CHECKPOINT_BLOCKING) {
@@ -61,7 +62,9 @@ static int stall_of(const struct scenario *scenario, const struct step *step, st
     }
     if (isnan(cost->block))
         cost->block = cluster_host_copy(&scenario->cluster, 0, cost->bytes / step->gpus);
-    cost->write = cost->block + cost->bytes / rate_of(scenario, step, spec->write);
+    cost->write = cost->block + (spec->mode == CHECKPOINT_MEMORY ?
+                                 (spec->copies - 1) * cost->bytes / rate_of(scenario, step, INFINITY) :
+                                 cost->bytes / rate_of(scenario, step, spec->write));
     return 0;
 }
 
@@ -71,15 +74,22 @@ int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, 
     const struct training_spec *train = scenario->train;
     const struct checkpoint_spec *spec = train->checkpoint;
     double load = train->restart ? train->restart->load : 0, read = isnan(spec->read) ? spec->write : spec->read;
-    bool writes = isnan(spec->block) || spec->mode == CHECKPOINT_ASYNC, loads = train->failures && isnan(load);
+    bool memory = spec->mode == CHECKPOINT_MEMORY;
+    bool writes = isnan(spec->block) || spec->mode != CHECKPOINT_BLOCKING, loads = train->failures && isnan(load);
 
     *cost = (struct checkpoint_cost){.bytes = NAN};
     if ((writes || loads) && bytes_of(scenario, steps, &cost->bytes, err))
         return -1;
     if (stall_of(scenario, step, cost, err))
         return -1;
-    if (loads && isnan(read))
+    if (((loads && !memory) || (memory && spec->stored)) && isnan(read))
         return missing(scenario, "'read', the storage's bandwidth, or 'load' under 'restart'", err);
-    cost->load = loads ? cost->bytes / rate_of(scenario, step, read) : load;
+    if (memory && spec->stored) {
+        cost->write_stored = cost->bytes / rate_of(scenario, step, spec->write);
+        cost->load_stored = cost->bytes / rate_of(scenario, step, read);
+    }
+    cost->load = loads ? cost->bytes / rate_of(scenario, step, memory ? INFINITY : read) : load;
+    if (loads && memory && !isnan(cluster_host_bandwidth(&scenario->cluster, 0)))
+        cost->load += cluster_host_copy(&scenario->cluster, 0, cost->bytes / step->gpus);
     return 0;
 }

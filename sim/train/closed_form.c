@@ -53,3 +53,12 @@ double closed_form_wall(double interval, double stall, double recovery, double m
 {
     return mtbf * exp(recovery / mtbf) * expm1((interval + stall) / mtbf) / interval;
 }
+
+double closed_form_group_lost(int nodes, int copies)
+{
+    double ways = 1;
+
+    for (int i = 0; i < copies; i++)
+        ways *= (double)(nodes - i) / (copies - i);
+    return floor((double)nodes / copies) / ways;
+}

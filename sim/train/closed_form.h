@@ -8,14 +8,19 @@
  * 17(9). */
 double closed_form_young(double stall, double mtbf);
 /* Daly 2006, "A higher order estimate of the optimum checkpoint interval for restart dumps", Future Generation Computer
- * Systems 22(3), equation 37: sqrt(2 d M) (1 + sqrt(d / 2M) / 3 + d / 18M) - d for d < 2M, else M. */
+ * Systems 22(3): sqrt(2 d M) (1 + sqrt(d / 2M) / 3 + d / 18M) - d for d < 2M, else M. */
 double closed_form_daly(double stall, double mtbf);
-/* M (1 + W(-exp(-1 - d/M))): where the derivative of closed_form_wall() by the interval is zero (the same paper, section
- * 3). W is Lambert's function on its principal branch. */
+/* M (1 + W(-exp(-1 - d/M))): where the derivative of closed_form_wall() by the interval is zero (the same
+ * paper). W is Lambert's function on its principal branch. */
 double closed_form_exact(double stall, double mtbf);
-/* Wall time over useful time: M exp(R/M) (exp((tau + d)/M) - 1) / tau (the same paper, equation 20). */
+/* Wall time over useful time: M exp(R/M) (exp((tau + d)/M) - 1) / tau (the same paper). */
 double closed_form_wall(double interval, double stall, double recovery, double mtbf);
 /* The solution w >= -1 of w exp(w) = x, for x from -1/e to 0. */
 double closed_form_lambert(double x);
+
+/* The probability that `copies` nodes out of so many, lost at once, are one group of that size: groups over the number
+ * of ways to choose them (Wang et al. 2023, "GEMINI", SOSP, one less its probability to recover from
+ * memory). */
+double closed_form_group_lost(int nodes, int copies);
 
 #endif

@@ -76,8 +76,10 @@ static int add_stretch(struct making *making, const struct stretch *stretch, con
         if (count == marked || (ends && done == stretch->steps))
             mark(making, zone, ends && done == stretch->steps);
         if (course->marks.count > COURSE_MARKS)
-            return error_add(err, EXIT_INFEASIBLE, node_loc(making->scenario->train->node, "checkpoint"), "train: checkpoint: "
-                             "every: that makes more than %d checkpoints; expected a longer interval", COURSE_MARKS);
+            return error_add(err, EXIT_INFEASIBLE, node_loc(making->scenario->train->node, "checkpoint"),
+                             "train: checkpoint: "
+                             "every: that makes more than %d checkpoints; expected a longer interval",
+                             COURSE_MARKS);
     }
     course->gpu_seconds += stretch->steps * step->seconds * step->gpus;
     course->joules += stretch->steps * step->seconds * step->power;
@@ -92,8 +94,10 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
                    struct error *err)
 {
     struct course *course = making->course;
-    struct zone new = {.nodes = step->nodes, .gpus = step->gpus,
-                       .idle_power = energy_power(making->scenario, step->gpus, step->nodes, (struct occupation){0, 0})};
+    struct zone new = {
+        .nodes = step->nodes,
+        .gpus = step->gpus,
+        .idle_power = energy_power(making->scenario, step->gpus, step->nodes, (struct occupation){0, 0})};
 
     if (!course->zones.count || course->zones.items[course->zones.count - 1].gpus != step->gpus) {
         if (making->every && checkpoint_cost(making->scenario, steps, step, &new.cost, err))
@@ -114,9 +118,17 @@ int course_init(struct course *course, const struct scenario *scenario, const st
         .validation = validation ? validation->time : 0,
         .validated_every = validation ? validation->interval.steps : 0,
     };
+    double validations = 0;
 
     *course = (struct course){0};
     *GROW(&course->marks) = (struct mark){0};
+    for (size_t i = 0; i < steps->stretches.count && validation; i++)
+        validations += steps->stretches.items[i].steps / validation->interval.steps;
+    if (validations > COURSE_MARKS)
+        return error_add(err, EXIT_INFEASIBLE, node_loc(validation->node, "every"),
+                         "train: validation: every: that makes %.3g "
+                         "validations; expected at most %d",
+                         validations, COURSE_MARKS);
     for (size_t i = 0; i < steps->stretches.count; i++) {
         const struct stretch *stretch = &steps->stretches.items[i];
         const struct step *step = steps_of(steps, stretch);
@@ -137,14 +149,20 @@ void course_release(struct course *course)
     *course = (struct course){0};
 }
 
-size_t course_mark(const struct course *course, double clock)
+size_t course_mark(const struct course *course, size_t from, double clock)
 {
-    size_t from = 0, to = course->marks.count;
+    const struct mark *marks = course->marks.items;
+    size_t to = from + 1, step = 1;
 
+    while (to < course->marks.count && marks[to].safe <= clock) {
+        from = to;
+        to += step *= 2;
+    }
+    to = to < course->marks.count ? to : course->marks.count;
     while (to - from > 1) {
         size_t middle = from + (to - from) / 2;
 
-        if (course->marks.items[middle].safe <= clock)
+        if (marks[middle].safe <= clock)
             from = middle;
         else
             to = middle;

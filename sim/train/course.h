@@ -1,5 +1,6 @@
-/* course: a training on the clock that stands still in recoveries: steps, validations and the stalls of checkpoints, one
- * after the other. A failure moves the training back on this clock, to the end of the last finished checkpoint's stall. */
+/* course: a training on the clock that stands still in recoveries: steps, validations and the stalls of checkpoints,
+ * one after the other. A failure moves the training back on this clock, to the end of the last finished checkpoint's
+ * stall. */
 #ifndef DTSIM_COURSE_H
 #define DTSIM_COURSE_H
 
@@ -11,6 +12,7 @@ struct checkpoint_cost {
     double block;                    /* s that the training stands still */
     double write;                    /* s from the beginning until it is safe; at least `block` */
     double load;                     /* s to load it; 0 without failures */
+    double write_stored, load_stored; /* s to write one of memory to the storage, and to load it; 0: none is there */
 };
 /* Errors: the bytes, or a bandwidth, that the cost needs are not known. */
 int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, const struct step *step,
@@ -42,14 +44,14 @@ struct course {
     double joules;                   /* without failures; NaN: not known */
 };
 
-/* The course of these steps with a checkpoint after each interval: whole steps, and of a time those that come nearest to
- * it. At the end, and where the number of GPUs changes, there is one too. Error: more than COURSE_MARKS of them. */
+/* The course of these steps with a checkpoint after each interval: whole steps, and of a time those that come nearest
+ * to it. At the end, and where the number of GPUs changes, there is one too. Error: more than COURSE_MARKS of them. */
 enum { COURSE_MARKS = 5000000 };
 int course_init(struct course *course, const struct scenario *scenario, const struct steps *steps,
                 const struct interval *every, struct error *err);
 void course_release(struct course *course);
-/* The last finished checkpoint at that time of the clock. */
-size_t course_mark(const struct course *course, double clock);
+/* The last finished checkpoint at that time of the clock, or `from` where that is a later one. */
+size_t course_mark(const struct course *course, size_t from, double clock);
 /* The zone of that time. */
 const struct zone *course_zone(const struct course *course, double clock);
 /* Steps between a checkpoint and a time on the clock behind it, whole. */

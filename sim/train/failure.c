@@ -100,7 +100,8 @@ double failures_wall(const struct failures *failures, const struct course *cours
     for (size_t i = 1; i < course->marks.count; i++) {
         const struct mark *from = &course->marks.items[i - 1], *to = from + 1;
         const struct zone *zone = course_zone(course, from->safe);
-        double mtbf = failures_mtbf(failures, zone->nodes), survival = failures_survival(failures, zone->cost.load, mtbf);
+        double mtbf = failures_mtbf(failures, zone->nodes),
+               survival = failures_survival(failures, zone->cost.load, mtbf);
         double first = -expm1(-(to->safe - from->safe) / mtbf);
 
         wall += first * mtbf / survival * exp((to->safe - from->resumes) / mtbf);

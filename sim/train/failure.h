@@ -24,15 +24,15 @@ struct failures {
 int failures_init(struct failures *failures, const struct scenario *scenario, struct error *err);
 /* s between two failures on so many nodes, mean; INFINITY: there are none. */
 double failures_mtbf(const struct failures *failures, int nodes);
-/* The mean of exp(-R/M) over the causes, where R is the time of an undisturbed recovery: the probability that nothing fails
- * in it. With one cause it is exp(-R/M). */
+/* The mean of exp(-R/M) over the causes, where R is the time of an undisturbed recovery: the probability that nothing
+ * fails in it. With one cause it is exp(-R/M). */
 double failures_survival(const struct failures *failures, double load, double mtbf);
 /* The mean of R. */
 double failures_recovery(const struct failures *failures, double load);
-/* s of wall time, in the mean over the luck of exponential failures, of a course whose nodes are always replaced at once: a
- * segment between checkpoints that takes s takes M / q (exp(s/M) - 1), q = failures_survival() (closed_form_wall() with
- * several causes). Of checkpoints that are written while the training goes on, the way from one to the next begins where
- * the earlier one was finished, and begins anew where its stall ended. */
+/* s of wall time, in the mean over the luck of exponential failures, of a course whose nodes are always replaced at
+ * once: a segment between checkpoints that takes s takes M / q (exp(s/M) - 1), q = failures_survival()
+ * (closed_form_wall() with several causes). Of checkpoints that are written while the training goes on, the way from
+ * one to the next begins where the earlier one was finished, and begins anew where its stall ended. */
 double failures_wall(const struct failures *failures, const struct course *course);
 
 /* Random numbers of a trial, each by its index, and the time until the next failure in units of the mean time between

@@ -84,6 +84,7 @@ static void put_failures(json_t *json, const struct training *training)
 {
     json_put(json, "failures", number(training->failed));
     json_put(json, "nodes_lost", number(training->lost));
+    json_put(json, "memory_lost", number(training->memory_lost));
     json_put(json, "mtbf_s", number(training->mtbf));
     json_put(json, "recovery_s", number(training->recovery));
     json_put(json, "trials", json_integer((json_int_t)training->options.trials));
@@ -197,8 +198,8 @@ static void write_events(const struct training *training, struct cells *cells)
 
 static void write_phases(const struct training *training, struct cells *cells)
 {
-    static const char *const columns[] = {"phase", "ramp", "batch", "sequence", "gpus", "nodes", "steps", "step_s", "samples",
-                                          "tokens", "mfu", "power_w"};
+    static const char *const columns[] = {"phase", "ramp",   "batch",   "sequence", "gpus", "nodes",
+                                          "steps", "step_s", "samples", "tokens",   "mfu",  "power_w"};
 
     for (size_t i = 0; i < COUNT(columns); i++)
         cells_text(cells, columns[i]);
@@ -223,8 +224,11 @@ static void write_phases(const struct training *training, struct cells *cells)
     }
 }
 
-static const struct { const char *name, *file; void (*write)(const struct training *, struct cells *); } tables[] = {
-    {"trials", "trials.tsv", write_trials}, {"events", "events.tsv", write_events}, {"phases", "phases.tsv", write_phases},
+static const struct { const char *name, *file; void (*write)(const struct training *, struct cells *);
+} tables[] = {
+    {"trials", "trials.tsv", write_trials},
+    {"events", "events.tsv", write_events},
+    {"phases", "phases.tsv", write_phases},
 };
 
 /* A file while it is written. */

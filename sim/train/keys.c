@@ -2,7 +2,8 @@
 #include "train/training.h"
 
 static const struct training_key keys[] = {
-    {"days, days_p10, days_p50, days_p90", "wall time: mean of the trials that finished, and the least that 10, 50, 90 % of them "
+    {"days, days_p10, days_p50, days_p90",
+     "wall time: mean of the trials that finished, and the least that 10, 50, 90 % of them "
      "do not exceed; null: none finished"},
     {"goodput, ...", "time of the steps that count over wall time, the same four"},
     {"gpu_hours, ...", "of the GPUs that train"},
@@ -34,6 +35,7 @@ static const struct training_key keys[] = {
     {"time_shares.loading", "of checkpoints"},
     {"failures", "of a trial, mean"},
     {"nodes_lost", "of these, with a node"},
+    {"memory_lost", "times that all copies in memory of a share of a checkpoint were lost, mean"},
     {"mtbf_s", "mean time between failures; null: nothing fails"},
     {"recovery_s", "an undisturbed recovery, mean over the causes"},
     {"trials", "that were played"},
@@ -41,9 +43,11 @@ static const struct training_key keys[] = {
     {"finished", "trials that did"},
     {"stopped", "trials that ended for lack of spare nodes"},
     {"stuck", "trials that were given up: they did not progress"},
-    {"checkpoint", "null: there are none; else bytes, stall_s, finished_s (from its beginning), load_s, count, interval_s and "
+    {"checkpoint",
+     "null: there are none; else bytes, stall_s, finished_s (from its beginning), load_s, count, interval_s and "
      "interval_steps"},
-    {"closed_form", "null: nothing fails, or not exponentially; else young, daly, exact and chosen (interval_s and goodput, of "
+    {"closed_form",
+     "null: nothing fails, or not exponentially; else young, daly, exact and chosen (interval_s and goodput, of "
      "blocking checkpoints), days and goodput (of this training; null: it has spare nodes)"},
     {"notes", "what to know before relying on the numbers"},
     {"engine", "that simulated the steps"},
@@ -51,10 +55,13 @@ static const struct training_key keys[] = {
     {"scenario", "with every default"},
     {"tables_xxh128", "digest of each table; in a folder"},
     {"run_id", "of this result and its tables, by their content; in a folder"},
-    {"trials.tsv", "a line a trial: end, wall_s, gpu_s, energy_j (of computers), failures, nodes_lost, and each loss in s"},
-    {"events.tsv", "trial 0: time_s of wall time, kind, node (-1: none; from the number of nodes on: spare ones), cause, "
+    {"trials.tsv",
+     "a line a trial: end, wall_s, gpu_s, energy_j (of computers), failures, nodes_lost, and each loss in s"},
+    {"events.tsv",
+     "trial 0: time_s of wall time, kind, node (-1: none; from the number of nodes on: spare ones), cause, "
      "steps_lost"},
-    {"phases.tsv", "a line for steps that are alike: phase, ramp (1: its batch still grows), batch, sequence, gpus, nodes, steps, "
+    {"phases.tsv",
+     "a line for steps that are alike: phase, ramp (1: its batch still grows), batch, sequence, gpus, nodes, steps, "
      "step_s, samples, tokens, mfu, power_w (of the computers)"},
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "train/closed_form.h"
 
 /* "15 T", at most so long. */
 static const char *count(double value, char text[48])
@@ -30,7 +31,8 @@ static void print_spread(const struct estimate *estimate, double unit, const cha
 }
 
 /* A number that a sentence begins or goes on with. */
-static void print_estimate(const struct estimate *estimate, double unit, const char *format, const char *noun, FILE *out)
+static void print_estimate(const struct estimate *estimate, double unit, const char *format, const char *noun,
+                           FILE *out)
 {
     char mean[48];
 
@@ -74,7 +76,8 @@ static void print_sentences(const struct training *training, FILE *out)
     fputs("\n  has a goodput (time of steps over wall time) of ", out);
     print_estimate(&training->goodput, 1, "%.4f", "", out);
     if (!isnan(training->mfu))
-        fprintf(out, "\n  has an MFU of %.1f %% in steps, %.1f %% all in", 100 * training->mfu, 100 * training->mfu_all_in);
+        fprintf(out, "\n  has an MFU of %.1f %% in steps, %.1f %% all in", 100 * training->mfu,
+                100 * training->mfu_all_in);
     if (!isnan(training->energy.mean)) {
         fputs("\n  takes ", out);
         print_estimate(&training->energy, 3.6e9, "%.5g", " MWh", out);
@@ -123,9 +126,9 @@ static void print_failures(const struct training *training, FILE *out)
 
     if (!training->failures.count)
         return;
-    fprintf(out, "failures: %.1f a training, one each %s; a recovery takes %s; %zu trials, seed %llu\n", training->failed,
-            seconds(training->mtbf, mtbf), seconds(training->recovery, recovery), training->options.trials,
-            (unsigned long long)training->options.seed);
+    fprintf(out, "failures: %.1f a training, one each %s; a recovery takes %s; %zu trials, seed %llu\n",
+            training->failed, seconds(training->mtbf, mtbf), seconds(training->recovery, recovery),
+            training->options.trials, (unsigned long long)training->options.seed);
 }
 
 static void optimum(const char *name, struct optimum optimum, FILE *out)
@@ -163,7 +166,8 @@ static void print_checkpoints(const struct training *training, FILE *out)
                 training->course.useful / training->expected_wall, training->goodput.mean, training->goodput_error);
 }
 
-/* A prediction beside what was reported; the difference of a goodput is one of hangs and restarts that nobody published. */
+/* A prediction beside what was reported; the difference of a goodput is one of hangs and restarts that nobody
+ * published. */
 static void print_reported(const struct training *training, FILE *out)
 {
     const struct reported_spec *reported = training->scenario->train->reported;
@@ -197,8 +201,10 @@ static void cell(const char *format, double value, FILE *out)
 
 void training_row_head(FILE *out)
 {
-    fputs("| training | GPUs | step | days | reported | GPU-hours | reported | error | goodput | reported | not explained |\n"
-          "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n", out);
+    fputs("| training | GPUs | step | days | reported | GPU-hours | reported | error | goodput | reported | not "
+          "explained |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+          out);
 }
 
 void training_row(const struct training *training, FILE *out)
@@ -240,33 +246,47 @@ static void add_failures(struct notes *notes, const struct training *training)
     const struct trace *trace = training->failures.trace;
 
     if (!training->failures.count)
-        note(notes, "nothing fails: the scenario says no failures (train.failures; 'dtsim list failures' has published rates)");
+        note(
+            notes,
+            "nothing fails: the scenario says no failures (train.failures; 'dtsim list failures' has published rates)");
     else if (spec->failures->named)
         note(notes, arena_printf(notes->arena, "failures as on another system: %s (%s)", spec->failures->named->title,
                                 spec->failures->named->source));
     if (trace)
-        note(notes, arena_printf(notes->arena, "the trace has %.1f nodes up on average, gains %.0f and loses %.0f; after its last "
-                                 "row %d stay up", trace->mean, trace->gained, trace->lost,
-                                 trace->rows[trace->count - 1].nodes));
+        note(notes, arena_printf(notes->arena,
+                                 "the trace has %.1f nodes up on average, gains %.0f and loses %.0f; after its last "
+                                 "row %d stay up",
+                                 trace->mean, trace->gained, trace->lost, trace->rows[trace->count - 1].nodes));
     else if (training->failures.count)
-        note(notes, "rates by node hold for large jobs; small jobs fail more often than their nodes do, by other causes "
-                   "(1,024 GPUs of RSC-1 each 7.9 h, its nodes' rate says 28.8 h: arXiv 2410.21680)");
+        note(notes,
+             "rates by node hold for large jobs; small jobs fail more often than their nodes do, by other causes "
+             "(1,024 GPUs of RSC-1 each 7.9 h, its nodes' rate says 28.8 h: arXiv 2410.21680)");
     if (training->failures.count && isnan(training->expected_wall))
-        note(notes, "no closed form of the whole training: it has exponential failures without a limit of spare nodes only");
+        note(notes,
+             "no closed form of the whole training: it has exponential failures without a limit of spare nodes, and "
+             "checkpoints in a storage, only");
 }
 
 static void add_checkpoints(struct notes *notes, const struct training *training)
 {
+    const struct checkpoint_spec *spec = training->scenario->train->checkpoint;
     const struct checkpoint_cost *cost = &training->cost;
     double interval = training->chosen.interval;
+    int nodes = steps_of(&training->steps, training->main)->nodes;
 
-    if (!training->scenario->train->checkpoint)
+    if (!spec)
         return;
+    if (spec->mode == CHECKPOINT_MEMORY)
+        note(notes,
+             arena_printf(notes->arena,
+                          "%d nodes that are lost in one recovery are a whole group, with all its copies, in "
+                          "%.3g %% of cases; a trial had %.3g such losses on average",
+                          spec->copies, 100 * closed_form_group_lost(nodes, spec->copies), training->memory_lost));
     if (cost->block > interval)
         note(notes, "a checkpoint takes longer than the work between two of them");
     if (training->failures.count && cost->block > training->mtbf)
         note(notes, "a checkpoint takes longer than the mean time between failures");
-    if (training->scenario->train->checkpoint->mode == CHECKPOINT_ASYNC && cost->write - cost->block > interval)
+    if (spec->mode != CHECKPOINT_BLOCKING && cost->write - cost->block > interval)
         note(notes, "the training waits for checkpoints: writing one takes longer than the work between two of them");
 }
 
@@ -279,7 +299,13 @@ static void add_money(struct notes *notes, const struct training *training)
     if (isnan(training->energy.mean) && training->ended[TRIAL_FINISHED])
         note(notes, "no energy: nothing published says what this GPU and its node take; expected 'train: energy'");
     else if (training->ended[TRIAL_FINISHED] && !scenario->train->energy)
-        note(notes, "energy is that of the computers alone: the scenario says no train.energy.pue");
+        note(notes, "energy is that of the nodes alone, without switches, storage and cooling: the scenario says no "
+                    "train.energy.pue");
+    if (!isnan(training->energy.mean) && !(scenario->train->energy && scenario->train->energy->gpu))
+        note(notes, arena_printf(notes->arena,
+                                 "energy rests on the few nodes of %s whose power is published: its file says which "
+                                 "('dtsim help %s')",
+                                 cluster_gpu_name(&scenario->cluster, 0), cluster_gpu_name(&scenario->cluster, 0)));
 }
 
 const char **training_notes(struct arena *arena, const struct training *training)
@@ -288,20 +314,24 @@ const char **training_notes(struct arena *arena, const struct training *training
     const struct step *step = steps_of(&training->steps, training->main);
 
     if (!isnan(step->expected_error))
-        note(&notes, arena_printf(arena, "P10 to P90 are the luck of failures alone; 6 of 10 published times of similar "
-                                  "iterations were nearer to their predictions than %.1f %%", 100 * step->expected_error));
+        note(&notes, arena_printf(arena,
+                                  "P10 to P90 are the luck of failures alone; 6 of 10 published times of similar "
+                                  "iterations were nearer to their predictions than %.1f %%",
+                                  100 * step->expected_error));
     else
-        note(&notes, "P10 to P90 are the luck of failures alone; nothing published says how far off the iteration's time may be");
+        note(&notes, "P10 to P90 are the luck of failures alone; nothing published says how far off the iteration's "
+                     "time may be");
     if (training->steps.over > 0)
-        note(&notes, arena_printf(arena, "whole steps train on %.0f more sample%s than was asked for", training->steps.over,
-                                 training->steps.over == 1 ? "" : "s"));
+        note(&notes, arena_printf(arena, "whole steps train on %.0f more sample%s than was asked for",
+                                  training->steps.over, training->steps.over == 1 ? "" : "s"));
     add_failures(&notes, training);
     add_checkpoints(&notes, training);
     if (training->course.zones.count > 1)
         note(&notes, "a change of the number of GPUs takes no time but that of a checkpoint");
     if (training->ended[TRIAL_STOPPED])
-        note(&notes, arena_printf(arena, "%zu of %zu trials ended for lack of spare nodes; all numbers are of the others",
-                                 training->ended[TRIAL_STOPPED], training->options.trials));
+        note(&notes,
+             arena_printf(arena, "%zu of %zu trials ended for lack of spare nodes; all numbers are of the others",
+                          training->ended[TRIAL_STOPPED], training->options.trials));
     if (training->ended[TRIAL_STUCK])
         note(&notes, arena_printf(arena, "%zu of %zu trials did not progress; all numbers are of the others",
                                  training->ended[TRIAL_STUCK], training->options.trials));

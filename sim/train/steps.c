@@ -23,8 +23,8 @@ static int change_gpus(struct arena *arena, const struct scenario *scenario, str
     int node = cluster_node_gpus(&scenario->cluster, 0);
 
     if (gpus % replica)
-        return error_infeasible(err, ERROR_GPUS, loc, "train: phases: %d GPUs are no multiple of the %d of a replica", gpus,
-                                replica);
+        return error_infeasible(err, ERROR_GPUS, loc, "train: phases: %d GPUs are no multiple of the %d of a replica",
+                                gpus, replica);
     change(arena, changes, "strategy.data", gpus / replica);
     if (!scenario->cluster.ideal)
         change(arena, changes, "cluster.nodes", (gpus + node - 1) / node);
@@ -34,14 +34,17 @@ static int change_gpus(struct arena *arena, const struct scenario *scenario, str
 static int changes_of(struct arena *arena, const struct scenario *scenario, struct loc loc, const struct step *step,
                       struct changes *changes, struct error *err)
 {
-    int data = step->gpus ? step->gpus / (scenario_gpus(scenario) / scenario->parallelism.data) : scenario->parallelism.data;
+    int data = step->gpus ? step->gpus / (scenario_gpus(scenario) / scenario->parallelism.data) :
+                            scenario->parallelism.data;
     int least = scenario->batch.micro * (data ? data : 1), batch = step->batch ? step->batch : scenario->batch.global;
 
     if (step->gpus && change_gpus(arena, scenario, loc, step->gpus, changes, err))
         return -1;
     if ((step->batch || step->gpus) && batch % least)
-        return error_infeasible(err, ERROR_BATCH, loc, "train: a batch of %d samples is no multiple of micro %d x data %d = "
-                                "%d samples", batch, scenario->batch.micro, data, least);
+        return error_infeasible(err, ERROR_BATCH, loc,
+                                "train: a batch of %d samples is no multiple of micro %d x data %d = "
+                                "%d samples",
+                                batch, scenario->batch.micro, data, least);
     if (step->batch || step->gpus) {
         change(arena, changes, "batch.global", batch);
         if (node_get(scenario->batch.node, "micro_batches"))
@@ -82,8 +85,8 @@ static int step_simulate(const struct scenario *scenario, struct step *step, str
 }
 
 /* The kind of step with such a batch, sequence and GPUs (0: the scenario's), simulated when it is new. -1: an error. */
-static int kind_of(struct steps *steps, const struct scenario *scenario, struct loc loc, struct step asked, size_t *kind,
-                   struct error *err)
+static int kind_of(struct steps *steps, const struct scenario *scenario, struct loc loc, struct step asked,
+                   size_t *kind, struct error *err)
 {
     struct arena arena = {0};
     struct changes changes = {0};
@@ -147,15 +150,16 @@ static void append(struct steps *steps, size_t kind, double count, int phase, bo
         *GROW(&steps->stretches) = (struct stretch){.step = kind, .steps = count, .phase = phase, .ramp = ramp};
 }
 
-static int refuse_amount(const struct scenario *scenario, const struct node *node, struct error *err)
+static int refuse_amount(const struct node *node, struct error *err)
 {
-    (void)scenario;
     return error_add(err, EXIT_INPUT, node->loc, "train: the model has no tokens or no count of parameters; expected "
                      "'samples' or 'steps'");
 }
 
-/* Megatron-LM's rule (megatron/core/num_microbatches_calculator.py, RampupBatchsizeNumMicroBatchesCalculator): the batch is
- * `start`, and grows by `step` each time that an equal share of `samples` has been consumed. */
+enum { MOST_BATCHES = 10000 };
+
+/* Megatron-LM's rule (megatron/core/num_microbatches_calculator.py, RampupBatchsizeNumMicroBatchesCalculator): the
+ * batch is `start`, and grows by `step` each time that an equal share of `samples` has been consumed. */
 static int add_ramp(struct steps *steps, const struct scenario *scenario, double total, struct error *err)
 {
     const struct ramp_spec *ramp = scenario->train->ramp;
@@ -164,9 +168,16 @@ static int add_ramp(struct steps *steps, const struct scenario *scenario, double
     size_t kind;
 
     if (ramp->start > grown || (grown - ramp->start) % ramp->step)
-        return error_infeasible(err, ERROR_BATCH, ramp->node->loc, "train: batch: from %d samples no steps of %d lead to the "
-                                "scenario's %d; Megatron-LM refuses that too", ramp->start, ramp->step, grown);
+        return error_infeasible(err, ERROR_BATCH, ramp->node->loc,
+                                "train: batch: from %d samples no steps of %d lead to the "
+                                "scenario's %d; Megatron-LM refuses that too",
+                                ramp->start, ramp->step, grown);
     increments = (grown - ramp->start) / ramp->step;
+    if (increments > MOST_BATCHES)
+        return error_infeasible(err, ERROR_BATCH, ramp->node->loc,
+                                "train: batch: %d steps lead to the scenario's batch, and each is "
+                                "simulated; expected at most %d",
+                                increments, MOST_BATCHES);
     for (int i = 0; i < increments && consumed < total; i++) {
         int batch = ramp->start + i * ramp->step;
         double until = fmin(total, (i + 1) * (ramp->samples / increments));
@@ -222,10 +233,12 @@ static int add_phase(struct steps *steps, const struct scenario *scenario, int n
         amount = rest_of(steps, spec);
     samples = samples_of(&amount, NAN, steps, &steps->kinds.items[kind]);
     if (isnan(samples))
-        return refuse_amount(scenario, phase->node, err);
+        return refuse_amount(phase->node, err);
     if (samples <= 0)
-        return error_add(err, EXIT_INPUT, phase->node->loc, "train: phases: those before phase %d take all of the training; "
-                         "expected a larger whole", number);
+        return error_add(err, EXIT_INPUT, phase->node->loc,
+                         "train: phases: those before phase %d take all of the training; "
+                         "expected a larger whole",
+                         number);
     append(steps, kind, whole(steps, samples, steps->kinds.items[kind].samples), number, false);
     return 0;
 }
@@ -244,9 +257,11 @@ int steps_init(struct steps *steps, const struct scenario *scenario, struct erro
         return 0;
     if (kind_of(steps, scenario, spec->node->loc, (struct step){0}, &kind, err))
         return -1;
-    samples = samples_of(&spec->amount, spec->per_parameter, steps, &steps->kinds.items[kind]);
+    samples = spec->target ?
+                  spec->target->samples * (1 + steps->kinds.items[kind].samples / spec->target->critical_batch) :
+                  samples_of(&spec->amount, spec->per_parameter, steps, &steps->kinds.items[kind]);
     if (isnan(samples))
-        return refuse_amount(scenario, spec->node, err);
+        return refuse_amount(spec->node, err);
     if (spec->ramp)
         return add_ramp(steps, scenario, samples, err);
     append(steps, kind, whole(steps, samples, steps->kinds.items[kind].samples), 0, false);

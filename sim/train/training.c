@@ -2,13 +2,17 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/progress.h"
 #include "base/units.h"
 #include "energy/energy.h"
+#include "process/pool.h"
 #include "train/closed_form.h"
 
-/* Wall time over the time of the steps from which on a training does not progress. */
-enum { HOPELESS = 100 };
+/* Wall time over the time of the steps from which on a training does not progress; failures that all trials may have
+ * together, a million of which take less than a second. */
+enum { HOPELESS = 100, MOST_FAILURES = 2000000000 };
 
 static const struct stretch *main_stretch(const struct steps *steps)
 {
@@ -27,8 +31,8 @@ static struct optimum optimum_of(const struct training *training, double interva
 {
     double survival = failures_survival(&training->failures, training->cost.load, training->mtbf);
 
-    return (struct optimum){interval, 1 / closed_form_wall(interval, training->cost.block, -training->mtbf * log(survival),
-                                                           training->mtbf)};
+    return (struct optimum){interval, 1 / closed_form_wall(interval, training->cost.block,
+                                                           -training->mtbf * log(survival), training->mtbf)};
 }
 
 /* The interval that the scenario says, or that has the most goodput; the closed forms beside it. */
@@ -48,8 +52,9 @@ static void choose_interval(struct training *training)
         training->every.steps = INFINITY;
     else if (training->every.automatic)
         training->every.seconds = fmax(closed_form_exact(block, mtbf), training->cost.write - block);
-    seconds = isnan(training->every.steps) ? fmax(1, ceil(training->every.seconds / step->seconds - 0.5)) * step->seconds :
-              training->every.steps * step->seconds;
+    seconds = isnan(training->every.steps) ?
+                  fmax(1, ceil(training->every.seconds / step->seconds - 0.5)) * step->seconds :
+                  training->every.steps * step->seconds;
     if (!isnan(training->exact.interval))
         training->chosen = optimum_of(training, seconds);
 }
@@ -61,8 +66,8 @@ static int check_spares(const struct training *training, struct error *err)
 
     if (!spares || spares->nodes <= nodes)
         return 0;
-    return error_clash(err, node_loc(spares->node, "nodes"), "train: spares: %d spare nodes are more than the %d that train",
-                       spares->nodes, nodes);
+    return error_clash(err, node_loc(spares->node, "nodes"),
+                       "train: spares: %d spare nodes are more than the %d that train", spares->nodes, nodes);
 }
 
 /* A training whose mean wall time is HOPELESS times that of its steps is refused: nobody waits for it. */
@@ -73,14 +78,23 @@ static int check_progress(const struct training *training, struct error *err)
     double interval = isnan(training->every.steps) ? training->every.seconds : training->every.steps * step->seconds;
     char mtbf[48], every[48], recovery[48];
 
-    if (training->failures.trace || wall < HOPELESS * training->course.useful)
+    if (training->failures.trace)
         return 0;
-    return error_clash(err, training->scenario->train->failures->node->loc,
-                       "train: the training cannot progress: there is a failure each %s, a checkpoint each %s of work, and a "
-                       "recovery takes %s; the wall time would be more than %d times the time of the steps",
-                       unit_format_short(UNIT_TIME, training->mtbf, mtbf, sizeof mtbf),
-                       unit_format_short(UNIT_TIME, fmin(interval, training->course.useful), every, sizeof every),
-                       unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), HOPELESS);
+    if (wall < HOPELESS * training->course.useful &&
+        wall / training->mtbf * (double)training->options.trials > MOST_FAILURES)
+        return error_clash(err, training->scenario->train->failures->node->loc,
+                           "train: %zu trials have about %.3g failures each; "
+                           "expected at most %d in all: try fewer --trials",
+                           training->options.trials, wall / training->mtbf, MOST_FAILURES);
+    if (wall < HOPELESS * training->course.useful)
+        return 0;
+    return error_clash(
+        err, training->scenario->train->failures->node->loc,
+        "train: the training cannot progress: there is a failure each %s, a checkpoint each %s of work, and a "
+        "recovery takes %s; the wall time would be more than %d times the time of the steps",
+        unit_format_short(UNIT_TIME, training->mtbf, mtbf, sizeof mtbf),
+        unit_format_short(UNIT_TIME, fmin(interval, training->course.useful), every, sizeof every),
+        unit_format_short(UNIT_TIME, training->recovery, recovery, sizeof recovery), HOPELESS);
 }
 
 static int ascending(const void *a, const void *b)
@@ -148,7 +162,8 @@ static double gpu_hours_of(const struct training *training, const struct trial *
 }
 
 static struct estimate estimate(const struct training *training, size_t count,
-                                double (*value)(const struct training *training, const struct trial *trial), double *values)
+                                double (*value)(const struct training *training, const struct trial *trial),
+                                double *values)
 {
     size_t finished = 0;
 
@@ -158,8 +173,8 @@ static struct estimate estimate(const struct training *training, size_t count,
     return estimate_of(values, finished);
 }
 
-/* The mean goodput is useful time over mean wall time, which the closed form has. Its standard error is that of the mean wall
- * time, to first order. */
+/* The mean goodput is useful time over mean wall time, which the closed form has. Its standard error is that of the
+ * mean wall time, to first order. */
 static void estimate_goodput(struct training *training, size_t count, double *values)
 {
     double mean, squares = 0, finished = (double)training->ended[TRIAL_FINISHED];
@@ -170,7 +185,8 @@ static void estimate_goodput(struct training *training, size_t count, double *va
     for (size_t i = 0; i < count; i++)
         if (training->trials[i].end == TRIAL_FINISHED)
             squares += (training->trials[i].wall - mean) * (training->trials[i].wall - mean);
-    training->goodput_error = finished > 1 ? training->goodput.mean / mean * sqrt(squares / (finished - 1) / finished) : 0;
+    training->goodput_error = finished > 1 ? training->goodput.mean / mean * sqrt(squares / (finished - 1) / finished) :
+                                             0;
 }
 
 static void summarize(struct training *training, size_t count)
@@ -193,6 +209,7 @@ static void summarize(struct training *training, size_t count)
             continue;
         training->failed += trial->failures / finished;
         training->lost += trial->nodes_lost / finished;
+        training->memory_lost += trial->memory_lost / finished;
         for (int loss = 0; loss < LOSS_COUNT; loss++)
             training->losses[loss] += trial->losses[loss] / finished;
     }
@@ -211,10 +228,110 @@ static void summarize(struct training *training, size_t count)
 
 struct trial_rules training_rules(const struct training *training)
 {
+    const struct checkpoint_spec *checkpoint = training->scenario->train->checkpoint;
+    bool memory = checkpoint && checkpoint->mode == CHECKPOINT_MEMORY;
+
     return (struct trial_rules){
+        .copies = memory ? checkpoint->copies : 0, .stored = memory ? checkpoint->stored : 0,
         .course = &training->course, .failures = &training->failures, .spares = training->scenario->train->spares,
         .most = HOPELESS * 10 * training->course.end, .seed = training->options.seed,
     };
+}
+
+enum { PIECE = 50 };             /* trials that a process does at once */
+
+/* Trials under way. */
+struct running {
+    struct progress *progress;
+    struct trial *trials;
+    size_t count, next;          /* the next piece, or the next trial where this process plays them */
+    const struct trial_rules *rules;
+};
+
+static size_t piece_size(const struct running *running, uint64_t piece)
+{
+    size_t rest = running->count - piece * PIECE;
+
+    return rest < PIECE ? rest : PIECE;
+}
+
+/* Whether the command's budget is spent. */
+static bool is_over(const struct running *running, size_t done)
+{
+    return running->progress && progress_step(running->progress, "playing trials", done, running->count, 0);
+}
+
+/* 0, or -1 where the budget was spent before all trials. */
+static int check_over(const struct running *running, size_t done, struct error *err)
+{
+    if (!running->progress || !running->progress->over)
+        return 0;
+    return error_add(err, EXIT_STOPPED, (struct loc){0},
+                     "stopped by %s: of %zu trials about %zu were played; try fewer --trials",
+                     running->progress->option, running->count, done);
+}
+
+/* Where the budget is spent on the way the reply is short. */
+static void work(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    const struct running *running = context;
+
+    (void)note;
+    for (size_t i = 0; i < piece_size(running, piece) && !is_over(running, piece * PIECE + i); i++) {
+        struct trial trial = trial_run(running->rules, piece * PIECE + i, NULL, NULL);
+
+        fwrite(&trial, sizeof trial, 1, reply);
+    }
+}
+
+static bool next(void *context, uint64_t *piece)
+{
+    struct running *running = context;
+
+    *piece = running->next;
+    if (running->next * PIECE >= running->count || is_over(running, running->next * PIECE))
+        return false;
+    running->next++;
+    return true;
+}
+
+static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    struct running *running = context;
+
+    if (is_over(running, piece * PIECE))
+        return check_over(running, piece * PIECE, err);
+    if (length != piece_size(running, piece) * sizeof(struct trial))
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process sent %zu bytes of trials", length);
+    memcpy(running->trials + piece * PIECE, reply, length);
+    return 0;
+}
+
+static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                struct error *err)
+{
+    (void)context, (void)piece, (void)why, (void)note;
+    return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process that ran trials ended%s%s",
+                     how && how->count ? ": " : "", how && how->count ? how->messages[0].text : "");
+}
+
+static int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs,
+                      struct progress *progress, struct error *err)
+{
+    struct running running = {.progress = progress, .trials = trials, .count = count, .rules = rules};
+    struct pool pool = {
+        .jobs = jobs, .what = "the trial", .context = &running, .work = work, .next = next, .done = done, .lost = lost};
+    enum pool_end end;
+
+    if (jobs > 1 && count > PIECE) {
+        end = pool_run(&pool, err);
+        if (end == POOL_INTERRUPTED)
+            error_add(err, EXIT_INTERRUPTED, (struct loc){0}, "train: interrupted");
+        return end == POOL_ALL ? check_over(&running, running.next * PIECE, err) : -1;
+    }
+    for (; running.next < count && !is_over(&running, running.next); running.next++)
+        trials[running.next] = trial_run(rules, running.next, NULL, NULL);
+    return check_over(&running, running.next, err);
 }
 
 /* Steps, checkpoints and failures, before any trial. */
@@ -246,16 +363,17 @@ int training_init(struct training *training, const struct scenario *scenario, st
 
     *training = (struct training){.scenario = scenario, .options = options, .expected_wall = NAN};
     if (!scenario->train)
-        return error_add(err, EXIT_INPUT, scenario->node->loc, "missing section 'train', which says how long the model is "
+        return error_add(err, EXIT_INPUT, scenario->node->loc,
+                         "missing section 'train', which says how long the model is "
                          "trained; try 'train: {tokens: 15 T}' (dtsim help training)");
     if (prepare(training, err) || check_progress(training, err))
         return -1;
-    if (training->failures.shape == 1 && !training->failures.trace && !scenario->train->spares)
+    rules = training_rules(training);
+    if (training->failures.shape == 1 && !training->failures.trace && !scenario->train->spares && !rules.copies)
         training->expected_wall = failures_wall(&training->failures, &training->course);
     count = training->options.trials = training->failures.count ? options.trials : 1;
     training->trials = xcalloc(count, sizeof *training->trials);
-    rules = training_rules(training);
-    if (trials_run(training->trials, count, &rules, options.jobs, err))
+    if (trials_run(training->trials, count, &rules, options.jobs, scenario->progress, err))
         return -1;
     summarize(training, count);
     return 0;

@@ -1,5 +1,5 @@
-/* training: how long a training takes, how sure that is, and what it costs: its steps, each kind simulated once, on a clock
- * (course.h) on which failures move it back (trial.h), in many trials. */
+/* training: how long a training takes, how sure that is, and what it costs: its steps, each kind simulated once, on a
+ * clock (course.h) on which failures move it back (trial.h), in many trials. */
 #ifndef DTSIM_TRAIN_TRAINING_H
 #define DTSIM_TRAIN_TRAINING_H
 
@@ -13,8 +13,8 @@ struct training_options {
     size_t jobs;                     /* processes; the numbers are the same for any */
 };
 
-/* Of the trials that finished: the mean, and quantiles, each the least value that at least that share of them do not exceed
- * (nearest rank). All NaN: not known, or none finished. */
+/* Of the trials that finished: the mean, and quantiles, each the least value that at least that share of them do not
+ * exceed (nearest rank). All NaN: not known, or none finished. */
 struct estimate { double mean, p10, p50, p90; };
 
 /* The closed form of an interval between checkpoints. */
@@ -37,13 +37,13 @@ struct training {
     struct estimate days, goodput, gpu_hours, price, energy;     /* d, share, h, $, J */
     double goodput_error;            /* standard error of goodput.mean */
     double losses[LOSS_COUNT];       /* s, mean */
-    double failed, lost;             /* failures, nodes lost: mean */
+    double failed, lost, memory_lost;        /* failures, nodes lost, times that copies in memory were: mean */
     double tokens, samples;          /* that are trained on; NaN tokens: the model has none */
     double mfu, mfu_all_in;          /* of the steps; of the wall time; NaN: not known */
 };
 
-/* Simulates the scenario's training. Errors: no section `train`, sections that lack what they need, steps that do not run, a
- * training that cannot progress (EXIT_INFEASIBLE). Release in either case. */
+/* Simulates the scenario's training. Errors: no section `train`, sections that lack what they need, steps that do not
+ * run, a training that cannot progress (EXIT_INFEASIBLE). Release in either case. */
 int training_init(struct training *training, const struct scenario *scenario, struct training_options options,
                   struct error *err);
 void training_release(struct training *training);
@@ -62,7 +62,8 @@ json_t *training_json(const struct training *training);
 /* Writes trials.tsv, events.tsv (of trial 0), phases.tsv and result.json into the folder, all of them or none. */
 int training_write(const struct training *training, struct folder *folder, struct error *err);
 
-/* What `dtsim help result` says of its result.json and tables: key, with its unit, and meaning; key NULL past the last. */
+/* What `dtsim help result` says of its result.json and tables: key, with its unit, and meaning; key NULL past the last.
+ */
 struct training_key { const char *key, *brief; };
 struct training_key training_key_at(size_t index);
 void training_keys_print(FILE *out);

@@ -2,14 +2,15 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
-#include "process/pool.h"
 
 const char *const loss_names[] = ENUM_NAMES(LOSSES);
 const char *const trial_end_names[] = ENUM_NAMES(TRIAL_ENDS);
 const char *const trial_event_names[] = ENUM_NAMES(TRIAL_EVENTS);
+
+/* Nodes that are remembered until a recovery has ended; further ones are as rare as they are many. */
+enum { LOST_MOST = 32 };
 
 /* A trial under way. */
 struct going {
@@ -23,9 +24,15 @@ struct going {
     bool recovers;
     int pool;                        /* spare nodes that are there */
     int missing;                     /* nodes that were lost and are not replaced yet */
-    struct { double *items; size_t count, capacity; } repairs;   /* s of wall time at which nodes come back, ascending */
+    struct {
+        double *items;
+        size_t count, capacity;
+    } repairs;                       /* s of wall time at which nodes come back, ascending */
     size_t repaired;                 /* of these, how many have */
     size_t row;                      /* of a trace: that will be next */
+    int lost[LOST_MOST], nlost;      /* nodes that were lost since the training stands still */
+    bool gone;                       /* all copies of a share in memory */
+    bool stored;                     /* what is loaded comes from the storage, because copies in memory are lost */
 };
 
 static void tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost)
@@ -57,8 +64,8 @@ static void send_to_repair(struct going *going)
         *GROW(&going->repairs) = going->trial.wall + spares->repair;
 }
 
-/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). The luck is used
- * up so far. */
+/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). The luck is
+ * used up so far. */
 static double until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
 {
     const struct trace *trace = going->rules->failures->trace;
@@ -78,12 +85,11 @@ static double until_failure(struct going *going, const struct zone *zone, double
     return seconds;
 }
 
-/* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays finished. */
+/* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays
+ * finished. */
 static size_t last_mark(struct going *going)
 {
-    size_t mark = course_mark(going->rules->course, going->clock);
-
-    return going->mark = mark > going->mark ? mark : going->mark;
+    return going->mark = course_mark(going->rules->course, going->mark, going->clock);
 }
 
 /* Nodes that the trace has up. */
@@ -112,8 +118,43 @@ static const struct cause *trace_goes_on(struct going *going, const struct zone 
     return cause;
 }
 
-/* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that is
- * away: NULL then. */
+/* The training goes back to the last checkpoint that is whole in the storage, or to its beginning. */
+static void go_back_to_stored(struct going *going, const struct zone *zone)
+{
+    const struct trial_rules *rules = going->rules;
+    const struct mark *marks = rules->course->marks.items;
+    size_t every = (size_t)rules->stored, stored = every ? going->mark / every * every : 0;
+    double lost;
+
+    while (stored && marks[stored].resumes + zone->cost.write_stored > marks[going->mark].safe)
+        stored -= every;
+    lost = going->clock - marks[stored].resumes;
+    going->mark = stored;
+    going->clock -= lost;
+    going->stored = true;
+    going->trial.losses[LOSS_WORK] += lost;
+    going->trial.gpu_seconds += lost * zone->gpus;
+    going->trial.joules += lost * zone->power;
+    going->trial.memory_lost++;
+}
+
+/* A node is lost that holds copies of checkpoints: whether no other one of its group is left. */
+static bool copies_lost(struct going *going, int node, int nodes)
+{
+    int copies = going->rules->copies, groups = nodes / (copies ? copies : 1), gone = 1;
+
+    for (int i = 0; i < going->nlost && copies; i++) {
+        if (going->lost[i] == node)
+            return false;
+        gone += going->lost[i] / copies == node / copies && node / copies < groups;
+    }
+    if (going->nlost < LOST_MOST)
+        going->lost[going->nlost++] = node;
+    return copies && gone == copies;
+}
+
+/* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that
+ * is away: NULL then. */
 static const struct cause *node_fails(struct going *going, const struct zone *zone)
 {
     const struct trial_rules *rules = going->rules;
@@ -140,6 +181,7 @@ static const struct cause *node_fails(struct going *going, const struct zone *zo
         going->trial.nodes_lost++;
         send_to_repair(going);
         going->missing += rules->spares != NULL;
+        going->gone |= copies_lost(going, node, zone->nodes);
     }
     return cause;
 }
@@ -237,21 +279,27 @@ static void wait_for_trace(struct going *going, const struct zone *zone)
 /* From a failure until the training goes on; a failure on the way begins it anew. */
 static void recover(struct going *going, const struct cause *cause)
 {
-    const struct zone *zone = course_zone(going->rules->course, going->clock);
+    const struct course *course = going->rules->course;
 
     going->recovers = true;
     while (cause && going->trial.end == TRIAL_FINISHED) {
         const struct cause *of = cause;
+        const struct zone *zone = course_zone(course, going->clock);
 
+        if (going->gone)
+            go_back_to_stored(going, zone);
+        going->gone = false;
+        zone = course_zone(course, going->clock);
         if (going->trial.wall > going->rules->most)
             going->trial.end = TRIAL_STUCK;
         else if (!(cause = spend(going, zone, of->detect, LOSS_DETECTION)) && !(cause = take_spares(going, zone)) &&
                  (wait_for_trace(going, zone), true) &&
                  going->trial.end == TRIAL_FINISHED && !(cause = spend(going, zone, of->replace, LOSS_REPLACEMENT)) &&
                  !(cause = spend(going, zone, of->init, LOSS_INITIALISATION)))
-            cause = spend(going, zone, zone->cost.load, LOSS_LOADING);
+            cause = spend(going, zone, going->stored ? zone->cost.load_stored : zone->cost.load, LOSS_LOADING);
     }
-    going->recovers = false;
+    going->recovers = going->stored = false;
+    going->nlost = 0;
     if (going->trial.end == TRIAL_FINISHED)
         tell(going, EVENT_RESUMED, -1, NULL, 0);
 }
@@ -285,79 +333,4 @@ struct trial trial_run(const struct trial_rules *rules, uint64_t number,
     tell(&going, ends[going.trial.end], -1, NULL, 0);
     free(going.repairs.items);
     return going.trial;
-}
-
-enum { PIECE = 50 };             /* trials that a process does at once */
-
-/* Trials under way. */
-struct running {
-    struct trial *trials;
-    size_t count, next;
-    const struct trial_rules *rules;
-};
-
-static size_t piece_size(const struct running *running, uint64_t piece)
-{
-    size_t rest = running->count - piece * PIECE;
-
-    return rest < PIECE ? rest : PIECE;
-}
-
-static void work(void *context, uint64_t piece, char *note, FILE *reply)
-{
-    const struct running *running = context;
-
-    (void)note;
-    for (size_t i = 0; i < piece_size(running, piece); i++) {
-        struct trial trial = trial_run(running->rules, piece * PIECE + i, NULL, NULL);
-
-        fwrite(&trial, sizeof trial, 1, reply);
-    }
-}
-
-static bool next(void *context, uint64_t *piece)
-{
-    struct running *running = context;
-
-    *piece = running->next;
-    if (running->next * PIECE >= running->count)
-        return false;
-    running->next++;
-    return true;
-}
-
-static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
-{
-    struct running *running = context;
-
-    if (length != piece_size(running, piece) * sizeof(struct trial))
-        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process sent %zu bytes of trials", length);
-    memcpy(running->trials + piece * PIECE, reply, length);
-    return 0;
-}
-
-static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
-                struct error *err)
-{
-    (void)context, (void)piece, (void)why, (void)note;
-    return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "train: a process that ran trials ended%s%s",
-                     how && how->count ? ": " : "", how && how->count ? how->messages[0].text : "");
-}
-
-int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct error *err)
-{
-    struct running running = {.trials = trials, .count = count, .rules = rules};
-    struct pool pool = {.jobs = jobs, .what = "the trial", .context = &running, .work = work, .next = next, .done = done,
-                        .lost = lost};
-    enum pool_end end;
-
-    if (jobs > 1 && count > PIECE) {
-        end = pool_run(&pool, err);
-        if (end == POOL_INTERRUPTED)
-            error_add(err, EXIT_INTERRUPTED, (struct loc){0}, "train: interrupted");
-        return end == POOL_ALL ? 0 : -1;
-    }
-    for (size_t i = 0; i < count; i++)
-        trials[i] = trial_run(rules, i, NULL, NULL);
-    return 0;
 }

@@ -19,6 +19,7 @@ struct trial {
     double wall;                     /* s */
     double losses[LOSS_COUNT];       /* s; with the course's `end` they are the wall time of a finished trial */
     double failures, nodes_lost;
+    double memory_lost;              /* times that all copies in memory of a share were lost */
     double gpu_seconds;              /* of the GPUs that train */
     double joules;                   /* of all nodes that train; NaN: not known */
     enum trial_end end;
@@ -43,15 +44,14 @@ struct trial_rules {
     const struct course *course;
     const struct failures *failures;
     const struct spares_spec *spares;        /* NULL: there is always one */
+    int copies, stored; /* of checkpoints in memory, as struct checkpoint_spec has them; copies 0: in the storage */
     double most;                     /* s of wall time after which a trial is stuck */
     uint64_t seed;
 };
 
-/* Trial `number` of a seed is the same however many there are. `observe` (or NULL) hears of each event, in their order. */
+/* Trial `number` of a seed is the same however many there are. `observe` (or NULL) hears of each event, in their order.
+ */
 struct trial trial_run(const struct trial_rules *rules, uint64_t number,
                        void (*observe)(void *context, const struct trial_event *event), void *context);
-
-/* The trials from 0 on, in so many processes; the numbers are the same for any. */
-int trials_run(struct trial *trials, size_t count, const struct trial_rules *rules, size_t jobs, struct error *err);
 
 #endif

@@ -2,10 +2,14 @@
 #include "training/training_internal.h"
 
 static const struct field cause_fields[] = {
-    {KEY(cause_spec, name), .kind = FIELD_STRING, .required = true, .brief = "the cause, as the table of lost time has it"},
+    {KEY(cause_spec, name), .kind = FIELD_STRING, .required = true,
+     .brief = "the cause, as the table of lost time has it"},
     {KEY(cause_spec, per_node_day), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true,
      .brief = "failures for each node and day"},
-    {.key = "node", AT(cause_spec, loses_node), .kind = FIELD_BOOL, .fallback = "true",
+    {.key = "node",
+     AT(cause_spec, loses_node),
+     .kind = FIELD_BOOL,
+     .fallback = "true",
      .brief = "whether a node is lost, which another one replaces; false: the job starts again on the same nodes"},
     {KEY(cause_spec, detect), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "time until the failure is noticed; left out: as under 'restart'"},
@@ -14,7 +18,8 @@ static const struct field cause_fields[] = {
     {KEY(cause_spec, init), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "time until the job is initialised again; left out: as under 'restart'"},
 };
-static const struct table cause_table = {TABLE("train: failures: causes", "one cause of failures", cause_spec, cause_fields)};
+static const struct table cause_table = {
+    TABLE("train: failures: causes", "one cause of failures", cause_spec, cause_fields)};
 
 static const struct field failures_fields[] = {
     {KEY(failures_spec, per_node_day), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
@@ -23,11 +28,13 @@ static const struct field failures_fields[] = {
     {KEY(failures_spec, source), .kind = FIELD_STRING,
      .brief = "published failures of another system: a name (dtsim list failures), or a file"},
     {KEY(failures_spec, trace), .kind = FIELD_STRING,
-     .brief = "a file that says how many nodes are up over time: a header 'time_s,nodes' (or time_h; or change: nodes that come "
+     .brief = "a file that says how many nodes are up over time: a header 'time_s,nodes' (or time_h; or change: nodes "
+              "that come "
               "or go), then rows; nodes that the training does not need are idle, and which are lost is luck"},
     {KEY(failures_spec, shape), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "1", .min = 0.1, .max = 10,
-     .brief = "shape of the Weibull distribution of the times between failures, whose mean stays; 1: exponential; below 1: "
-              "failures follow each other more often"},
+     .brief =
+         "shape of the Weibull distribution of the times between failures, whose mean stays; 1: exponential; below 1: "
+         "failures follow each other more often"},
 };
 const struct table failures_table = {
     TABLE("train: failures", "how often a node fails", failures_spec, failures_fields),

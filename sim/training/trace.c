@@ -41,7 +41,8 @@ static int read_header(struct reading *reading, char *line, struct error *err)
         reading->changes = *nodes == 'c';
         return 0;
     }
-    return error_add(err, EXIT_INPUT, reading->loc, "expected a header line: 'time_s' or 'time_h', a comma, and 'nodes' (that "
+    return error_add(err, EXIT_INPUT, reading->loc,
+                     "expected a header line: 'time_s' or 'time_h', a comma, and 'nodes' (that "
                      "are up) or 'change'");
 }
 
@@ -54,8 +55,8 @@ static int read_row(struct reading *reading, char *line, struct error *err)
     size_t count = reading->rows.count;
 
     if (!nodes || line || time_end == time || *time_end || nodes_end == nodes || *nodes_end || !isfinite(seconds))
-        return error_add(err, EXIT_INPUT, reading->loc, "found '%s'; expected a time, a comma and a whole number of nodes",
-                         whole);
+        return error_add(err, EXIT_INPUT, reading->loc,
+                         "found '%s'; expected a time, a comma and a whole number of nodes", whole);
     if (seconds < 0 || (count && seconds < reading->rows.items[count - 1].time))
         return error_add(err, EXIT_INPUT, reading->loc, "the time %s is before %s; expected rows in the order of time",
                          text_clip(time, clock, sizeof clock), count ? "that of the row above" : "0");

@@ -13,14 +13,20 @@ static int amounts(const struct amount *amount)
 static int check_amount(const struct training_spec *spec, struct error *err)
 {
     const struct phase_spec *phases = spec->phases.items;
-    int whole = amounts(&spec->amount) + !isnan(spec->per_parameter), rc = 0;
+    int whole = amounts(&spec->amount) + !isnan(spec->per_parameter) + (spec->target != NULL), rc = 0;
 
     if (whole > 1)
-        return error_add(err, EXIT_INPUT, spec->node->loc, "train: found %d of 'tokens', 'samples', 'steps' and "
-                         "'per_parameter'; expected one", whole);
+        return error_add(err, EXIT_INPUT, spec->node->loc,
+                         "train: found %d of 'tokens', 'samples', 'steps', 'per_parameter' "
+                         "and 'target'; expected one",
+                         whole);
+    if (spec->target && (spec->phases.count || spec->ramp))
+        return error_clash(err, spec->target->node->loc,
+                           "train: target: it holds for one batch; expected neither 'phases' nor "
+                           "'batch' beside it");
     if (!whole && !spec->phases.count)
-        return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps' and "
-                         "'per_parameter', or 'phases' that say it");
+        return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps', "
+                         "'per_parameter' and 'target', or 'phases' that say it");
     for (size_t i = 0; i < spec->phases.count; i++) {
         bool rest = i + 1 == spec->phases.count && whole;
         int said = amounts(&phases[i].amount);
@@ -33,7 +39,8 @@ static int check_amount(const struct training_spec *spec, struct error *err)
                            "say how much; expected one of them: the last phase takes the rest of the whole");
     }
     if (spec->phases.count && spec->ramp)
-        rc = error_clash(err, spec->ramp->node->loc, "train: batch: it does not go with 'phases'; expected one of them");
+        rc = error_clash(err, spec->ramp->node->loc,
+                         "train: batch: it does not go with 'phases'; expected one of them");
     return rc;
 }
 
@@ -52,7 +59,8 @@ static int check_spares(const struct spares_spec *spares, struct error *err)
 {
     if (spares->empty != SPARES_WAIT || !isnan(spares->repair))
         return 0;
-    return error_add(err, EXIT_INPUT, spares->node->loc, "train: spares: without 'repair' a lost node never comes back, and "
+    return error_add(err, EXIT_INPUT, spares->node->loc,
+                     "train: spares: without 'repair' a lost node never comes back, and "
                      "a training that waits for one never ends; expected 'repair', or 'empty: stop'");
 }
 
@@ -76,9 +84,10 @@ static int check_energy(const struct energy_spec *energy, struct error *err)
 {
     if ((energy->gpu != NULL) == !isnan(energy->host))
         return 0;
-    return error_add(err, EXIT_INPUT, energy->node->loc, "train: energy: found %s without %s; expected both, or neither: the "
-                     "power in a GPU's file has the GPU's share of its node in it", energy->gpu ? "'gpu'" : "'node'",
-                     energy->gpu ? "'node'" : "'gpu'");
+    return error_add(err, EXIT_INPUT, energy->node->loc,
+                     "train: energy: found %s without %s; expected both, or neither: the "
+                     "power in a GPU's file has the GPU's share of its node in it",
+                     energy->gpu ? "'gpu'" : "'node'", energy->gpu ? "'node'" : "'gpu'");
 }
 
 static int load_source(struct arena *arena, struct failures_spec *failures, struct error *err)
@@ -110,7 +119,8 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
     if (spec->failures && (load_source(arena, spec->failures, err) || load_trace(arena, spec->failures, err)))
         rc = -1;
     if (spec->failures && spec->failures->trace && spec->spares)
-        rc = error_clash(err, spec->spares->node->loc, "train: spares: a trace says itself how many nodes are up; expected "
+        rc = error_clash(err, spec->spares->node->loc,
+                         "train: spares: a trace says itself how many nodes are up; expected "
                          "one of them");
     if (spec->checkpoint && check_interval(spec->checkpoint->node, "checkpoint", spec->checkpoint->every,
                                            &spec->checkpoint->interval, err))
@@ -119,8 +129,14 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
                                            &spec->validation->interval, err))
         rc = -1;
     else if (spec->validation && isnan(spec->validation->interval.steps))
-        rc = error_add(err, EXIT_INPUT, node_loc(spec->validation->node, "every"), "train: validation: every: found '%s'; "
-                       "expected a number of steps such as '1000 steps'", spec->validation->every);
+        rc = error_add(err, EXIT_INPUT, node_loc(spec->validation->node, "every"),
+                       "train: validation: every: found '%s'; "
+                       "expected a number of steps such as '1000 steps'",
+                       spec->validation->every);
+    if (spec->failures && spec->failures->trace && spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY)
+        rc = error_clash(err, node_loc(spec->checkpoint->node, "mode"),
+                         "train: checkpoint: mode: memory does not go with a "
+                         "trace, which does not say which nodes are lost");
     if (spec->spares && check_spares(spec->spares, err))
         rc = -1;
     if (spec->energy && check_energy(spec->energy, err))

@@ -17,6 +17,11 @@ struct training_spec {
     const struct node *node;
     struct amount amount;
     double per_parameter;            /* tokens for each parameter of the model; NaN: not said */
+    struct target_spec {             /* until a loss is reached; NULL: not said */
+        const struct node *node;
+        double samples;              /* with the smallest batches */
+        double critical_batch;       /* samples of the batch that needs twice as many */
+    } *target;
     struct list phases;              /* of struct phase_spec; empty: one, the scenario's own */
     struct ramp_spec {               /* Megatron-LM's rampup-batch-size */
         const struct node *node;
@@ -41,6 +46,8 @@ struct training_spec {
         bool weights;                /* the weights in half precision are among these states */
         double write, read;          /* B/s of the storage; NaN: not known */
         int mode;                    /* enum checkpoint_mode */
+        int copies, stored; /* of checkpoints in memory: nodes that hold each share; every which one is also written
+                             * to the storage; 0: none is */
         double block;                /* s that the training stands still for each; NaN: by its bytes */
     } *checkpoint;
     struct restart_spec {
@@ -88,7 +95,8 @@ struct cause_spec {
     double detect, replace, init;    /* s; NaN: as `restart` says */
 };
 
-#define CHECKPOINT_MODES(X) X(CHECKPOINT_BLOCKING, "blocking") X(CHECKPOINT_ASYNC, "async")
+#define CHECKPOINT_MODES(X) \
+    X(CHECKPOINT_BLOCKING, "blocking") X(CHECKPOINT_ASYNC, "async") X(CHECKPOINT_MEMORY, "memory")
 enum checkpoint_mode { CHECKPOINT_MODES(ENUM_VALUE) };
 #define SPARES_EMPTIES(X) X(SPARES_WAIT, "wait") X(SPARES_STOP, "stop")
 enum spares_empty { SPARES_EMPTIES(ENUM_VALUE) };
@@ -109,8 +117,9 @@ struct trace {
     double mean;                     /* nodes, over the time from the first to the last row */
     double mtbf;                     /* s between rows that lose nodes, mean; INFINITY: none does */
 };
-/* Reads a file with a header line ("time_s" or "time_h", and "nodes" or "change") and a row for each time; cells are parted
- * by a comma or a tab. `loc`: where it is named. Errors: what is no such file; rows out of order; fewer than 0 nodes. */
+/* Reads a file with a header line ("time_s" or "time_h", and "nodes" or "change") and a row for each time; cells are
+ * parted by a comma or a tab. `loc`: where it is named. Errors: what is no such file; rows out of order; fewer than 0
+ * nodes. */
 int trace_load(struct arena *arena, const char *path, struct loc loc, struct trace *trace, struct error *err);
 
 extern const struct table training_table, failures_file_table;

@@ -19,18 +19,34 @@ static const struct field phase_fields[] = {
      .brief = "GPUs, of which data parallelism takes more or fewer; left out: the scenario's"},
 };
 static const struct table phase_table = {
-    TABLE("train: phases", "a part of the training, with a batch, a sequence and GPUs of its own", phase_spec, phase_fields),
+    TABLE("train: phases", "a part of the training, with a batch, a sequence and GPUs of its own", phase_spec,
+          phase_fields),
 };
 
 static const struct field ramp_fields[] = {
-    {KEY(ramp_spec, start), .kind = FIELD_INT, .min = 1, .max = 1e9, .required = true, .brief = "samples of the first batch"},
+    {KEY(ramp_spec, start), .kind = FIELD_INT, .min = 1, .max = 1e9, .required = true,
+     .brief = "samples of the first batch"},
     {KEY(ramp_spec, step), .kind = FIELD_INT, .min = 1, .max = 1e9, .required = true,
      .brief = "samples by which a batch grows"},
     {KEY(ramp_spec, samples), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .required = true,
      .brief = "samples after which the batch is the scenario's"},
 };
 static const struct table ramp_table = {
-    TABLE("train: batch", "a batch that grows to the scenario's (Megatron-LM's rampup-batch-size)", ramp_spec, ramp_fields),
+    TABLE("train: batch", "a batch that grows to the scenario's (Megatron-LM's rampup-batch-size)", ramp_spec,
+          ramp_fields),
+};
+
+static const struct field target_fields[] = {
+    {KEY(target_spec, samples), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .required = true,
+     .brief = "samples that small batches need, E_min"},
+    {KEY(target_spec, critical_batch), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .required = true,
+     .brief = "the batch that needs twice as many samples, as you measured it: about the gradient noise scale"},
+};
+static const struct table target_table = {
+    TABLE("train: target",
+          "training until a loss is reached: a batch of B samples takes E_min (1 + B / critical_batch) samples "
+          "(McCandlish et al. 2018, \"An Empirical Model of Large-Batch Training\", arXiv 1812.06162)",
+          target_spec, target_fields),
 };
 
 static const struct field checkpoint_fields[] = {
@@ -40,17 +56,27 @@ static const struct field checkpoint_fields[] = {
      .brief = "bytes of a checkpoint, of the whole model; left out: 14 for each parameter (weights in half precision, "
               "master weights and two moments), which mixed precision with Adam has"},
     {KEY(checkpoint_spec, weights), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "false: weights in half precision are made from the master weights when a checkpoint is loaded, and so are "
-              "not in it: 12 bytes for each parameter"},
+     .brief =
+         "false: weights in half precision are made from the master weights when a checkpoint is loaded, and so are "
+         "not in it: 12 bytes for each parameter"},
     {KEY(checkpoint_spec, write), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth with which the storage takes a checkpoint, of all nodes together"},
     {KEY(checkpoint_spec, read), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth with which the storage gives a checkpoint, to all nodes together; left out: as 'write'"},
     {KEY(checkpoint_spec, mode), .kind = FIELD_CHOICE, .fallback = "blocking", .choices = CHOICES(CHECKPOINT_MODES),
-     .choice_briefs = NAMES("the training stands still until the checkpoint is in the storage",
-                            "the training stands still until GPUs have copied their shares to their hosts, which then "
-                            "write them; it waits for a checkpoint that is still being written"),
+     .choice_briefs = NAMES(
+         "the training stands still until the checkpoint is in the storage",
+         "the training stands still until GPUs have copied their shares to their hosts, which then "
+         "write them; it waits for a checkpoint that is still being written",
+         "the same, but hosts send copies to the hosts of other nodes (Wang et al. 2023, GEMINI), beside "
+         "the training's own traffic, which they do not slow down here"),
      .brief = "how checkpoints are written"},
+    {KEY(checkpoint_spec, copies), .kind = FIELD_INT, .min = 2, .max = 16, .fallback = "2",
+     .brief = "under memory: nodes that hold each share; as many nodes are a group, whose members hold each other's"},
+    {KEY(checkpoint_spec, stored), .kind = FIELD_INT, .min = 0, .max = 1000000, .fallback = "0",
+     .brief =
+         "under memory: every N-th checkpoint is also written to the storage, from which the training goes on where a "
+         "whole group is lost; 0: none is, and it begins anew"},
     {KEY(checkpoint_spec, block), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "time that the training stands still for each checkpoint, as it was measured; left out: by bytes and "
               "bandwidths"},
@@ -67,8 +93,9 @@ static const struct field restart_fields[] = {
     {KEY(restart_spec, init), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time until the job runs again: processes, communicators, data"},
     {KEY(restart_spec, load), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
-     .brief = "time to load the checkpoint; left out: its bytes at the storage's bandwidth, or at that of the nodes' NICs "
-              "where these are slower"},
+     .brief =
+         "time to load the checkpoint; left out: its bytes at the storage's bandwidth, or at that of the nodes' NICs "
+         "where these are slower or it is in memory; what unpacking takes is not in it"},
 };
 static const struct table restart_table = {
     TABLE("train: restart", "what a failure takes, besides the work that it loses", restart_spec, restart_fields),
@@ -89,8 +116,10 @@ static const struct table spares_table = {
 };
 
 static const struct field validation_fields[] = {
-    {KEY(validation_spec, every), .kind = FIELD_STRING, .required = true, .brief = "steps between validations: '1000 steps'"},
-    {KEY(validation_spec, time), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, .brief = "time that each takes"},
+    {KEY(validation_spec, every), .kind = FIELD_STRING, .required = true,
+     .brief = "steps between validations: '1000 steps'"},
+    {KEY(validation_spec, time), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+     .brief = "time that each takes"},
 };
 static const struct table validation_table = {
     TABLE("train: validation", "evaluations on the way", validation_spec, validation_fields),
@@ -107,7 +136,8 @@ static const struct field energy_fields[] = {
 static const struct table energy_table = {TABLE("train: energy", "power, for energy", energy_spec, energy_fields)};
 
 static const struct field reported_fields[] = {
-    {KEY(reported_spec, days), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .brief = "days of wall time"},
+    {KEY(reported_spec, days), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true,
+     .brief = "days of wall time"},
     {KEY(reported_spec, goodput), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .brief = "time of steps that counted over wall time"},
     {KEY(reported_spec, gpu_hours), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .brief = "GPU-hours"},
@@ -121,9 +151,16 @@ static const struct field training_fields[] = {
     AMOUNT(training_spec),
     {KEY(training_spec, per_parameter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true,
      .brief = "tokens for each parameter of the model; 20: as Hoffmann et al. 2022 (\"Chinchilla\") advise"},
+    {KEY(training_spec, target), .kind = FIELD_OPTIONAL, .table = &target_table,
+     .brief =
+         "training until a loss is reached, instead of an amount; a larger batch takes more samples and fewer steps"},
     {KEY(training_spec, phases), .kind = FIELD_LIST, .table = &phase_table,
-     .brief = "parts of the training that differ, in their order; the last one may leave out how much, and takes the rest"},
-    {.key = "batch", AT(training_spec, ramp), .kind = FIELD_OPTIONAL, .table = &ramp_table,
+     .brief =
+         "parts of the training that differ, in their order; the last one may leave out how much, and takes the rest"},
+    {.key = "batch",
+     AT(training_spec, ramp),
+     .kind = FIELD_OPTIONAL,
+     .table = &ramp_table,
      .brief = "a batch that grows; left out: it is the scenario's from the first step on"},
     {KEY(training_spec, failures), .kind = FIELD_OPTIONAL, .table = &failures_table,
      .brief = "how often nodes fail; left out: never, which the results say"},
@@ -141,5 +178,6 @@ static const struct field training_fields[] = {
      .brief = "what a real training took; it is printed beside the prediction and changes nothing"},
 };
 const struct table training_table = {
-    TABLE("train", "how long the model is trained, and what happens on the way (dtsim train)", training_spec, training_fields),
+    TABLE("train", "how long the model is trained, and what happens on the way (dtsim train)", training_spec,
+          training_fields),
 };

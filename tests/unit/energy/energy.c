@@ -5,7 +5,8 @@
 
 #define SCENARIO \
     "model: {stages: {forward: 1 s, backward: 2 s}}\n" \
-    "cluster: {nodes: 2, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n" \
+    "cluster: {nodes: 2, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, " \
+    "latency: 0}}\n" \
     "batch: {micro_batches: 4}\nstrategy: {pipeline: 2}\n"
 
 static void test_iteration(void **state)
@@ -15,8 +16,9 @@ static void test_iteration(void **state)
 
     (void)state;
     /* 4 micro-batches of 3 s on 2 ranks take 15 s: each rank computes 12 s and waits 3 s */
-    run_text(&simulated, SCENARIO "train: {steps: 1, energy: {gpu: {idle: 100 W, compute: 600 W, communication: 400 W}, "
-             "node: 1 kW, pue: 1.2}}\n");
+    run_text(&simulated,
+             SCENARIO "train: {steps: 1, energy: {gpu: {idle: 100 W, compute: 600 W, communication: 400 W}, "
+                      "node: 1 kW, pue: 1.2}}\n");
     assert_true(fabs(m->energy - 1.2 * 2 * (12 * 600 + 3 * 100 + 15 * 1000)) < 1e-6);
     assert_true(fabs(m->power * 15 * 1.2 - m->energy) < 1e-6);
     simulated_release(&simulated);
