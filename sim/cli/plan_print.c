@@ -159,8 +159,8 @@ static void print_nearest(const struct space *space, const struct plan_outcome *
 static void print_miss(const struct plan_miss *miss, FILE *out)
 {
     if (isfinite(miss->share))
-        fprintf(out, "nearest: a configuration has %s %.4g, and the limit is at %s %.4g; try more --gpus, or a wider "
-                "limit\n", miss->limit->name, miss->value, miss->limit->most ? "least" : "most", miss->limit->value);
+        fprintf(out, "nearest of those that were replayed: %s %.4g, and the limit is at %s %.4g; try more --gpus, or a "
+                "wider limit\n", miss->limit->name, miss->value, miss->limit->most ? "least" : "most", miss->limit->value);
 }
 
 /* What the order is of: "iteration_time_s and gpus". */

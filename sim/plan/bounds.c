@@ -56,10 +56,11 @@ static double lacks(const struct workload *workload)
     return most - memory_limit(workload->scenario);
 }
 
+/* Whether the path is an axis whose values follow from rules; NULL: whether any is. */
 static bool is_automatic(const struct space *space, const char *path)
 {
     for (size_t i = 0; i < space->naxes; i++)
-        if (space->axes[i].why && !strcmp(space->axes[i].path, path))
+        if (space->axes[i].why && (!path || !strcmp(space->axes[i].path, path)))
             return true;
     return false;
 }

@@ -126,6 +126,14 @@ int goal_limits(struct arena *arena, const char *text, struct node **limits, str
     return 0;
 }
 
+double goal_longest(const struct goal *goal)
+{
+    for (size_t i = 0; i < goal->nlimits; i++)
+        if (!strcmp(goal->limits[i].name, "iteration_time_s"))
+            return goal->limits[i].value;
+    return INFINITY;
+}
+
 bool goal_is_timely(const struct goal *goal)
 {
     static const char timely[] = "iteration_time_s samples_per_s tokens_per_s tokens_per_s_per_gpu gpus cost";

@@ -20,6 +20,8 @@ int goal_read(const struct node *objective, const struct node *subject_to, bool 
 /* The value of --subject-to, "iteration_time_s=12 s,cost=0.5", as such a mapping. */
 int goal_limits(struct arena *arena, const char *text, struct node **limits, struct error *err);
 
+/* s of an iteration that the limits allow; INFINITY: any. */
+double goal_longest(const struct goal *goal);
 /* Whether of one number of GPUs and samples the fastest configurations are the best: then bounds of the time prove it. */
 bool goal_is_timely(const struct goal *goal);
 /* 0: the row, of a point that ran, keeps the limits. Else by which share of its value it misses a limit, at most; *limit is

@@ -19,6 +19,8 @@ struct search {
     size_t nopen, next;
     struct replayed { size_t point; double seconds, ratio; } *replayed;      /* of points that ran and fit */
     size_t nreplayed;
+    double longest;                  /* s that the goal allows */
+    size_t beyond;                   /* points whose bound is above that */
     double until;                    /* s of the monotonic clock; 0: any time */
 };
 
@@ -172,7 +174,7 @@ static int read_replays(struct search *search, struct error *err)
     if (search->nreplayed)
         qsort(search->replayed, search->nreplayed, sizeof *search->replayed, by_seconds);
     outcome->counts.replayed = search->nreplayed;
-    outcome->counts.outside = outside;
+    outcome->counts.outside = outside + search->beyond;
     outcome->counts.memory += memory;
     return rc ? -1 : (int)memory;
 }
@@ -215,6 +217,20 @@ static int replay_points(struct search *search, uint64_t *numbers, size_t count,
     return rc;
 }
 
+/* Counts a point that need not be replayed; false: it must. The first ones are, so that the nearest miss is known. */
+static bool is_closed(struct search *search, const struct bounded *bounded)
+{
+    struct plan_counts *counts = &search->outcome->counts;
+
+    if (bounded->seconds > search->longest && counts->replayed + counts->outside > 0) {
+        search->beyond++;
+        counts->outside++;
+        return true;
+    }
+    counts->pruned += bounded->seconds > threshold_of(search, bounded->size);
+    return bounded->seconds > threshold_of(search, bounded->size);
+}
+
 /* The next points whose bounds are below their thresholds, at most `most`; those above are pruned. */
 static size_t next_batch(struct search *search, uint64_t *numbers, size_t most)
 {
@@ -224,9 +240,7 @@ static size_t next_batch(struct search *search, uint64_t *numbers, size_t most)
         size_t point = search->order[search->next++];
         const struct bounded *bounded = &search->bounds[point];
 
-        if (bounded->seconds > threshold_of(search, bounded->size))
-            search->outcome->counts.pruned++;
-        else
+        if (!is_closed(search, bounded))
             numbers[count++] = search->space->selection.items[point];
     }
     return count;
@@ -262,10 +276,8 @@ static void find_gap(struct search *search)
     for (size_t i = search->next; i < search->nopen; i++) {
         const struct bounded *bounded = &search->bounds[search->order[i]];
 
-        if (bounded->seconds > threshold_of(search, bounded->size)) {
-            outcome->counts.pruned++;
+        if (is_closed(search, bounded))
             continue;
-        }
         outcome->counts.left++;
         least = fmin(least, bounded->seconds);
     }
@@ -318,6 +330,7 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
     size_t count = space->selection.count;
     struct search search = {
         .space = space, .options = options, .outcome = outcome, .bounds = xcalloc(count + 1, sizeof *search.bounds),
+        .longest = options->exhaustive || options->anchors ? INFINITY : goal_longest(&space->goal),
         .order = xcalloc(count + 1, sizeof *search.order), .replayed = xcalloc(count + 1, sizeof *search.replayed),
     };
     int rc;

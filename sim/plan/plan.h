@@ -34,7 +34,7 @@ struct plan_counts {
     size_t pruned;                   /* their bound is above the threshold */
     size_t left;                     /* not reached within the time limit */
     size_t replayed;                 /* and fit, and keep the goal's limits */
-    size_t outside;                  /* replayed, but they miss a limit */
+    size_t outside;                  /* they miss a limit: by their replay or, of the time, by their bound */
     size_t failed;                   /* of rows that ended with an error, a crash or a timeout */
 };
 

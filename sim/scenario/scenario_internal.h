@@ -46,6 +46,8 @@ const char *memory_early_stop_fault(const struct scenario *scenario);
 /* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all
  * others in the default, mixed-fp16. */
 void scenario_settle_precision(struct scenario *scenario);
+/* scenario_table.c */
+extern const struct table batch_table;
 /* scenario_said.c */
 /* Lays what the scenario itself gives under `software`, as if it stood in the parts that lend it; refuses it there. */
 int scenario_lay_own(struct scenario *scenario, struct error *err);

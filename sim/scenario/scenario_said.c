@@ -44,7 +44,7 @@ const struct table software_table = {
 };
 
 /* The parts of a scenario of which software knows. */
-enum { PART_STRATEGY, PART_MEMORY, PART_RECOMPUTE, PART_COSTS, PART_TRANSFORMER, PARTS };
+enum { PART_STRATEGY, PART_MEMORY, PART_RECOMPUTE, PART_COSTS, PART_TRANSFORMER, PART_BATCH, PARTS };
 
 static void parts_of(struct scenario *scenario, struct software_part parts[PARTS])
 {
@@ -56,6 +56,7 @@ static void parts_of(struct scenario *scenario, struct software_part parts[PARTS
     parts[PART_COSTS] = (struct software_part){"costs", &costs_table, &scenario->costs, FILES_MAY_COST};
     parts[PART_TRANSFORMER] =
         (struct software_part){"model.transformer", &transformer_table, scenario->model.transformer, NULL};
+    parts[PART_BATCH] = (struct software_part){"batch", &batch_table, &scenario->batch, NULL};
 }
 
 struct idle {
@@ -316,7 +317,7 @@ enum software_has scenario_in_framework(struct arena *arena, const struct scenar
     if (!scenario->software.names.title)
         return SOFTWARE_UNKNOWN;
     parts_of((struct scenario *)(uintptr_t)scenario, items);
-    return software_has(arena, scenario->software.names.has, &parts, asks, COUNT(asks), lack);
+    return software_has(arena, &scenario->software.names, &parts, asks, COUNT(asks), lack);
 }
 
 /* A mapping of which nothing but its shorthand is left is that, as field_dump prints it. */

@@ -18,7 +18,7 @@ static const struct field batch_fields[] = {
     {KEY(batch, count), .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "number of consecutive batches, for schedules that do not flush between batches (pipedream-2bw)"},
 };
-static const struct table batch_table = {
+const struct table batch_table = {
     TABLE("batch", "how many samples an iteration trains on", batch, batch_fields),
 };
 

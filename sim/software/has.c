@@ -147,10 +147,26 @@ static const char *list_text(struct arena *arena, const struct node *list)
     return text;
 }
 
-enum software_has software_has(struct arena *arena, const struct node *has, const struct software_parts *parts,
-                               const struct software_ask *asks, size_t count, struct software_lack *lack)
+/* The reason of the first condition that holds; NULL: none does. */
+static const char *cannot(struct arena *arena, const struct node *lacks, const struct software_parts *parts)
 {
+    struct error err = {0};
+    const char *why = NULL;
+
+    for (size_t i = 0; lacks && i < lacks->count && !why; i++)
+        if (software_holds(arena, node_get(lacks->items[i], "if"), parts, &err) > 0)
+            why = node_get(lacks->items[i], "why")->text;
+    error_release(&err);
+    return why;
+}
+
+enum software_has software_has(struct arena *arena, const struct software_names *names,
+                               const struct software_parts *parts, const struct software_ask *asks, size_t count,
+                               struct software_lack *lack)
+{
+    const struct node *has = names->has;
     enum software_has found = SOFTWARE_HAS;
+    const char *why;
 
     for (size_t i = 0; has && i < has->count; i++) {
         const struct software_ask *ask = ask_of(asks, count, has->keys[i]);
@@ -158,7 +174,11 @@ enum software_has software_has(struct arena *arena, const struct node *has, cons
 
         if (!value || (ask && ask->idle) || in_list(has->items[i], value))
             continue;
-        *lack = (struct software_lack){has->keys[i], value, list_text(arena, has->items[i])};
+        *lack = (struct software_lack){has->keys[i], value, list_text(arena, has->items[i]), NULL};
+        return SOFTWARE_LACKS;
+    }
+    if ((why = cannot(arena, names->lacks, parts))) {
+        *lack = (struct software_lack){.why = why};
         return SOFTWARE_LACKS;
     }
     for (size_t i = 0; i < count; i++)

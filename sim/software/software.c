@@ -13,7 +13,7 @@ struct node_holder { const struct node *node; };
 struct software_file {
     const struct node *node;
     const char *title, *source, *like;
-    struct node_holder values, has, when;
+    struct node_holder values, has, lacks, when;
 };
 
 static int keep_values(struct arena *arena, const struct node *value, void *object, struct error *err)
@@ -25,13 +25,13 @@ static int keep_values(struct arena *arena, const struct node *value, void *obje
     return error_add(err, EXIT_INPUT, value->loc, "software: values: expected a mapping of keys and values");
 }
 
-static int keep_when(struct arena *arena, const struct node *value, void *object, struct error *err)
+static int keep_list(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
     (void)arena;
     ((struct node_holder *)object)->node = value;
     if (value->kind == NODE_SEQUENCE)
         return 0;
-    return error_add(err, EXIT_INPUT, value->loc, "software: when: expected a list of mappings, each with 'if'");
+    return error_add(err, EXIT_INPUT, value->loc, "software: expected a list of mappings, each with 'if'");
 }
 
 /* software_has_check looks at it. */
@@ -58,7 +58,10 @@ static const struct field software_file_fields[] = {
      .brief = "which values of a key the release has, by the key's path: {strategy.schedule: [1f1b, interleaved], "
               "strategy.zero: [0, 1], memory.recompute: [none, full]}; [] where it has none. A key that is left out: "
               "nobody looked it up, and nothing is said of it"},
-    {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_when,
+    {KEY(software_file, lacks), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_list,
+     .brief = "what the release cannot run though it has each value: a list of mappings with 'if', an expression over "
+              "the scenario, and 'why', the reason in words; it replaces that of 'like'"},
+    {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_list,
      .brief = "what it does under a condition: a list of such keys, each with 'if', an expression over the scenario "
               "such as 'strategy.zero == 3', and 'has' too; later ones replace earlier ones"},
 };
@@ -113,8 +116,7 @@ static int value_of(void *context, int name, struct value *value, struct error *
     return 0;
 }
 
-/* Whether the condition holds; -1 after an error. */
-static int holds(struct arena *arena, const struct node *text, const struct software_parts *parts, struct error *err)
+int software_holds(struct arena *arena, const struct node *text, const struct software_parts *parts, struct error *err)
 {
     struct condition condition = {.arena = arena, .parts = parts};
     const struct names names = {find_name, name_at, &condition};
@@ -188,6 +190,25 @@ static int collect_has(struct arena *arena, const struct node *has, const struct
     return 0;
 }
 
+/* What the release cannot run. The conditions are read here, so that mistakes in them are found whether they hold or not. */
+static int collect_lacks(struct arena *arena, const struct node *lacks, const struct software_parts *parts,
+                         struct software_names *names, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; lacks && i < lacks->count; i++) {
+        const struct node *condition = node_get(lacks->items[i], "if"), *why = node_get(lacks->items[i], "why");
+
+        if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR)
+            rc = error_add(err, EXIT_INPUT, lacks->items[i]->loc, "software: lacks: expected a mapping with 'if', a "
+                           "condition, and 'why', a text");
+        else if (software_holds(arena, condition, parts, err) < 0)
+            rc = -1;
+    }
+    names->lacks = lacks ? lacks : names->lacks;
+    return rc;
+}
+
 /* Adds what the file does under its conditions. */
 static int collect_when(struct arena *arena, const struct node *when, const struct software_parts *parts,
                         const struct node **values, struct software_names *names, struct error *err)
@@ -202,7 +223,7 @@ static int collect_when(struct arena *arena, const struct node *when, const stru
             rc = error_add(err, EXIT_INPUT, item->loc, "software: when: expected a mapping with 'if', a condition");
             continue;
         }
-        applies = check_keys(item, parts, err) ? -1 : holds(arena, condition, parts, err);
+        applies = check_keys(item, parts, err) ? -1 : software_holds(arena, condition, parts, err);
         if (applies > 0) {
             *values = node_merge(arena, *values, item);
             applies = collect_has(arena, node_get(item, "has"), parts, names, err);
@@ -254,7 +275,8 @@ static int collect(struct arena *arena, const char *like, struct loc loc, const 
         return -1;
     if (file.values.node)
         *values = node_merge(arena, *values, file.values.node);
-    if (collect_has(arena, file.has.node, parts, names, err))
+    if (collect_has(arena, file.has.node, parts, names, err) ||
+        collect_lacks(arena, file.lacks.node, parts, names, err))
         return -1;
     return collect_when(arena, file.when.node, parts, values, names, err);
 }

@@ -29,6 +29,7 @@ struct software_names {
     const char *title, *family;
     const struct node *has;      /* the values that the release has, by the keys' paths: {strategy.zero: [0, 1]}; a key that
                                   * stands nowhere: nobody looked it up */
+    const struct node *lacks;    /* what the release cannot run, [{if: CONDITION, why: TEXT}]; NULL: nothing is known */
 };
 /* Lays the values of the file, which `like` names at `loc`, under the parts: a part's key that the scenario gives keeps
  * its value (field_lay). *names are the file's. Errors, at their places: an unknown file, a file that is like itself,
@@ -53,9 +54,13 @@ struct software_ask {
 };
 /* Whether the release has what the parts ask of it: all values of which it has a list, and those of `asks`. */
 enum software_has { SOFTWARE_UNKNOWN, SOFTWARE_HAS, SOFTWARE_LACKS };
-struct software_lack { const char *path, *value, *has; };    /* has: "1f1b, interleaved"; "" where it has none */
+struct software_lack {
+    const char *path, *value, *has;      /* has: "1f1b, interleaved"; "" where it has none */
+    const char *why;                     /* instead: values that it has, but not together */
+};
 /* *lack is the first value that the release lacks; its texts stand in the arena. */
-enum software_has software_has(struct arena *arena, const struct node *has, const struct software_parts *parts,
-                               const struct software_ask *asks, size_t count, struct software_lack *lack);
+enum software_has software_has(struct arena *arena, const struct software_names *names,
+                               const struct software_parts *parts, const struct software_ask *asks, size_t count,
+                               struct software_lack *lack);
 
 #endif

@@ -13,5 +13,8 @@ const char *software_path_at(struct arena *arena, const struct software_parts *p
 /* Checks the lists of a file's key `has`: {PATH: [VALUE, ...]}. */
 int software_has_check(struct arena *arena, const struct node *has, const struct software_parts *parts,
                        struct error *err);
+/* Whether the condition holds; -1 after an error. */
+int software_holds(struct arena *arena, const struct node *condition, const struct software_parts *parts,
+                   struct error *err);
 
 #endif
