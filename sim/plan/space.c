@@ -55,7 +55,7 @@ static int add_set(struct builder *builder, const char *set)
         add_automatic(builder, automatic);
         return 0;
     }
-    if (strcmp(equals + 1, "auto") == 0 && strcmp(path, "strategy.all_reduce"))
+    if (strcmp(equals + 1, "auto") == 0 && !word_in("strategy.all_reduce strategy.split", path))
         return error_add(builder->err, EXIT_USAGE, loc, "'%s' has no auto; 'dtsim help plan' lists the axes that have "
                          "one; expected values such as %s=1,2", path, path);
     if (conf_set(builder->arena, root, arena_printf(builder->arena, "%s=[%s]", path, equals + 1), builder->err))
