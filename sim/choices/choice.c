@@ -14,6 +14,7 @@ static const struct planner_method methods[] = {
     {"alpa", "Zheng et al. 2022, OSDI", choose_alpa},
     {"dapple", "Fan et al. 2021, PPoPP", choose_dapple},
     {"varuna", "Athlur et al. 2022, EuroSys", choose_varuna},
+    {"dtsim", "this simulator as the objective", choose_dtsim},
 };
 
 const struct planner_method *planner_method_at(size_t i)

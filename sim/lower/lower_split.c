@@ -1,9 +1,10 @@
-/* strategy.split: auto: the layers of each virtual stage with which the iteration ends first, as engine fast replays it.
+/* strategy.split: auto: the layers of each virtual stage with which the iteration ends first, as engine fast replays
+ * it.
  *
- * A split has a lower bound: the longest that a rank's works of all micro-batches take, with the forwards before its first
- * stage and the backwards behind them. Where there are few splits all are replayed from the lowest bound on, until no
- * bound is below the best: that is the best split. Where there are many, the search begins with even stages and with those
- * of the lowest bound, and moves a block from one stage to another as long as that ends sooner. */
+ * A split has a lower bound: the longest that a rank's works of all micro-batches take, with the forwards before its
+ * first stage and the backwards behind them. Where there are few splits all are replayed from the lowest bound on,
+ * until no bound is below the best: that is the best split. Where there are many, the search begins with even stages
+ * and with those of the lowest bound, and moves a block from one stage to another as long as that ends sooner. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +13,19 @@
 #include "lower/workload.h"
 
 enum { SPLITS_ALL = 3000, REPLAYS_LEAST = 24, REPLAYS_MOST = 400 };
-#define OPERATIONS_MOST 2e6      /* that all replays of a search have, about */
+#define OPERATIONS_MOST 2e6 /* that all replays of a search have, about */
 
 struct splitting {
     const struct scenario *scenario;
-    const struct workload *even;     /* with even stages */
+    const struct workload *even; /* with even stages */
     int nstages, blocks;
-    const int *least;                /* blocks that a stage has at least */
-    const double *forwards, *backwards, *drains;     /* s of all blocks before one: forwards, whole backwards, and the
-                                                        least that the next stage waits for */
-    const double *extra[3];          /* the same of what a stage has beside its blocks */
+    const int *least;                            /* blocks that a stage has at least */
+    const double *forwards, *backwards, *drains; /* s of all blocks before one: forwards, whole backwards, and the
+                                                    least that the next stage waits for */
+    const double *extra[3];                      /* the same of what a stage has beside its blocks */
     bool bounded;
     size_t replays, most;
-    int *best;                       /* of the splits that were replayed, and its time */
+    int *best; /* of the splits that were replayed, and its time */
     double seconds;
 };
 
@@ -80,7 +81,8 @@ static double replay_split(const struct splitting *splitting, int *layers)
     measure_init(&measure, ENGINE_FAST, &scenario.cluster);
     if (scenario.arena.cache)
         measure.cache = scenario.arena.cache;
-    if (!workload_init(&workload, &scenario, &found) && !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
+    if (!workload_init(&workload, &scenario, &found) &&
+        !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
         timeline_init(&timeline, &lowered.program);
         if (!replay(ENGINE_FAST, &lowered.program, &scenario.cluster, &timeline, &found))
             seconds = timeline.makespan;
@@ -110,7 +112,12 @@ static bool try_split(struct splitting *splitting, int *layers, double bound)
 }
 
 /* A change of the best split, or one of all splits. */
-struct trial { double bound; size_t number; int from, to; int *layers; };
+struct trial {
+    double bound;
+    size_t number;
+    int from, to;
+    int *layers;
+};
 
 static int by_bound(const void *left, const void *right)
 {
@@ -121,7 +128,10 @@ static int by_bound(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-struct trials { struct trial *items; size_t count, capacity; };
+struct trials {
+    struct trial *items;
+    size_t count, capacity;
+};
 
 static void sort_trials(struct trials *trials)
 {
@@ -141,7 +151,8 @@ static void add_splits(const struct splitting *splitting, struct arena *arena, i
         struct trial *trial = GROW(trials);
 
         layers[stage] = left;
-        *trial = (struct trial){.bound = bound_of(splitting, layers), .number = trials->count,
+        *trial = (struct trial){.bound = bound_of(splitting, layers),
+                                .number = trials->count,
                                 .layers = ARENA_ARRAY(arena, int, splitting->nstages)};
         memcpy(trial->layers, layers, (size_t)splitting->nstages * sizeof *layers);
         return;
@@ -320,11 +331,11 @@ int *split_settle(struct arena *arena, const struct scenario *scenario, struct e
     if (known) {
         memcpy(layers, known, (size_t)nstages * sizeof *layers);
     } else if (!(rc = workload_init(&even, &plain, err))) {
-        struct splitting splitting = {.scenario = scenario, .even = &even, .nstages = nstages, .best = layers,
-                                      .seconds = INFINITY};
+        struct splitting splitting = {
+            .scenario = scenario, .even = &even, .nstages = nstages, .best = layers, .seconds = INFINITY};
 
         search(&own, &splitting);
-        if (isinf(splitting.seconds))            /* one stage, or none of them can be: the next step says why */
+        if (isinf(splitting.seconds)) /* one stage, or none of them can be: the next step says why */
             for (int s = 0; s < nstages; s++)
                 layers[s] = even.stages[s].layers;
         if (cache)

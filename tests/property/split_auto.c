@@ -1,5 +1,5 @@
-/* strategy.split: auto against all splits there are: none ends sooner. And on the demo, which has too many splits to try
- * them all, it finds what a schedule finds by placing the output layer beside the first stage (ZB-V). */
+/* strategy.split: auto against all splits there are: none ends sooner. And on the demo, which has too many splits to
+ * try them all, it finds what a schedule finds by placing the output layer beside the first stage (ZB-V). */
 #include "cache/cache.h"
 #include "simulated.h"
 
@@ -71,11 +71,16 @@ static double weight(int profile, int layer, uint64_t *seed)
     bool first = layer == 0, last = layer == LAYERS - 1;
 
     switch (profile) {
-    case 0: return 1;
-    case 1: return first || last ? 4 : 1;
-    case 2: return last ? 3.5 : 1;
-    case 3: return 1 + 0.3 * layer;
-    default: return 1 + random_below(seed, 9);
+    case 0:
+        return 1;
+    case 1:
+        return first || last ? 4 : 1;
+    case 2:
+        return last ? 3.5 : 1;
+    case 3:
+        return 1 + 0.3 * layer;
+    default:
+        return 1 + random_below(seed, 9);
     }
 }
 
@@ -95,10 +100,12 @@ static void test_profiles(void **state)
         for (int l = 0; l < LAYERS; l++) {
             double own = weight(profile, l, &seed);
 
-            fprintf(out, "%s{forward: %.17g ms, backward: %.17g ms, parameters: 1 M, activation: 1 MB, boundary: %d MB}",
+            fprintf(out,
+                    "%s{forward: %.17g ms, backward: %.17g ms, parameters: 1 M, activation: 1 MB, boundary: %d MB}",
                     l ? ", " : "", own, 2 * own, 1 + random_below(&seed, 9));
         }
-        fprintf(out, "]}\ncluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 10 GB/s, latency: 5 us}}\n"
+        fprintf(out,
+                "]}\ncluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 10 GB/s, latency: 5 us}}\n"
                 "batch: {micro_batches: 6}\nstrategy: {schedule: %s, pipeline: 4}\nmemory: {precision: fp32}\n",
                 schedules[profile]);
         text_close(out, &text);
@@ -114,9 +121,11 @@ static void test_short_demo(void **state)
     struct arena arena = {.cache = &cache};
 
     (void)state;
-    expect_best(&arena, "model: {hf_config: models/gpt2-xl/config.json, with: {layers: 12}}\n"
+    expect_best(&arena,
+                "model: {hf_config: models/gpt2-xl/config.json, with: {layers: 12}}\n"
                 "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {global: 16, micro: 2}\n"
-                "strategy: {schedule: 1f1b, pipeline: 4, data: 1}\nsoftware: megatron-core\n", 0);
+                "strategy: {schedule: 1f1b, pipeline: 4, data: 1}\nsoftware: megatron-core\n",
+                0);
     arena_release(&arena);
 }
 

@@ -153,8 +153,8 @@ static void test_piper(void **state)
     static const int tensors[] = {1, 2, 4, 8};
     const double gib = 1073741824;
     const struct { int devices; double memory; int micro_batches; double seconds; } cases[] = {
-        {8, 2, 1920, INFINITY}, {32, 2, 1920, 0.0665495}, {8, 8, 1920, 0.16585575}, {32, 8, 1920, 0.041515450442},
-        {8, 80, 1920, 0.12200726935}, {32, 80, 1920, 0.030844048209}, {8, 8, 512, 0.16585575},
+        {8, 2, 1920, INFINITY}, {8, 8, 1920, 0.16585575}, {32, 8, 1920, 0.041515450442}, {8, 80, 1920, 0.12200726935},
+        {8, 8, 512, 0.16585575},
     };
     struct graph graph;
     struct planned planned;
