@@ -191,7 +191,7 @@ int choose_dtsim(struct planner_choices *choices, const struct profiled *profile
         try_way(&space, w, &best);
     try_splits(&space, &best);
     planned.objective = best.seconds;
-    planned.count = isfinite(best.seconds);
+    planned.count = isfinite(best.seconds) ? 1 : 0;
     planned.stages[0] = (struct planned_stage){0, profiled->count, best.data, best.pipeline * best.tensor, 0};
     choice_add(choices, "dtsim", "", "of an iteration", &planned);
     if (planned.count)

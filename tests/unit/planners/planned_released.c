@@ -2,7 +2,8 @@
 #include "planners.h"
 
 /* PipeDream's profiles of VGG-16 and AlexNet, without the input: us of forward and backward of a minibatch, and B of
- * weights, of each layer (msr-fiddle/pipedream 7db6a1c, profiler/image_classification/profiles/NAME/graph.txt, MIT licence). */
+ * weights, of each layer (msr-fiddle/pipedream 7db6a1c, profiler/image_classification/profiles/NAME/graph.txt, MIT
+ * licence). */
 struct profiled { double us, weights; };
 static const struct profiled vgg16[] = {
     {46920, 7168}, {9999, 0}, {159531, 147712}, {9766, 0}, {9374, 0}, {54803, 295424}, {5097, 0}, {75441, 590336},
@@ -163,7 +164,8 @@ static void test_piper(void **state)
     fill_graph(&graph);
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct piper question = {graph.nodes, graph.edges, NODES, graph.nedges, tensors, TENSORS,
-                                 cases[i].micro_batches, cases[i].devices, 25 * gib, cases[i].memory * gib, false, 0, 0};
+                                 cases[i].micro_batches, cases[i].devices, 25 * gib, cases[i].memory * gib, false, 0,
+                                 0};
 
         assert_int_equal(piper_plan(&question, &planned), 0);
         if (!(fabs(planned.objective - cases[i].seconds) < 1e-9 || planned.objective == cases[i].seconds))
