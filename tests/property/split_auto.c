@@ -1,6 +1,7 @@
 /* strategy.split: auto against all splits there are: none ends sooner. And on the demo, which has too many splits to
  * try them all, it finds what a schedule finds by placing the output layer beside the first stage (ZB-V). */
 #include "cache/cache.h"
+#include "emit/emit.h"
 #include "simulated.h"
 
 enum { STAGES = 4, LAYERS = 12 };
@@ -169,10 +170,33 @@ static void test_remembered(void **state)
     scenario_release(&cached);
 }
 
+/* A framework is told the layers of each stage; Megatron-LM in a layout with the embedding and the output layer. */
+static void test_emitted(void **state)
+{
+    const char *const sets[] = {"strategy.split=auto"};
+    struct scenario demo = {0};
+    struct error err = {0};
+    char *text, *notes;
+    size_t size;
+    FILE *out = text_open(&text, &size), *remarks = text_open(&notes, &size);
+
+    (void)state;
+    assert_int_equal(scenario_load(DTSIM_SOURCE_DIR "/scenarios/demo.yaml", sets, 1, &demo, &err), 0);
+    assert_int_equal(emitted_at(0)->emit(&demo, out, remarks, &err), 0);
+    text_close(out, &text);
+    text_close(remarks, &notes);
+    assert_non_null(strstr(text, "--pipeline-model-parallel-layout \"Et*4|"));
+    assert_non_null(strstr(text, "|t*3|L\""));
+    free(text);
+    free(notes);
+    scenario_release(&demo);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_short_demo),
-                                       cmocka_unit_test(test_demo), cmocka_unit_test(test_remembered)};
+                                       cmocka_unit_test(test_demo), cmocka_unit_test(test_remembered),
+                                       cmocka_unit_test(test_emitted)};
     int failed;
 
     cache_init(&cache, CACHE_BYTES);
