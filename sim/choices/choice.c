@@ -210,6 +210,9 @@ int planners_choose(const struct scenario *scenario, const char *method, struct 
             err, node_loc(scenario->node, "model"),
             "model: stages are given, so planners have no layers to divide; expected 'layers' or a transformer");
     rc = profiled_read(scenario, scenario->batch.micro, &profiled, err);
+    if (!rc && profiled.count > PLANNED_MOST)
+        rc = error_add(err, EXIT_INFEASIBLE, node_loc(scenario->node, "model"),
+                       "model: %zu layers; expected at most %d for planners", profiled.count, PLANNED_MOST);
     for (size_t i = 0; !rc && i < COUNT(methods); i++)
         if (!method || !strcmp(method, methods[i].name))
             rc = methods[i].choose(choices, &profiled, err);
