@@ -18,6 +18,7 @@ enum cache_kind {
     CACHE_COLLECTIVE,            /* measure: what a collective takes alone, by engine, collective, size, placement */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
+    CACHE_SPLIT,                 /* split_settle: the layers of each stage, by the scenario */
     CACHE_KINDS
 };
 

@@ -14,6 +14,7 @@ static const struct planner_method methods[] = {
     {"alpa", "Zheng et al. 2022, OSDI", choose_alpa},
     {"dapple", "Fan et al. 2021, PPoPP", choose_dapple},
     {"varuna", "Athlur et al. 2022, EuroSys", choose_varuna},
+    {"dtsim", "this simulator as the objective", choose_dtsim},
 };
 
 const struct planner_method *planner_method_at(size_t i)
@@ -209,6 +210,9 @@ int planners_choose(const struct scenario *scenario, const char *method, struct 
             err, node_loc(scenario->node, "model"),
             "model: stages are given, so planners have no layers to divide; expected 'layers' or a transformer");
     rc = profiled_read(scenario, scenario->batch.micro, &profiled, err);
+    if (!rc && profiled.count > PLANNED_MOST)
+        rc = error_add(err, EXIT_INFEASIBLE, node_loc(scenario->node, "model"),
+                       "model: %zu layers; expected at most %d for planners", profiled.count, PLANNED_MOST);
     for (size_t i = 0; !rc && i < COUNT(methods); i++)
         if (!method || !strcmp(method, methods[i].name))
             rc = methods[i].choose(choices, &profiled, err);

@@ -34,5 +34,6 @@ int choose_dapple(struct planner_choices *choices, const struct profiled *profil
 int choose_piper(struct planner_choices *choices, const struct profiled *profiled, struct error *err);
 int choose_alpa(struct planner_choices *choices, const struct profiled *profiled, struct error *err);
 int choose_mcmc(struct planner_choices *choices, const struct profiled *profiled, struct error *err);
+int choose_dtsim(struct planner_choices *choices, const struct profiled *profiled, struct error *err);
 
 #endif

@@ -41,6 +41,7 @@ static void set_pipedream(struct planner_choices *choices, const struct profiled
         return;
     }
     choice_set(choices, "strategy.schedule=pipedream");
+    choice_set(choices, "strategy.zero=0");
     choice_set(choices, "strategy.pipeline=%d", ranks);
     choice_set(choices, "strategy.data=1");
     choice_set(choices, "strategy.stage_replicas=[%s]", replicas);
@@ -120,6 +121,7 @@ int choose_two_bw(struct planner_choices *choices, const struct profiled *profil
         if (!planned.count)
             continue;
         choice_set(choices, "strategy.schedule=pipedream-2bw");
+        choice_set(choices, "strategy.zero=0");
         choice_set(choices, "strategy.tensor=%d", profiled->tensors[0]);
         choice_set(choices, "strategy.pipeline=%zu", planned.count);
         choice_set(choices, "strategy.data=%d", planned.stages[0].data);

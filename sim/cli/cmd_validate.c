@@ -6,11 +6,12 @@
 #include "validate/validation.h"
 
 enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN, OPT_ERRORS,
-       OPT_MEMORY_ERRORS };
+       OPT_MEMORY_ERRORS, OPT_REGRET };
 static const char *const validate_options[] = {
     [OPT_JSON] = "--json",       [OPT_ROWS] = "--rows=",     [OPT_JOBS] = "-j=",
     [OPT_SUMMARY] = "--summary", [OPT_STRICT] = "--strict", [OPT_MARKDOWN] = "--markdown",
     [OPT_ERRORS] = "--errors", [OPT_MEMORY_ERRORS] = "--memory-errors",
+    [OPT_REGRET] = "--regret",
 };
 
 struct papers {
@@ -59,6 +60,11 @@ static void print_paper(const struct papers *papers, size_t index, const char *c
 
     if (options[OPT_JSON])
         return;
+    if (options[OPT_REGRET]) {
+        validation_print_regret(validation, stdout);
+        fflush(stdout);
+        return;
+    }
     if (options[OPT_MARKDOWN] && !index)
         validation_print_markdown(NULL, stdout);
     if (options[OPT_MARKDOWN])
@@ -111,7 +117,7 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
     if (!rc && values[OPT_JSON])
         print_json(papers);
     else if (!rc && !values[OPT_MARKDOWN] && !values[OPT_ERRORS] && !values[OPT_MEMORY_ERRORS] &&
-             papers->count > 1)
+             !values[OPT_REGRET] && papers->count > 1)
         print_lines(papers, evidence);
     arena_release(&arena);
     return rc;
@@ -136,6 +142,10 @@ static int validate_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_JSON] &&
         (arguments.values[OPT_MARKDOWN] || arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
         return usage_error(command, "expected one of --json, --markdown, --errors and --memory-errors");
+    if (arguments.values[OPT_REGRET] && (arguments.values[OPT_JSON] || arguments.values[OPT_MARKDOWN] ||
+                                         arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
+        return usage_error(command, "--regret prints lines of its own; expected no other form beside it");
+    options.configured = arguments.values[OPT_REGRET];
     options.sets = arguments.sets;
     options.nsets = arguments.nsets;
     papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
@@ -156,7 +166,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
 const struct command cmd_validate = {
     .name = "validate",
     .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] "
-             "[--json | --markdown | --errors | --memory-errors]",
+             "[--json | --markdown | --errors | --memory-errors | --regret]",
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
@@ -174,6 +184,8 @@ const struct command cmd_validate = {
                "                      which 'dtsim run' tells the error that it expects. A row's first error, before anybody\n"
                "                      worked on its table, is kept; a table that the file does not have gets its own now\n"
                "  --memory-errors     the same of measured peaks of memory: scenarios/paper/memory.tsv\n"
+               "  --regret            how much slower than the fastest row the one is that is predicted to be it, of rows of\n"
+               "                      one model, software, format, number of GPUs and of samples\n"
                "Each row is asked twice: as the file configures it, and plainly, by the model, the cluster, the batch,\n"
                "the degrees, the formats and the name of the software, which are what a person knows.\n"
                "The error that 'dtsim run' expects: a published run with the scenario's software, profile, format (fp16 is as\n"

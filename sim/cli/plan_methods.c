@@ -133,14 +133,14 @@ int plan_methods(const struct command *command, const struct arguments *argument
     struct cache cache = {0};
     struct error err = {0};
     int code = check_method(command, method);
-    bool fits = false;
+    bool loaded, fits = false;
 
     if (code != ARGS_DONE)
         return code;
     cache_init(&cache, CACHE_BYTES);
+    loaded = !scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &scenario, &err);
     scenario.arena.cache = &cache;
-    if (!scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &scenario, &err) &&
-        !planners_choose(&scenario, strcmp(method, "all") ? method : NULL, &choices, &err)) {
+    if (loaded && !planners_choose(&scenario, strcmp(method, "all") ? method : NULL, &choices, &err)) {
         for (size_t i = 0; i < choices.count; i++)
             fits |= !choices.items[i].reason;
         if (format == METHODS_JSON)

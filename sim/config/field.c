@@ -71,12 +71,14 @@ static int list_parse(const struct reading *reading, const struct field *field, 
 
     list->node = node;
     list->count = node->count;
+    if (field->may_be_auto && scalar && text_same(node->text, "auto"))
+        return 0;
     if (field->single && lone) {
         items = &node;
         list->count = 1;
     } else if (node->kind != NODE_SEQUENCE) {
         return reading_unexpected(reading, node, field->key,
-                                  !field->single ? "a list" :
+                                  field->may_be_auto ? "a list or auto" : !field->single ? "a list" :
                                   field->kind == FIELD_CHOICES ? "a name or a list" : "a mapping or a list");
     }
     if (list->count == 0 && !field->may_be_empty)

@@ -26,6 +26,11 @@ struct list {
     const struct node *node;    /* the value that was read; NULL if it was left out */
 };
 
+/* Whether `auto` was read, and not a list. */
+static inline bool list_is_auto(const struct list *list)
+{
+    return list->node && !list->count && list->node->kind == NODE_SCALAR;
+}
 bool list_has(const struct list *list, int value);       /* of CHOICES or INTS */
 /* Whether `words`, separated by spaces, contain the word; NULL contains none. */
 bool word_in(const char *words, const char *word);
@@ -59,6 +64,7 @@ struct field {
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
     bool single;                /* LIST, CHOICES: a mapping or a name alone stands for a sequence of one */
     bool may_be_empty;          /* LIST, CHOICES, INTS: [] is allowed; else it is an error */
+    bool may_be_auto;           /* INTS, not empty ones: the word auto is allowed (list_is_auto) */
     /* RECORD: reads the value (never null) instead of field_parse(table); the table then serves only help, schema and
      * dump. It is not called if the key is left out and has no default: the record then stays zero. */
     int (*load)(struct arena *arena, const struct node *value, void *object, struct error *err);

@@ -56,6 +56,8 @@ static struct node *list_dump(struct arena *arena, const struct field *field, co
 {
     struct node *sequence = node_sequence(arena);
 
+    if (list_is_auto(list))
+        return node_scalar(arena, list->node->text, false);
     for (size_t i = 0; i < list->count; i++) {
         if (field->kind == FIELD_CHOICES)
             node_append(arena, sequence, choice_dump(arena, field, ((const int *)list->items)[i]));
@@ -163,6 +165,7 @@ struct node *field_dump(struct arena *arena, const struct table *table, const vo
 static void list_key(const struct field *field, const struct list *list, struct cache_key *key)
 {
     cache_key_add(key, &list->count, sizeof list->count);
+    cache_key_add(key, &(bool){list_is_auto(list)}, sizeof(bool));
     if (field->kind != FIELD_LIST)
         cache_key_add(key, list->items, list->count * sizeof(int));
     for (size_t i = 0; field->kind == FIELD_LIST && i < list->count; i++)

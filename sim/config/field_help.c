@@ -31,7 +31,8 @@ static const char *kind_text(struct arena *arena, const struct field *field)
         return arena_printf(arena, "%sa list of %s", field->single ? "one, or " : "", choices_text(arena, field));
     case FIELD_INTS:
         bounds = bounds_text(arena, field);
-        return bounds ? arena_printf(arena, "a list of integers, %s", bounds) : "a list of integers";
+        return arena_printf(arena, "a list of integers%s%s%s", bounds ? ", " : "", bounds ? bounds : "",
+                            field->may_be_auto ? ", or auto" : "");
     case FIELD_LIST:
         return field->single ? "a mapping or a list of mappings" : "a list of mappings";
     case FIELD_RECORD:

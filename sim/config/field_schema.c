@@ -98,6 +98,12 @@ static struct node *list_schema(struct arena *arena, const struct field *field, 
                                                                   : object_schema(arena, field->table, depth + 1));
     if (!field->may_be_empty)
         node_put(arena, schema, "minItems", node_scalar(arena, "1", false));
+    if (field->may_be_auto) {
+        struct node *word = node_mapping(arena);
+
+        text_put(arena, word, "const", "auto");
+        return combine(arena, "anyOf", schema, word);
+    }
     if (field->kind == FIELD_CHOICES && field->single)
         return combine(arena, "anyOf", schema, choice_schema(arena, field));
     if (field->kind == FIELD_LIST && field->single)

@@ -2,6 +2,7 @@
 #include "emit/emit_internal.h"
 
 #include "base/text.h"
+#include "lower/workload.h"
 
 #include <stdlib.h>
 
@@ -165,20 +166,41 @@ static void compare_all(const struct framework *framework, struct emit *e, const
             compare(framework, e, parts[i], got, follow, notes, err);
 }
 
+/* Frameworks have no split: auto: they are told the layers of each stage. */
+static int settle_split(struct arena *arena, const struct scenario *scenario, struct node *tree, struct error *err)
+{
+    struct node *layers = node_sequence(arena);
+    struct workload workload = {0};
+    int rc = 0;
+
+    if (!list_is_auto(&scenario->parallelism.split))
+        return 0;
+    rc = workload_init(&workload, scenario, err);
+    for (int s = 0; !rc && s < plan_virtual_stages(&workload.plan); s++)
+        node_append(arena, layers, node_scalar(arena, arena_printf(arena, "%d", workload.stages[s].layers), false));
+    workload_release(&workload);
+    layers->loc = scenario->parallelism.split.node->loc;
+    return rc || conf_put(arena, tree, "strategy.split", layers, layers->loc, err) ? -1 : 0;
+}
+
 int emit_checked(const struct framework *framework, const struct scenario *scenario, FILE *out, FILE *notes,
                  struct error *err)
 {
     struct arena arena = {.cache = scenario->arena.cache};
-    struct emit e = {.arena = &arena, .scenario = scenario};
+    struct node *tree = scenario_dump(&arena, scenario);
+    struct emit e = {.arena = &arena, .scenario = scenario, .tree = tree};
     int before = err->count;
     struct scenario first = {0}, second = {0};
     size_t length;
     char *text;
 
-    e.tree = scenario_dump(&arena, scenario);
     if (!node_at(e.tree, "model.transformer")) {
         error_add(err, EXIT_INFEASIBLE, (struct loc){.file = scenario->name}, "its model is no transformer; %s trains "
                   "transformers", framework->title);
+        arena_release(&arena);
+        return -1;
+    }
+    if (settle_split(&arena, scenario, tree, err)) {
         arena_release(&arena);
         return -1;
     }

@@ -100,12 +100,19 @@ static const struct gpu_class *find_class(const struct workload *workload, int k
 static int build_classes(struct workload *workload, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
+    struct scenario settled = *scenario;
     size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)cluster_kinds(&scenario->cluster);
     int usual = scenario_seat(scenario, 0, 0, 0).kind;
 
     workload->classes = arena_alloc(&workload->arena, most * sizeof *workload->classes);
     workload->classes[workload->nclasses++] = (struct gpu_class){.kind = usual, .slower = 1};
-    if (stages_cost(&workload->arena, scenario, &scenario->kernels[usual], &workload->stages,
+    if (list_is_auto(&scenario->parallelism.split)) {
+        settled.parallelism.split.items = split_settle(&workload->arena, scenario, err);
+        settled.parallelism.split.count = (size_t)plan_virtual_stages(&workload->plan);
+        if (!settled.parallelism.split.items)
+            return -1;
+    }
+    if (stages_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->stages,
                     &workload->classes[0].times, err))
         return -1;
     for (int r = 0; scenario->uneven & UNEVEN_GPUS && r < scenario_replicas(scenario); r++)

@@ -24,6 +24,9 @@ struct workload {
 /* Errors: those of stages_cost and stage_plans_build. Release in either case. The scenario must outlive the
  * workload. */
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
+/* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first;
+ * in the arena. NULL: errors, those of workload_init. */
+int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
 void workload_release(struct workload *workload);
 /* The times of all virtual stages on the GPUs of a pipeline rank of a replica; the slowest of these GPUs decides. */
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p);

@@ -70,7 +70,7 @@ static int add_asked(struct builder *builder, const char *path, struct node *val
         return -1;
     if (is_auto && automatic)
         return add_automatic(builder, automatic, true);
-    if (is_auto && strcmp(path, "strategy.all_reduce"))
+    if (is_auto && !word_in("strategy.all_reduce strategy.split", path))
         return error_add(builder->err, EXIT_USAGE, loc, "'%s' has no auto; 'dtsim help plan' lists the axes that have "
                          "one; expected values such as %s=1,2", path, path);
     if (values->kind == NODE_SEQUENCE && !values->count)

@@ -175,7 +175,7 @@ static int check_model(const struct scenario *scenario, struct error *err)
         rc = error_clash(err, split->node->loc,
                          "strategy: split: the model is given stage by stage, so there are no layers to divide; "
                          "expected it with 'layers:' or a transformer");
-    else if (split->node && (int)split->count != stages)
+    else if (split->node && !list_is_auto(split) && (int)split->count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
                        "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
                        scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,

@@ -185,10 +185,10 @@ static const struct field parallelism_fields[] = {
      .fallback = "[tensor, data, pipeline]",
      .brief = "the degrees in the order in which they vary over the GPUs, the fastest first; GPUs are numbered node by "
               "node; if context is left out, it follows tensor"},
-    {KEY(parallelism, split), .kind = FIELD_INTS, .max = 1000000,
-     .brief = "number of layers of each stage (of each chunk, in model order); left out: as even as possible; if the "
-              "layers do not divide evenly, the last stage and then the first stages get one layer less; or as "
-              "software balances them"},
+    {KEY(parallelism, split), .kind = FIELD_INTS, .max = 1000000, .may_be_auto = true,
+     .brief = "number of layers of each stage (of each chunk, in model order); auto: so that the iteration ends first; "
+              "left out: as even as possible; if the layers do not divide evenly, the last stage and then the first "
+              "stages get one layer less; or as software balances them"},
     {KEY(parallelism, balance), .kind = FIELD_CHOICE, .fallback = "layers", .choices = CHOICES(BALANCES),
      .choice_briefs = NAMES("as many layers to each stage", "so that the stage that takes longest takes the least",
                             "as times, but a stage also takes the time in which its ranks exchange gradients",

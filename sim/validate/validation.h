@@ -101,6 +101,16 @@ double validation_evidence(const struct validation *validation, size_t row);
 void validation_print_errors(const struct validation *validation, const struct evidence *known, FILE *out);
 /* The same of scenarios/paper/memory.tsv. */
 void validation_print_memory_errors(const struct validation *validation, FILE *out);
+/* What choosing by predictions costs, over all sets of two rows or more that do the same work (regret.c): measured time of the row that is predicted to be the fastest, over the least measured time, less 1; the
+ * same of the best of the first three. Only where the first measured column is a time or a rate. */
+struct regret {
+    size_t choices;
+    double sum[2], worst[2];         /* of the first row; of the best of the first three */
+    size_t row;                      /* that was chosen in the worst case */
+};
+void validation_regret(const struct validation *validation, struct regret *regret);
+/* Prints them as a line, or nothing where there is no choice. */
+void validation_print_regret(const struct validation *validation, FILE *out);
 /* Prints what is below all tables: the errors by software and by costs, and of each table how many rows are within the
  * error that the evidence of all other tables expects of them. */
 void validation_print_sure(const struct validation *validations, size_t count, const struct evidence *evidence,

@@ -135,8 +135,8 @@ static void test_same(void **state)
         free(warm);
         free(hardly);
     }
-    for (int kind = 0; kind < CACHE_KINDS; kind++)
-        if (cache.found[kind] < times / 10)
+    for (int kind = 0; kind < CACHE_KINDS; kind++)       /* a split is that of one scenario alone: split_auto.c */
+        if (kind != CACHE_SPLIT && cache.found[kind] < times / 10)
             fail_msg("of kind %d only %zu were found, %zu were not", kind, cache.found[kind], cache.missed[kind]);
     print_message("%zu scenarios, %zu simulated; the small cache was emptied %zu times\n", times, simulated, emptied);
     assert_true(simulated > times / 3 && emptied > times / 3);

@@ -1,0 +1,348 @@
+/* strategy.split: auto: the layers of each virtual stage with which the iteration ends first, as engine fast replays
+ * it.
+ *
+ * A split has a lower bound: the longest that a rank's works of all micro-batches take, with the forwards before its
+ * first stage and the backwards behind them. Where there are few splits all are replayed from the lowest bound on,
+ * until no bound is below the best: that is the best split. Where there are many, the search begins with even stages
+ * and with those of the lowest bound, and moves a block from one stage to another as long as that ends sooner. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/lower.h"
+#include "lower/workload.h"
+
+enum { SPLITS_ALL = 3000, REPLAYS_LEAST = 24, REPLAYS_MOST = 400 };
+#define OPERATIONS_MOST 2e6 /* that all replays of a search have, about */
+
+struct splitting {
+    const struct scenario *scenario;
+    const struct workload *even; /* with even stages */
+    int nstages, blocks;
+    const int *least;                            /* blocks that a stage has at least */
+    const double *forwards, *backwards, *drains; /* s of all blocks before one: forwards, whole backwards, and the
+                                                    least that the next stage waits for */
+    const double *extra[3];                      /* the same of what a stage has beside its blocks */
+    bool bounded;
+    size_t replays, most;
+    int *best; /* of the splits that were replayed, and its time */
+    double seconds;
+};
+
+static double sum_of(const struct splitting *splitting, int which, const int *begins, int stage)
+{
+    const double *sums[] = {splitting->forwards, splitting->backwards, splitting->drains};
+
+    return sums[which][begins[stage + 1]] - sums[which][begins[stage]] + splitting->extra[which][stage];
+}
+
+static double bound_of(const struct splitting *splitting, const int *layers)
+{
+    const struct plan *plan = &splitting->even->plan;
+    int *begins = xcalloc((size_t)splitting->nstages + 1, sizeof *begins);
+    double *fills = xcalloc(2 * (size_t)splitting->nstages + 2, sizeof *fills), most = 0;
+    double *drains = fills + splitting->nstages + 1;
+
+    for (int s = 0; s < splitting->nstages; s++) {
+        begins[s + 1] = begins[s] + layers[s];
+        fills[s + 1] = fills[s] + sum_of(splitting, 0, begins, s);
+        drains[s + 1] = drains[s] + sum_of(splitting, 2, begins, s);
+    }
+    for (int rank = 0; splitting->bounded && rank < plan->stages; rank++) {
+        double works = 0;
+        int first = splitting->nstages;
+
+        for (int c = 0; c < plan_chunks(plan, rank); c++) {
+            int s = plan_virtual_stage(plan, rank, c);
+
+            first = s < first ? s : first;
+            works += sum_of(splitting, 0, begins, s) + sum_of(splitting, 1, begins, s);
+        }
+        most = fmax(most, fills[first] + plan->micro_batches * works + drains[first]);
+    }
+    free(begins);
+    free(fills);
+    return most;
+}
+
+/* s until all is done; INFINITY: such stages cannot be. */
+static double replay_split(const struct splitting *splitting, int *layers)
+{
+    struct scenario scenario = *splitting->scenario;
+    struct workload workload = {0};
+    struct lowered lowered = {0};
+    struct timeline timeline = {0};
+    struct measure measure;
+    struct error found = {0};
+    double seconds = INFINITY;
+
+    scenario.parallelism.split.items = layers;
+    scenario.parallelism.split.count = (size_t)splitting->nstages;
+    measure_init(&measure, ENGINE_FAST, &scenario.cluster);
+    if (scenario.arena.cache)
+        measure.cache = scenario.arena.cache;
+    if (!workload_init(&workload, &scenario, &found) &&
+        !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
+        timeline_init(&timeline, &lowered.program);
+        if (!replay(ENGINE_FAST, &lowered.program, &scenario.cluster, &timeline, &found))
+            seconds = timeline.makespan;
+        timeline_release(&timeline);
+    }
+    lowered_release(&lowered);
+    measure_release(&measure);
+    workload_release(&workload);
+    error_release(&found);
+    return seconds;
+}
+
+/* Replays the split unless its bound says that it is no better. Whether it is. */
+static bool try_split(struct splitting *splitting, int *layers, double bound)
+{
+    double seconds;
+
+    if (bound > splitting->seconds * (1 + 1e-9))
+        return false;
+    seconds = replay_split(splitting, layers);
+    splitting->replays++;
+    if (seconds >= splitting->seconds * (1 - ROUNDING))
+        return false;
+    splitting->seconds = seconds;
+    memcpy(splitting->best, layers, (size_t)splitting->nstages * sizeof *layers);
+    return true;
+}
+
+/* A change of the best split, or one of all splits. */
+struct trial {
+    double bound;
+    size_t number;
+    int from, to;
+    int *layers;
+};
+
+static int by_bound(const void *left, const void *right)
+{
+    const struct trial *a = left, *b = right;
+
+    if (a->bound < b->bound || a->bound > b->bound)
+        return a->bound < b->bound ? -1 : 1;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+struct trials {
+    struct trial *items;
+    size_t count, capacity;
+};
+
+static void sort_trials(struct trials *trials)
+{
+    if (trials->count)
+        qsort(trials->items, trials->count, sizeof *trials->items, by_bound);
+}
+
+/* Adds all splits whose stages before `stage` are as in `layers`. */
+static void add_splits(const struct splitting *splitting, struct arena *arena, int *layers, int stage, int left,
+                       struct trials *trials)
+{
+    int behind = 0;
+
+    for (int s = stage + 1; s < splitting->nstages; s++)
+        behind += splitting->least[s];
+    if (stage + 1 == splitting->nstages) {
+        struct trial *trial = GROW(trials);
+
+        layers[stage] = left;
+        *trial = (struct trial){.bound = bound_of(splitting, layers),
+                                .number = trials->count,
+                                .layers = ARENA_ARRAY(arena, int, splitting->nstages)};
+        memcpy(trial->layers, layers, (size_t)splitting->nstages * sizeof *layers);
+        return;
+    }
+    for (layers[stage] = splitting->least[stage]; layers[stage] + behind <= left; layers[stage]++)
+        add_splits(splitting, arena, layers, stage + 1, left - layers[stage], trials);
+}
+
+static void try_all(struct splitting *splitting)
+{
+    struct arena arena = {0};
+    struct trials trials = {0};
+    int *layers = ARENA_ARRAY(&arena, int, splitting->nstages);
+
+    add_splits(splitting, &arena, layers, 0, splitting->blocks, &trials);
+    sort_trials(&trials);
+    for (size_t i = 0; i < trials.count; i++)
+        try_split(splitting, trials.items[i].layers, trials.items[i].bound);
+    free(trials.items);
+    arena_release(&arena);
+}
+
+/* All splits that have one block of a stage on another one. */
+static void add_moves(const struct splitting *splitting, int *layers, struct trials *trials)
+{
+    trials->count = 0;
+    for (int from = 0; from < splitting->nstages; from++)
+        for (int to = 0; to < splitting->nstages; to++) {
+            if (from == to || layers[from] <= splitting->least[from])
+                continue;
+            layers[from]--;
+            layers[to]++;
+            *GROW(trials) = (struct trial){bound_of(splitting, layers), trials->count, from, to, NULL};
+            layers[from]++;
+            layers[to]--;
+        }
+    sort_trials(trials);
+}
+
+/* Moves blocks as long as the bound falls. */
+static void lower_bound(const struct splitting *splitting, int *layers, struct trials *trials)
+{
+    double bound = bound_of(splitting, layers);
+
+    for (;;) {
+        add_moves(splitting, layers, trials);
+        if (!trials->count || trials->items[0].bound >= bound * (1 - ROUNDING))
+            return;
+        bound = trials->items[0].bound;
+        layers[trials->items[0].from]--;
+        layers[trials->items[0].to]++;
+    }
+}
+
+static void try_moves(struct splitting *splitting, int *layers)
+{
+    struct trials trials = {0};
+    bool better = true;
+
+    try_split(splitting, layers, 0);
+    lower_bound(splitting, layers, &trials);
+    try_split(splitting, layers, bound_of(splitting, layers));
+    while (better && splitting->replays < splitting->most) {
+        better = false;
+        memcpy(layers, splitting->best, (size_t)splitting->nstages * sizeof *layers);
+        add_moves(splitting, layers, &trials);
+        for (size_t i = 0; i < trials.count && !better && splitting->replays < splitting->most; i++) {
+            struct trial *trial = &trials.items[i];
+
+            layers[trial->from]--;
+            layers[trial->to]++;
+            better = try_split(splitting, layers, trial->bound);
+            layers[trial->from]++;
+            layers[trial->to]--;
+        }
+    }
+    free(trials.items);
+}
+
+/* How many splits there are; SPLITS_ALL + 1: more than SPLITS_ALL. */
+static int count_splits(const struct splitting *splitting)
+{
+    int free_blocks = splitting->blocks;
+    double count = 1;
+
+    for (int s = 0; s < splitting->nstages; s++)
+        free_blocks -= splitting->least[s];
+    for (int s = 1; s < splitting->nstages && count <= SPLITS_ALL; s++)
+        count = round(count * (free_blocks + s) / s);
+    return count > SPLITS_ALL ? SPLITS_ALL + 1 : (int)count;
+}
+
+/* The seconds of blocks, and of what stages have beside them, from the times of even stages. */
+static void find_seconds(struct arena *arena, struct splitting *splitting)
+{
+    double *sums[3], *extra[3];
+    int block = 0;
+
+    for (int i = 0; i < 3; i++) {
+        sums[i] = ARENA_ARRAY(arena, double, splitting->blocks + 1);
+        splitting->extra[i] = extra[i] = ARENA_ARRAY(arena, double, splitting->nstages);
+    }
+    for (int s = 0; s < splitting->nstages; s++) {
+        const struct stage *stage = &splitting->even->stages[s];
+        const struct stage_times *times = &ordinary_times(splitting->even)[s];
+
+        for (size_t k = stage->nslices; k-- > 0;) {
+            const struct work_times *work = slice_times(stage, times, &stage->slices[k])->work;
+            double backward = work[BACKWARD].seconds, input = work[BACKWARD_INPUT].seconds;
+            double halves = input + work[BACKWARD_WEIGHT].seconds;
+            double own[] = {work[FORWARD].seconds, input > 0 ? fmin(backward, halves) : backward,
+                            input > 0 ? fmin(backward, input) : 0};
+
+            for (int i = 0; i < 3; i++) {
+                if (stage->slices[k].block)
+                    sums[i][block + 1] = sums[i][block] + own[i];
+                else
+                    extra[i][s] += own[i];
+            }
+            block += stage->slices[k].block;
+        }
+    }
+    splitting->forwards = sums[0];
+    splitting->backwards = sums[1];
+    splitting->drains = sums[2];
+}
+
+static void search(struct arena *arena, struct splitting *splitting)
+{
+    const struct plan *plan = &splitting->even->plan;
+    int *layers = ARENA_ARRAY(arena, int, splitting->nstages), *least = ARENA_ARRAY(arena, int, splitting->nstages);
+    double operations = 4.0 * splitting->nstages * plan->micro_batches;
+
+    for (int s = 0; s < splitting->nstages; s++) {
+        const struct stage *stage = &splitting->even->stages[s];
+
+        layers[s] = stage->layers;
+        splitting->blocks += stage->layers;
+        least[s] = (s > 0 && s + 1 < splitting->nstages) || stage->nslices == (size_t)stage->layers;
+    }
+    splitting->least = least;
+    splitting->most = (size_t)fmin(REPLAYS_MOST, fmax(REPLAYS_LEAST, OPERATIONS_MOST / operations));
+    splitting->bounded = !scenario_schedule(splitting->scenario)->asynchronous && plan_directions(plan) == 1 &&
+                         !plan_shares(plan);
+    find_seconds(arena, splitting);
+    if (splitting->nstages == 1)
+        memcpy(splitting->best, layers, sizeof *layers);
+    else if (count_splits(splitting) <= SPLITS_ALL && count_splits(splitting) * operations < 100 * OPERATIONS_MOST)
+        try_all(splitting);
+    else
+        try_moves(splitting, layers);
+}
+
+/* Under which the cache has the split. */
+static struct cache_key split_key(const struct scenario *scenario)
+{
+    struct cache_key key = {0};
+
+    field_key(&scenario_table, scenario, &key);
+    cluster_key(&scenario->cluster, &key);
+    return key;
+}
+
+int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err)
+{
+    int nstages = plan_virtual_stages(&scenario->plan), *layers = ARENA_ARRAY(arena, int, nstages);
+    struct cache *cache = scenario->arena.cache;
+    struct cache_key key = cache ? split_key(scenario) : (struct cache_key){0};
+    const int *known = cache ? cache_find(cache, CACHE_SPLIT, key.items, key.count) : NULL;
+    struct scenario plain = *scenario;
+    struct workload even = {0};
+    struct arena own = {0};
+    int rc = 0;
+
+    plain.parallelism.split = (struct list){0};
+    if (known) {
+        memcpy(layers, known, (size_t)nstages * sizeof *layers);
+    } else if (!(rc = workload_init(&even, &plain, err))) {
+        struct splitting splitting = {
+            .scenario = scenario, .even = &even, .nstages = nstages, .best = layers, .seconds = INFINITY};
+
+        search(&own, &splitting);
+        if (isinf(splitting.seconds)) /* one stage, or none of them can be: the next step says why */
+            for (int s = 0; s < nstages; s++)
+                layers[s] = even.stages[s].layers;
+        if (cache)
+            cache_copy(cache, CACHE_SPLIT, key.items, key.count, layers, (size_t)nstages * sizeof *layers);
+    }
+    workload_release(&even);
+    arena_release(&own);
+    free(key.items);
+    return rc ? NULL : layers;
+}
