@@ -302,7 +302,7 @@ int gantt_draw(struct chart *chart)
         return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "gantt: %d runs; expected at most %d, one above the "
                          "other", chart->ninputs, GANTT_RUNS);
     for (int r = 0; r < stack.count; r++)
-        failed |= gantt_read(&stack.runs[r], chart, chart->inputs[r], &tables[r]);
+        failed |= gantt_read(&stack.runs[r], chart, r, &tables[r]);
     failed = failed || lay_out(&stack, chart) || chart_open(chart) || gantt_script(chart, &stack);
     for (int r = 0; r < stack.count; r++) {
         gantt_release(&stack.runs[r]);

@@ -77,9 +77,9 @@ struct gantt_stack {
     double rows;             /* of all runs, with the room for their headings */
 };
 
-/* The spans of the run's folder, sorted by rank, lane and start. Their texts live in `tsv`. */
+/* The spans of the chart's run of that number, sorted by rank, lane and start. Their texts live in `tsv`. */
 struct tsv;
-int gantt_read(struct gantt *gantt, const struct chart *chart, const char *dir, struct tsv *tsv);
+int gantt_read(struct gantt *gantt, const struct chart *chart, int run, struct tsv *tsv);
 void gantt_release(struct gantt *gantt);
 /* The first box of that rank or a later one. */
 size_t gantt_first(const struct gantt *gantt, int rank);

@@ -342,6 +342,7 @@ static void write_result(const void *context, FILE *out)
     digest_add(&digest, text, strlen(text));
     digest_end(&digest, hex);
     json_put(json, "run_id", json_stringn(hex, RUN_ID));
+    json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     free(text);
     json_decref(json);
