@@ -12,6 +12,7 @@ enum {
                               * image has all where the chart is of one run */
     GANTT_PART = 8,          /* rows of each of these three parts */
     GANTT_STRIPS = 4,        /* kinds of communication lanes told apart; further ones share the last strip */
+    GANTT_LANES = 8,         /* kinds of lanes that are named */
     GANTT_STAGES = 3,        /* of a rank, named in its label */
     GANTT_COLUMNS = 800,     /* a box narrower than one of so many columns (half as many where rows are low, so that
                               * pictures stay small) joins its neighbours in a cell */
@@ -70,9 +71,9 @@ struct gantt {
 struct gantt_stack {
     struct gantt runs[GANTT_RUNS];
     int count;
-    const char *strips[GANTT_STRIPS];    /* "send-next", ...: lanes up to their dot */
-    int nstrips;
-    bool others;             /* the last strip has further lanes too */
+    const char *lanes[GANTT_LANES];      /* "send-next", ...: up to their dot; below the rows */
+    int nlanes;
+    int nstrips;             /* that they have: as many, or GANTT_STRIPS */
     bool cut;                /* some run goes on after the time axis */
     double rows;             /* of all runs, with the room for their headings */
 };
