@@ -151,7 +151,8 @@ static int choose(struct gantt *gantt, const struct chart *chart, const struct h
     if (runs == 1)
         gantt->image = (struct image){.first = first, .ranks = count, .pipeline = pipeline};
     gantt->note = arena_printf(chart->arena, "%s%sfirst, middle%s last of %d ranks%s", gantt->note ? gantt->note : "",
-                               gantt->note ? "; " : "", stragglers ? ", slow and" : " and", count, runs == 1 ? "; below, all of them" : "");
+                               gantt->note ? "; " : "", stragglers ? ", slow and" : " and", count,
+                               runs == 1 ? "; below, all of them" : "");
     return 0;
 }
 
@@ -211,7 +212,8 @@ static int strip_of(struct gantt_stack *stack, const char *lane)
     size_t length = strcspn(lane, ".");
     int i = 0;
 
-    while (i < stack->nlanes && (strcspn(stack->lanes[i], ".") != length || strncmp(stack->lanes[i], lane, length) != 0))
+    while (i < stack->nlanes &&
+           (strcspn(stack->lanes[i], ".") != length || strncmp(stack->lanes[i], lane, length) != 0))
         i++;
     if (i == stack->nlanes && i < GANTT_LANES)
         stack->lanes[stack->nlanes++] = lane;

@@ -69,8 +69,8 @@ const char *gantt_label(const struct box *box, const struct gantt_scale *scale)
     return scale->numbers && box->name[0] && box->name[1] ? box->name + 1 : box->name;
 }
 
-/* Pixels that a label takes for each point of its size: of each em, and of the room at its sides, which a size is chosen
- * for and without part of which it fits all the same. */
+/* Pixels that a label takes for each point of its size: an em, and the room at its sides, for which sizes are chosen
+ * and of which a part suffices. */
 static const double EM = 1.34, ROOM = 0.5, LEAST_ROOM = 0.25;
 
 /* In points: as high as the row and works that overlap allow, and small enough for the shorter works to hold a name. */

@@ -142,7 +142,8 @@ static int write_labels(const struct chart *chart, const struct gantt_stack *sta
                 continue;
             longest = fmax(longest, text_ems(label));
             if (out)
-                fprintf(out, "%s\\\n    \"%s\" %g", written++ ? ", " : "", label, gantt->top + gantt->rows[i].top + middle);
+                fprintf(out, "%s\\\n    \"%s\" %g", written++ ? ", " : "", label,
+                        gantt->top + gantt->rows[i].top + middle);
         }
     }
     if (out && stack->runs->image.ranks)
@@ -182,8 +183,8 @@ static void write_plot(const struct gantt_stack *stack, const struct layout *lay
           "        fillcolor rgb variable, \\\n", out);
     if (layout->shown[TONE_COMMUNICATION])
         fprintf(out, "    data using ($8 > 0 ? 0.5*unit*($4 + $5) : NaN):6:(unit*($4 + gap($4, $5, $13))): \\\n"
-                     "        (unit*($5 - gap($4, $5, $13))):(split($6, $7, $8)):7 with boxxyerror fillstyle solid 1 \\\n"
-                     "        noborder fillcolor rgb colour_%d, \\\n", TONE_COMMUNICATION);
+                     "        (unit*($5 - gap($4, $5, $13))):(split($6, $7, $8)):7 with boxxyerror \\\n"
+                     "        fillstyle solid 1 noborder fillcolor rgb colour_%d, \\\n", TONE_COMMUNICATION);
     if (stack->runs->image.ranks)
         fputs("    all using (unit*(begin + (end - begin)*$1)):(image_top + image_rows*$2): \\\n"
               "        (int(fills[$3 + 1])/65536):(int(fills[$3 + 1])/256%256):(int(fills[$3 + 1])%256) \\\n"

@@ -31,7 +31,7 @@ static bool is_there(const struct gantt_stack *stack, enum mark mark)
     return false;
 }
 
-/* "lanes below a rank, downwards: send-next, send-previous"; lanes that share the last strip: "collective with host". */
+/* "lanes below a rank, downwards: send-next, send-previous"; "collective with host" of lanes that share a strip. */
 static const char *lanes_text(const struct chart *chart, const struct gantt_stack *stack)
 {
     const char *text = "";

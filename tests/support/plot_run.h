@@ -77,8 +77,8 @@ static inline char *get(const char *path)
     return get_sized(path, &size);
 }
 
-/* The folder of a run, with a good memory.tsv; a text that is NULL is a file that is missing. This build has written it,
- * if its result begins as one of RESULT. */
+/* The folder of a run, with a good memory.tsv; a text that is NULL is a file that is missing. This build has written
+ * it, if its result begins as one of RESULT. */
 static inline const char *make_run(const char *name, const char *result, const char *spans, const char *windows)
 {
     if (result && !strncmp(result, "{\"iter", 6))

@@ -119,7 +119,8 @@ static void stacked_runs(void **state)
     static const char *const lines[] = {
         "name = \"2 runs on one time axis\"", "begin = 0\nend = 9\n", "\"a: iteration 6.5 s, bubble 25.0 %\"",
         "\"b: iteration 9 s, bubble 25.0 %\"", "to 6.5*unit, ", "to 9*unit, ", "\"rank 1 (S1) ×1.5\"",
-        "×: a straggler, whose kernels take so many times as long", "set arrow from 2*unit, ", "\"steady state\" at 5*unit",
+        "×: a straggler, whose kernels take so many times as long", "set arrow from 2*unit, ",
+        "\"steady state\" at 5*unit",
         "lanes below a rank, downwards: send-next", "at the foot of a work: its share that is communication",
     };
     static const char *const labels[] = {"a", "b", "c"};
@@ -251,7 +252,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas), cmocka_unit_test(listed_ranks), cmocka_unit_test(part_of_the_time),
         cmocka_unit_test(stacked_runs),
-        cmocka_unit_test(straggler_of_many), cmocka_unit_test(borders), cmocka_unit_test(overlapped_works), cmocka_unit_test(image_conserves_time),
+        cmocka_unit_test(straggler_of_many), cmocka_unit_test(borders), cmocka_unit_test(overlapped_works),
+        cmocka_unit_test(image_conserves_time),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -104,7 +104,8 @@ static void files_of_another_build(void **state)
     put(arena_printf(&arena, "%s/utilization.tsv", other), "t0\tt1\tforward\tdreaming\n0\t2\t0.5\t0.5\n");
     assert_fails("utilization", other, NULL, EXIT_INPUT, "the shares add up to 0.5, not to 1");
     setenv("PATH", path, 1);
-    assert_non_null(strstr(get(file_of("gantt", other, NULL, 2)), "\n0\tcompute\tforward\t0\t1\t0.06\t0.94\t0\t0\t0\t"));
+    assert_non_null(strstr(get(file_of("gantt", other, NULL, 2)),
+                           "\n0\tcompute\tforward\t0\t1\t0.06\t0.94\t0\t0\t0\t"));
 }
 
 /* Run with a PATH that has nothing: the data and the script are made, the picture is not. */
@@ -159,7 +160,8 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_files_are_named), cmocka_unit_test(files_of_another_build), cmocka_unit_test(without_gnuplot), cmocka_unit_test(damaged_files),
+        cmocka_unit_test(bad_files_are_named), cmocka_unit_test(files_of_another_build),
+        cmocka_unit_test(without_gnuplot), cmocka_unit_test(damaged_files),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

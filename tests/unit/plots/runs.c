@@ -126,7 +126,7 @@ static void bubbles_by_what_varies(void **state)
     draw("bubble", dirs + 1, 2, EXIT_NO_TOOL, "gnuplot");        /* schedules of one shape: a bar each */
     assert_string_equal(get(arena_printf(&arena, "%s/bubble.tsv", root)), "row\trun\tbubble\tclosed_form\n"
                         "0\t1f1b\t25\tNaN\n1\tgpipe\t25\t12.5\n");
-    draw("bubble", (const char *const[]){dirs[1], dirs[3]}, 2, EXIT_NO_TOOL, "gnuplot");     /* no curve has two points */
+    draw("bubble", (const char *const[]){dirs[1], dirs[3]}, 2, EXIT_NO_TOOL, "gnuplot");   /* no curve of two points */
     assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.tsv", root)), "\n0\t1f1b, 4 stages, 4 GPUs\t25\t"));
 }
 
