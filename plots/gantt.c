@@ -251,10 +251,11 @@ static int choose_time(struct gantt_stack *stack, const struct chart *chart)
     }
     if (chart->view->from >= to)
         return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--from: the run ends at %g s", to);
-    stack->cut = chart->view->to > 0 && chart->view->to < to;
+    if (chart->view->to > 0)
+        to = fmin(to, chart->view->to);
     for (int r = 0; r < stack->count; r++) {
         stack->runs[r].from = chart->view->from;
-        stack->runs[r].to = stack->cut ? chart->view->to : to;
+        stack->runs[r].to = to;
     }
     return 0;
 }
@@ -304,7 +305,7 @@ static int lay_out(struct gantt_stack *stack, const struct chart *chart)
 
 int gantt_draw(struct chart *chart)
 {
-    struct gantt_stack stack = {.count = chart->ninputs};
+    struct gantt_stack stack = {.count = chart->ninputs, .headings = chart->ninputs > 1 || chart->look->nlabels};
     struct tsv tables[GANTT_RUNS] = {0};
     int failed = 0;
 

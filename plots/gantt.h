@@ -74,7 +74,7 @@ struct gantt_stack {
     const char *lanes[GANTT_LANES];      /* "send-next", ...: up to their dot; below the rows */
     int nlanes;
     int nstrips;             /* that they have: as many, or GANTT_STRIPS */
-    bool cut;                /* some run goes on after the time axis */
+    bool headings;           /* above each run: of several, or where a person names it */
     double rows;             /* of all runs, with the room for their headings */
 };
 

@@ -11,12 +11,6 @@ enum {
     HEADING_LABELS = 100,            /* the number of the first heading's label */
 };
 
-/* Whether runs have headings: of one run the title says what a heading would. */
-static bool has_headings(const struct gantt_stack *stack)
-{
-    return stack->count > 1;
-}
-
 static bool has_steady(const struct gantt *gantt)
 {
     return fmin(gantt->steady_to, gantt->to) > fmax(gantt->steady_from, gantt->from);
@@ -25,7 +19,7 @@ static bool has_steady(const struct gantt *gantt)
 /* Pixels above the rows of a run. */
 static int above(const struct gantt_stack *stack, const struct gantt *gantt)
 {
-    return (has_headings(stack) ? HEADING : 0) + (has_steady(gantt) ? STEADY : 0);
+    return (stack->headings ? HEADING : 0) + (has_steady(gantt) ? STEADY : 0);
 }
 
 /* Places the runs, and counts the rows of the chart. */
@@ -223,7 +217,7 @@ static void write_steady(const struct gantt *gantt, FILE *out)
 /* Behind every row a grey bar as long as the run; above the rows the run's heading and its steady state. */
 static void write_runs(const struct chart *chart, const struct gantt_stack *stack, double pixels)
 {
-    const char *const *labels = has_headings(stack) ? run_labels(chart) : NULL;
+    const char *const *labels = stack->headings ? run_labels(chart) : NULL;
     FILE *out = chart->script;
     int bars = 0;
 
