@@ -30,8 +30,8 @@ static int values_at(const struct chart *chart, const char *key, double *values,
     return 0;
 }
 
-/* What tells curves apart: the schedule, and the numbers that vary without being the axis. `of_rows`: the axis of a
- * sweep's rows. Without an axis, which is NULL, what tells bars apart. */
+/* What tells curves apart: the schedule, the numbers that vary without being the axis, and the model where several are
+ * drawn. `of_rows`: the axis of a sweep's rows. Without an axis, which is NULL, what tells bars apart. */
 static const char *series_of(const struct chart *chart, const struct axis *axis, const struct row_axis *of_rows,
                              int run)
 {
@@ -55,6 +55,9 @@ static const char *series_of(const struct chart *chart, const struct axis *axis,
         if (vary && !(k == 2 && strcmp(own, "1") == 0))
             text = arena_printf(chart->arena, "%s, %s%s", text, own, names[k]);
     }
+    for (int i = 0; i < chart->ninputs; i++)
+        if (strcmp(chart->runs[i].model, chart->runs[run].model))
+            return arena_printf(chart->arena, "%s, %s", text, chart->runs[run].model);
     return text;
 }
 
