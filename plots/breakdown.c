@@ -14,8 +14,11 @@ static int read_bar(const struct chart *chart, const struct headline *run, struc
     double sum = 0;
 
     for (int k = 0; k < SHARE_COUNT; k++) {
-        if (headline_number(run, arena_printf(chart->arena, "breakdown_s.%s", share_keys[k]), &bar->seconds[k],
-                            chart->err))
+        const char *key = arena_printf(chart->arena, "breakdown_s.%s", share_keys[k]);
+
+        if (run->other_build && !headline_text(chart->arena, run, key))
+            continue;                /* a kind of time that the other build does not know */
+        if (headline_number(run, key, &bar->seconds[k], chart->err))
             return -1;
         if (bar->seconds[k] < -1e-9 * run->iteration)
             return error_add(chart->err, EXIT_INPUT, (struct loc){.file = run->path}, "'breakdown_s.%s' is negative",

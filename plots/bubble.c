@@ -1,6 +1,6 @@
 /* The bubble chart: bubbles of several runs against micro-batches, stages or GPUs, a curve a schedule, and what the
- * closed forms of the schedules say. Where no curve would have two points, as of several schedules of one shape, a bar a
- * run. */
+ * closed forms of the schedules say. Where no curve would have two points, as of several schedules of one shape, a bar
+ * a run. */
 #include <math.h>
 #include <string.h>
 
@@ -30,8 +30,8 @@ static int values_at(const struct chart *chart, const char *key, double *values,
     return 0;
 }
 
-/* What tells curves apart: the schedule, and the numbers that vary without being the axis. `of_rows`: the axis of a
- * sweep's rows. Without an axis, which is NULL, what tells bars apart. */
+/* What tells curves apart: the schedule, the numbers that vary without being the axis, and the model where several are
+ * drawn. `of_rows`: the axis of a sweep's rows. Without an axis, which is NULL, what tells bars apart. */
 static const char *series_of(const struct chart *chart, const struct axis *axis, const struct row_axis *of_rows,
                              int run)
 {
@@ -55,6 +55,9 @@ static const char *series_of(const struct chart *chart, const struct axis *axis,
         if (vary && !(k == 2 && strcmp(own, "1") == 0))
             text = arena_printf(chart->arena, "%s, %s%s", text, own, names[k]);
     }
+    for (int i = 0; i < chart->ninputs; i++)
+        if (strcmp(chart->runs[i].model, chart->runs[run].model))
+            return arena_printf(chart->arena, "%s, %s", text, chart->runs[run].model);
     return text;
 }
 
@@ -101,7 +104,9 @@ static const char title[] = "Bubble: the share of an iteration that the average 
 /* What the picture says below its title. */
 static const char *note_of(const struct chart *chart, bool closed)
 {
-    return noted(chart, closed ? "closed forms: every stage takes the mean time for its kernels, the network none" : "");
+    const char *note = "closed forms: every stage takes the mean time for its kernels, the network none";
+
+    return noted(chart, closed ? note : "");
 }
 
 /* A label a run: its schedule and what else tells it from the others, or its name. */
@@ -138,8 +143,8 @@ static void write_bars(const struct chart *chart, struct layout *layout, const c
         fprintf(out, "set ytics add (\"%s\" %d)\n", text_tic(chart->arena, labels[i]), i);
     fputs("\n# columns: 1 row; 3 bubble; 4 what the closed form says\n"
           "percent(x) = sprintf(\"%.1f %%\", x)\nplot \\\n"
-          "    data using (0):1:(0):3:($1 - 0.38):($1 + (valid(4) ? 0.04 : 0.38)) with boxxyerror fillstyle solid 1 \\\n"
-          "        noborder fillcolor rgb bar_colour title \"simulated\", \\\n"
+          "    data using (0):1:(0):3:($1 - 0.38):($1 + (valid(4) ? 0.04 : 0.38)) with boxxyerror \\\n"
+          "        fillstyle solid 1 noborder fillcolor rgb bar_colour title \"simulated\", \\\n"
           "    data using 3:($1 - (valid(4) ? 0.17 : 0)):(percent($3)) with labels left offset 0.6,0 notitle", out);
     if (layout->entries > 1)
         fputs(", \\\n    data using (valid(4) ? 0 : NaN):1:(0):4:($1 + 0.04):($1 + 0.38) with boxxyerror \\\n"

@@ -14,6 +14,7 @@ struct headline {
     double utilization;
     double memory;           /* B that a GPU has; NaN: nothing is known */
     int pipeline;            /* ranks of a replica; 0: nothing is known */
+    bool other_build;        /* another build of the program wrote it: it may lack what this one writes */
     struct json_t *result;   /* all of it */
     const char *path;
 };

@@ -241,8 +241,8 @@ static void write_plot(const struct chart *chart, const struct curves *curves, c
         fprintf(out, lower ? " notitle, \\\n" : " title \"%s\", \\\n", text_escape(chart->arena, series->titles[i]));
     }
     for (int i = 0; curves->reference && i < series->count; i++)
-        fprintf(out, "    data using ($1 == %d ? $3 : NaN):%d with %s linecolor rgb line_colour notitle, \\\n", i, y + 1,
-                ring);
+        fprintf(out, "    data using ($1 == %d ? $3 : NaN):%d with %s linecolor rgb line_colour notitle, \\\n", i,
+                y + 1, ring);
     if (curves->reference && !lower)
         fprintf(out, "    NaN with %s linecolor rgb line_colour title \"%s\"\n", ring, curves->reference);
     else

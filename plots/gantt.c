@@ -83,22 +83,46 @@ static int want_listed(const struct gantt *gantt, const char *text, int most, st
     }
 }
 
-/* Of many ranks the first, middle and last, at most so many. */
-static void want_parts(struct gantt *gantt, int first, int count, int most, struct choice *choice)
+/* How many times as long the kernels of a rank take: 1 but of stragglers. */
+static double slower_of(const struct headline *result, int rank)
 {
-    int part = most / 3 < GANTT_PART ? most / 3 : GANTT_PART;
-    const int begins[] = {first, first + (count - part) / 2, first + count - part};
+    const json_t *list = json_object_get(result->result, "stragglers");
 
-    for (size_t i = 0; i < COUNT(begins); i++)
-        want(choice, begins[i], part);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const struct record straggler = {json_array_get(list, i), result->path};
+
+        if (record_number_or(&straggler, "rank", -1) == rank)
+            return record_number_or(&straggler, "slower", 1);
+    }
+    return 1;
+}
+
+/* Of many ranks the first, middle and last, at most so many, and some stragglers, each of which takes a row from the
+ * last ones. Returns how many stragglers. */
+static int want_parts(struct gantt *gantt, const struct headline *result, int first, int count, int most,
+                      struct choice *choice)
+{
+    int part = most / 3 < GANTT_PART ? most / 3 : GANTT_PART, stragglers = 0;
+
+    for (int rank = first; rank < first + count && stragglers < part / 2; rank++)
+        if (slower_of(result, rank) > 1) {
+            want(choice, rank, 1);
+            stragglers++;
+        }
+    want(choice, first, part);
+    want(choice, first + (count - part) / 2, part);
+    want(choice, first + count - part + stragglers, part - stragglers);
     gantt->parts = true;
+    return stragglers;
 }
 
 /* One replica where it stands for all; else all; of one of `runs` runs. Says which. */
-static int choose(struct gantt *gantt, const struct chart *chart, int pipeline, int runs, struct choice *choice)
+static int choose(struct gantt *gantt, const struct chart *chart, const struct headline *result, int runs,
+                  struct choice *choice)
 {
     const struct plot_view *view = chart->view;
-    int replicas, all, first = 0, count = gantt->ranks, most = GANTT_RANKS / runs;
+    int replicas, all, first = 0, count = gantt->ranks, most = GANTT_RANKS / runs, pipeline = result->pipeline;
+    int stragglers;
 
     if (pipeline < 1 || gantt->ranks % pipeline)
         pipeline = gantt->ranks;
@@ -123,26 +147,13 @@ static int choose(struct gantt *gantt, const struct chart *chart, int pipeline, 
         want(choice, first, count);
         return 0;
     }
-    want_parts(gantt, first, count, most, choice);
+    stragglers = want_parts(gantt, result, first, count, most, choice);
     if (runs == 1)
         gantt->image = (struct image){.first = first, .ranks = count, .pipeline = pipeline};
-    gantt->note = arena_printf(chart->arena, "%s%sfirst, middle and last of %d ranks%s", gantt->note ? gantt->note : "",
-                               gantt->note ? "; " : "", count, runs == 1 ? "; below, all of them" : "");
+    gantt->note = arena_printf(chart->arena, "%s%sfirst, middle%s last of %d ranks%s", gantt->note ? gantt->note : "",
+                               gantt->note ? "; " : "", stragglers ? ", slow and" : " and", count,
+                               runs == 1 ? "; below, all of them" : "");
     return 0;
-}
-
-/* How many times as long the kernels of a rank take: 1 but of stragglers. */
-static double slower_of(const struct headline *result, int rank)
-{
-    const json_t *list = json_object_get(result->result, "stragglers");
-
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const struct record straggler = {json_array_get(list, i), result->path};
-
-        if (record_number_or(&straggler, "rank", -1) == rank)
-            return record_number_or(&straggler, "slower", 1);
-    }
-    return 1;
 }
 
 /* The rows of the chosen ranks; an empty rank has one too. */
@@ -199,16 +210,15 @@ static void clip(struct gantt *gantt)
 static int strip_of(struct gantt_stack *stack, const char *lane)
 {
     size_t length = strcspn(lane, ".");
+    int i = 0;
 
-    for (int i = 0; i < stack->nstrips; i++)
-        if (strcspn(stack->strips[i], ".") == length && strncmp(stack->strips[i], lane, length) == 0)
-            return i;
-    if (stack->nstrips == GANTT_STRIPS) {
-        stack->others = true;
-        return GANTT_STRIPS - 1;
-    }
-    stack->strips[stack->nstrips] = lane;
-    return stack->nstrips++;
+    while (i < stack->nlanes &&
+           (strcspn(stack->lanes[i], ".") != length || strncmp(stack->lanes[i], lane, length) != 0))
+        i++;
+    if (i == stack->nlanes && i < GANTT_LANES)
+        stack->lanes[stack->nlanes++] = lane;
+    stack->nstrips = stack->nlanes < GANTT_STRIPS ? stack->nlanes : GANTT_STRIPS;
+    return i < GANTT_STRIPS ? i : GANTT_STRIPS - 1;
 }
 
 /* Strips for the lanes in which something takes time, in the order in which the files first name them. */
@@ -241,10 +251,11 @@ static int choose_time(struct gantt_stack *stack, const struct chart *chart)
     }
     if (chart->view->from >= to)
         return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--from: the run ends at %g s", to);
-    stack->cut = chart->view->to > 0 && chart->view->to < to;
+    if (chart->view->to > 0)
+        to = fmin(to, chart->view->to);
     for (int r = 0; r < stack->count; r++) {
         stack->runs[r].from = chart->view->from;
-        stack->runs[r].to = stack->cut ? chart->view->to : to;
+        stack->runs[r].to = to;
     }
     return 0;
 }
@@ -254,7 +265,7 @@ static int lay_out_run(struct gantt_stack *stack, struct gantt *gantt, const str
                        const struct headline *result)
 {
     struct choice choice = {.wanted = xcalloc((size_t)gantt->ranks + 1, sizeof *choice.wanted)};
-    int failed = choose(gantt, chart, result->pipeline, stack->count, &choice), columns = GANTT_COLUMNS;
+    int failed = choose(gantt, chart, result, stack->count, &choice), columns = GANTT_COLUMNS;
 
     if (!failed) {
         if (gantt->image.ranks)
@@ -294,7 +305,7 @@ static int lay_out(struct gantt_stack *stack, const struct chart *chart)
 
 int gantt_draw(struct chart *chart)
 {
-    struct gantt_stack stack = {.count = chart->ninputs};
+    struct gantt_stack stack = {.count = chart->ninputs, .headings = chart->ninputs > 1 || chart->look->nlabels};
     struct tsv tables[GANTT_RUNS] = {0};
     int failed = 0;
 
@@ -302,7 +313,7 @@ int gantt_draw(struct chart *chart)
         return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "gantt: %d runs; expected at most %d, one above the "
                          "other", chart->ninputs, GANTT_RUNS);
     for (int r = 0; r < stack.count; r++)
-        failed |= gantt_read(&stack.runs[r], chart, chart->inputs[r], &tables[r]);
+        failed |= gantt_read(&stack.runs[r], chart, r, &tables[r]);
     failed = failed || lay_out(&stack, chart) || chart_open(chart) || gantt_script(chart, &stack);
     for (int r = 0; r < stack.count; r++) {
         gantt_release(&stack.runs[r]);

@@ -12,6 +12,7 @@ enum {
                               * image has all where the chart is of one run */
     GANTT_PART = 8,          /* rows of each of these three parts */
     GANTT_STRIPS = 4,        /* kinds of communication lanes told apart; further ones share the last strip */
+    GANTT_LANES = 8,         /* kinds of lanes that are named */
     GANTT_STAGES = 3,        /* of a rank, named in its label */
     GANTT_COLUMNS = 800,     /* a box narrower than one of so many columns (half as many where rows are low, so that
                               * pictures stay small) joins its neighbours in a cell */
@@ -70,16 +71,16 @@ struct gantt {
 struct gantt_stack {
     struct gantt runs[GANTT_RUNS];
     int count;
-    const char *strips[GANTT_STRIPS];    /* "send-next", ...: lanes up to their dot */
-    int nstrips;
-    bool others;             /* the last strip has further lanes too */
-    bool cut;                /* some run goes on after the time axis */
+    const char *lanes[GANTT_LANES];      /* "send-next", ...: up to their dot; below the rows */
+    int nlanes;
+    int nstrips;             /* that they have: as many, or GANTT_STRIPS */
+    bool headings;           /* above each run: of several, or where a person names it */
     double rows;             /* of all runs, with the room for their headings */
 };
 
-/* The spans of the run's folder, sorted by rank, lane and start. Their texts live in `tsv`. */
+/* The spans of the chart's run of that number, sorted by rank, lane and start. Their texts live in `tsv`. */
 struct tsv;
-int gantt_read(struct gantt *gantt, const struct chart *chart, const char *dir, struct tsv *tsv);
+int gantt_read(struct gantt *gantt, const struct chart *chart, int run, struct tsv *tsv);
 void gantt_release(struct gantt *gantt);
 /* The first box of that rank or a later one. */
 size_t gantt_first(const struct gantt *gantt, int rank);

@@ -64,38 +64,39 @@ static bool is_work(const struct gantt *gantt, const struct box *box)
            (box->end < gantt->to || gantt->until <= gantt->to);
 }
 
-/* In points: as high as the row and works that overlap allow, and small enough for the shorter works to hold a name. */
-static double label_size(const struct gantt_stack *stack, double pixels, double row, bool numbers)
-{
-    double lowest = 1;
-    size_t longest = 1;
-
-    for (int r = 0; r < stack->count; r++)
-        for (size_t i = 0; i < stack->runs[r].boxes.count; i++) {
-            const struct box *box = &stack->runs[r].boxes.items[i];
-            size_t length = strlen(box->name) - (numbers && *box->name);
-
-            if (!is_work(&stack->runs[r], box))
-                continue;
-            lowest = fmin(lowest, (box->high - box->low) * (1 - gantt_band(box)));
-            longest = length > longest ? length : longest;
-        }
-    pixels *= quantile(stack, 0.1) / (stack->runs->to - stack->runs->from);
-    return fmin(fmax(fmin(pixels / (0.84 * (double)longest + 0.45), 8), 6),
-                lowest * row * gantt_heights(stack).box / 1.4);
-}
-
 const char *gantt_label(const struct box *box, const struct gantt_scale *scale)
 {
     return scale->numbers && box->name[0] && box->name[1] ? box->name + 1 : box->name;
 }
 
+/* Pixels that a label takes for each point of its size: an em, and the room at its sides, for which sizes are chosen
+ * and of which a part suffices. */
+static const double EM = 1.34, ROOM = 0.5, LEAST_ROOM = 0.25;
+
+/* In points: as high as the row and works that overlap allow, and small enough for the shorter works to hold a name. */
+static double label_size(const struct gantt_stack *stack, double pixels, double row, bool numbers)
+{
+    double lowest = 1, longest = 0.6;
+
+    for (int r = 0; r < stack->count; r++)
+        for (size_t i = 0; i < stack->runs[r].boxes.count; i++) {
+            const struct box *box = &stack->runs[r].boxes.items[i];
+            if (!is_work(&stack->runs[r], box))
+                continue;
+            lowest = fmin(lowest, (box->high - box->low) * (1 - gantt_band(box)));
+            longest = fmax(longest, text_ems(gantt_label(box, &(struct gantt_scale){.numbers = numbers})));
+        }
+    pixels *= quantile(stack, 0.1) / (stack->runs->to - stack->runs->from);
+    return fmin(fmax(fmin(pixels / (EM * longest + ROOM), 8), 6),
+                lowest * row * gantt_heights(stack).box / 1.4);
+}
+
 bool gantt_label_fits(const struct gantt_stack *stack, const struct box *box, const struct gantt_scale *scale)
 {
-    double letters = (double)strlen(gantt_label(box, scale)), width = (box->end - box->start) * scale->second;
+    double ems = text_ems(gantt_label(box, scale)), width = (box->end - box->start) * scale->second;
     double height = (box->high - box->low) * (1 - gantt_band(box)) * gantt_heights(stack).box * scale->row;
 
-    return letters > 0 && scale->label >= 5 && width > (0.84 * letters + 0.4) * scale->label &&
+    return ems > 0 && scale->label >= 5 && width > (EM * ems + LEAST_ROOM) * scale->label &&
            height > 1.35 * scale->label;
 }
 

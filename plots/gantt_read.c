@@ -123,17 +123,20 @@ static void shade(struct gantt *gantt, size_t first, size_t last)
     free(stages.items);
 }
 
-int gantt_read(struct gantt *gantt, const struct chart *chart, const char *dir, struct tsv *tsv)
+int gantt_read(struct gantt *gantt, const struct chart *chart, int run, struct tsv *tsv)
 {
+    static const char *const optional[] = {"stage", "name", "communication", "overlapped", "replicas", NULL};
     struct error *err = chart->err;
     int before = err->count + err->dropped, guess = -1;
     size_t rows = 0;
 
     gantt->compute = -1;
-    if (tsv_open(tsv, arena_printf(chart->arena, "%s/spans.tsv", dir), columns, err))
+    gantt->stands_for = 1;
+    tsv->optional = chart->runs[run].other_build ? optional : NULL;
+    if (tsv_open(tsv, arena_printf(chart->arena, "%s/spans.tsv", chart->inputs[run]), columns, err))
         return -1;
     while (tsv_next(tsv, err)) {
-        struct box box = {.spans = 1, .order = rows++, .high = 1};
+        struct box box = {.stage = -1, .spans = 1, .order = rows++, .high = 1};
 
         if (read_box(gantt, tsv, guess, &box, err))
             continue;

@@ -11,12 +11,6 @@ enum {
     HEADING_LABELS = 100,            /* the number of the first heading's label */
 };
 
-/* Whether runs have headings: of one run the title says what a heading would. */
-static bool has_headings(const struct gantt_stack *stack)
-{
-    return stack->count > 1;
-}
-
 static bool has_steady(const struct gantt *gantt)
 {
     return fmin(gantt->steady_to, gantt->to) > fmax(gantt->steady_from, gantt->from);
@@ -25,7 +19,7 @@ static bool has_steady(const struct gantt *gantt)
 /* Pixels above the rows of a run. */
 static int above(const struct gantt_stack *stack, const struct gantt *gantt)
 {
-    return (has_headings(stack) ? HEADING : 0) + (has_steady(gantt) ? STEADY : 0);
+    return (stack->headings ? HEADING : 0) + (has_steady(gantt) ? STEADY : 0);
 }
 
 /* Places the runs, and counts the rows of the chart. */
@@ -142,7 +136,8 @@ static int write_labels(const struct chart *chart, const struct gantt_stack *sta
                 continue;
             longest = fmax(longest, text_ems(label));
             if (out)
-                fprintf(out, "%s\\\n    \"%s\" %g", written++ ? ", " : "", label, gantt->top + gantt->rows[i].top + middle);
+                fprintf(out, "%s\\\n    \"%s\" %g", written++ ? ", " : "", label,
+                        gantt->top + gantt->rows[i].top + middle);
         }
     }
     if (out && stack->runs->image.ranks)
@@ -182,8 +177,8 @@ static void write_plot(const struct gantt_stack *stack, const struct layout *lay
           "        fillcolor rgb variable, \\\n", out);
     if (layout->shown[TONE_COMMUNICATION])
         fprintf(out, "    data using ($8 > 0 ? 0.5*unit*($4 + $5) : NaN):6:(unit*($4 + gap($4, $5, $13))): \\\n"
-                     "        (unit*($5 - gap($4, $5, $13))):(split($6, $7, $8)):7 with boxxyerror fillstyle solid 1 \\\n"
-                     "        noborder fillcolor rgb colour_%d, \\\n", TONE_COMMUNICATION);
+                     "        (unit*($5 - gap($4, $5, $13))):(split($6, $7, $8)):7 with boxxyerror \\\n"
+                     "        fillstyle solid 1 noborder fillcolor rgb colour_%d, \\\n", TONE_COMMUNICATION);
     if (stack->runs->image.ranks)
         fputs("    all using (unit*(begin + (end - begin)*$1)):(image_top + image_rows*$2): \\\n"
               "        (int(fills[$3 + 1])/65536):(int(fills[$3 + 1])/256%256):(int(fills[$3 + 1])%256) \\\n"
@@ -222,7 +217,7 @@ static void write_steady(const struct gantt *gantt, FILE *out)
 /* Behind every row a grey bar as long as the run; above the rows the run's heading and its steady state. */
 static void write_runs(const struct chart *chart, const struct gantt_stack *stack, double pixels)
 {
-    const char *const *labels = has_headings(stack) ? run_labels(chart) : NULL;
+    const char *const *labels = stack->headings ? run_labels(chart) : NULL;
     FILE *out = chart->script;
     int bars = 0;
 

@@ -31,18 +31,18 @@ static bool is_there(const struct gantt_stack *stack, enum mark mark)
     return false;
 }
 
-/* "lanes below a rank, downwards: send-next, send-previous". */
+/* "lanes below a rank, downwards: send-next, send-previous"; "collective with host" of lanes that share a strip. */
 static const char *lanes_text(const struct chart *chart, const struct gantt_stack *stack)
 {
     const char *text = "";
 
-    for (int i = 0; i < stack->nstrips; i++) {
-        const char *name = arena_strndup(chart->arena, stack->strips[i], strcspn(stack->strips[i], "."));
+    for (int i = 0; i < stack->nlanes; i++) {
+        const char *name = arena_strndup(chart->arena, stack->lanes[i], strcspn(stack->lanes[i], "."));
 
-        text = arena_printf(chart->arena, "%s%s%s", i ? text : "lanes below a rank, downwards: ", i ? ", " : "",
-                            text_label(chart->arena, name));
+        text = arena_printf(chart->arena, "%s%s%s", i ? text : "lanes below a rank, downwards: ",
+                            !i ? "" : i < GANTT_STRIPS ? ", " : " with ", text_label(chart->arena, name));
     }
-    return stack->others ? arena_printf(chart->arena, "%s and others", text) : text;
+    return text;
 }
 
 /* What a reader must know of the picture beside the colours. */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "files/digest.h"
 #include "files/look.h"
 
 enum { LONGEST_NAME = 90, LONGEST_MODEL = 60 };
@@ -121,6 +122,7 @@ static int read_result(struct arena *arena, struct headline *headline, struct er
         headline->name = text_clean(arena, json_string_value(name), LONGEST_NAME);
     headline->model = model_of(arena, find(result, "scenario.model"));
     headline->system = system_of(arena, result);
+    headline->other_build = is_other_build(json_string_value(json_object_get(result, "build")));
     headline->pipeline = (int)json_integer_value(find(result, "scenario.strategy.pipeline"));
     return failed ? -1 : 0;
 }

@@ -112,8 +112,8 @@ static int read_cells(const struct chart *chart, struct heat *heat)
     return 0;
 }
 
-/* The axes in which rows of a cell differ: of these cells show the best; and of these the ones in which cells differ, the
- * others' values being said once. */
+/* The axes in which rows of a cell differ, of which cells show the best; of these, the axes in which cells differ. The
+ * values on the others are said once. */
 static void find_others(const struct chart *chart, struct heat *heat)
 {
     const char *const *keys = point_keys(chart);

@@ -35,8 +35,8 @@ struct heat {
 /* B that are left; what does not say how many lacks more than anything that does. */
 double heat_margin(const struct json_t *row);
 
-/* What stands in a cell: a number or a reason, and below it lines of details. `up` and `down`: how far the number and the
- * lines are from the cell's middle, as shares of its height. */
+/* What stands in a cell: a number or a reason, and below it lines of details. `up` and `down`: how far the number and
+ * the lines are from the cell's middle, as shares of its height. */
 enum { HEAT_LINES = 3 };
 struct heat_text {
     const char *number, *lines[HEAT_LINES], *whole;      /* whole: all details in one line */

@@ -211,7 +211,7 @@ static const char *note_of(const struct chart *chart, const struct memory_chart 
 
     if (!isnan(chart->runs->memory))
         text = arena_printf(chart->arena, "a GPU has %s", bytes_text(chart->arena, chart->runs->memory));
-    if (memory->npanels < (int)memory->ranks.count)
+    if (memory->npanels < (int)memory->ranks.count && memory->most > 0)
         text = arena_printf(chart->arena, "%s%sthe first, the last and the fullest of %zu ranks", text,
                             *text ? "; " : "", memory->ranks.count);
     return *text ? text : NULL;
@@ -296,6 +296,9 @@ static void write_script(const struct chart *chart, const struct memory_chart *m
     fprintf(out, "set xrange [0:end*unit]\nset yrange [0:%.6g]\nset ylabel \"%s\" offset 0.8,0\n",
             1.06 * most / scale->bytes, scale->name);
     fprintf(out, "set key at screen middle, 1 - (top - %d.0)/height\n", BETWEEN - 4);
+    if (memory->most <= 0)
+        fputs("set label 10 \"No rank holds anything: the scenario gives no bytes of parameters or activations\" \\\n"
+              "    at graph 0.5, graph 0.5 center\nunset ytics\n", out);
     fputs("set object 1 rectangle from graph 0,0 to graph 1,1 behind \\\n"
           "    fillstyle solid 1 noborder fillcolor rgb idle_colour\n"
           "\n# columns: 1 rank; 2 time; 3 and on: bytes of each kind, in the order of their colours.\n"
@@ -323,6 +326,8 @@ int memory_draw(struct chart *chart)
         gather(panel, memory.end / COLUMNS);
         memory.most = fmax(memory.most, panel->peak.total);
     }
+    if (memory.most <= 0)
+        memory.npanels = memory.npanels ? 1 : 0;     /* one is enough to say so */
     if (!failed) {
         write_data(chart, &memory);
         write_script(chart, &memory);

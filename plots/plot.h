@@ -8,8 +8,8 @@
 /* What a chart is drawn from. */
 enum plot_inputs {
     PLOT_RUN,                /* the folder of one run; the chart's files go to plots/ in it */
-    PLOT_STACK,              /* folders of runs, in their order, one drawn above the other; the files go to plots/ in the
-                              * folder where it is one, else to plots/ in the current folder */
+    PLOT_STACK,              /* folders of runs, one drawn above the other; the files go to plots/ in the folder where
+                              * it is one, else to plots/ in the current folder */
     PLOT_RUNS,               /* folders of runs, in their order, or the rows of sweeps that the request holds; the
                               * files go to plots/ in the current folder */
     PLOT_SWEEP,              /* folders or files of sweeps, whose rows the request holds; the chart's files go to plots/

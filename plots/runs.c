@@ -38,14 +38,15 @@ const char *noted(const struct chart *chart, const char *note)
     return *model ? model : *note ? note : NULL;
 }
 
-/* How many bytes all labels begin with alike, up to the end of a word. */
+/* How many bytes all labels begin with alike, up to the end of a word, so that enough of each remains to read. */
 static size_t common_start(const char *const *labels, int count)
 {
+    enum { REMAIN = 6 };
     size_t length = 0, word = 0;
 
     for (;; length++) {
         for (int i = 0; i < count; i++)
-            if (!labels[i][length] || labels[i][length] != labels[0][length])
+            if (labels[i][length] != labels[0][length] || strlen(labels[i] + length) <= REMAIN)
                 return word;
         if (strchr(" ,;/_-", labels[0][length]))
             word = length + 1;

@@ -24,6 +24,7 @@ static int read_shares(const struct tsv *tsv, struct window *window, struct erro
     double sum = 0, share;
 
     for (int i = FIRST; i < WANTED; i++) {
+        share = 0;
         if (tsv_number(tsv, i, &share, err))
             return -1;
         if (share < -slack || share > 1 + slack)
@@ -173,6 +174,7 @@ int utilization_draw(struct chart *chart)
 
     for (int k = 0; k < SHARE_COUNT; k++)
         columns[FIRST + k] = share_keys[k];
+    tsv.optional = chart->runs->other_build ? share_keys : NULL;
     failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/utilization.tsv", chart->dir), columns, chart->err) ||
              read_windows(&windows, &tsv, chart->err) || chart_open(chart);
     if (!failed) {

@@ -26,12 +26,26 @@ for schedule in gpipe interleaved zb-v; do
         --set "name=the scenario whose name is long because it says all that it is, the schedule $schedule too" >/dev/null
 done
 draw breakdown gpipe interleaved zb-v -o pictures/long.svg
+"$dtsim" run "$here/scenarios/tour/16-pipedream.yaml" --engine fast -o pipedream >/dev/null
+"$dtsim" run "$here/scenarios/tour/06-3d.yaml" --engine fast --set 'simulation.stragglers={gpu: 5, slower: 1.25}' -o straggler \
+    >/dev/null
+"$dtsim" run "$here/scenarios/tour/12-your-own-order.yaml" --engine fast -o nothing >/dev/null
+draw memory nothing -o pictures/nothing.svg
+"$dtsim" collective dgx-h100 --ranks 8,16,64,256 --bytes 1K,1M,1G --algorithm auto,ring,tree --engine ideal --json >sizes.json
+for style in paper slide; do
+    draw gantt 03-gpipe pipedream straggler 10-trillion --style $style -o "pictures/stack-$style.svg"
+    draw gantt gpipe interleaved zb-v --style $style -o "pictures/stack-long-$style.svg"
+    draw bubble gpipe interleaved zb-v --style $style -o "pictures/bars-$style.svg"
+    draw collective sizes.json --style $style -o "pictures/sizes-$style.svg"
+done
 "$dtsim" sweep "$here/scenarios/sweeps/llama3-70b-128-h100.yaml" --set simulation.engine=fast -o sweep >/dev/null
+draw heat sweep --x batch.micro --y strategy.tensor -o pictures/heat-axes.svg
+draw heat sweep --x strategy.pipeline --y strategy.tensor --size 600x450 -o pictures/heat-narrow.svg
 for kind in heat pareto breakdown bubble; do
     draw "$kind" sweep -o "pictures/sweep-$kind.svg"
     draw "$kind" sweep --style slide -o "pictures/sweep-$kind-slide.svg"
 done
 pictures=$(find pictures -name '*.svg' | wc -l)
-[ "$pictures" -gt 90 ] || { echo "$pictures pictures: expected more than 90"; exit 1; }
+[ "$pictures" -gt 100 ] || { echo "$pictures pictures: expected more than 100"; exit 1; }
 "$2" "$here/tests/texts_of_pictures.py" pictures/*.svg
 echo "$pictures pictures: all texts inside, none on another"

@@ -28,10 +28,17 @@ for schedule in gpipe 1f1b interleaved zb-h1 zb-v dualpipe-v; do
 done
 draw breakdown gpipe 1f1b interleaved zb-h1 zb-v dualpipe-v
 
-run gantt "$scenarios/tour/13-interleaved.yaml" --set name=interleaved --set batch.micro_batches=12
-draw gantt gantt
+# the same stages in several schedules; those of a rank with two chunks are halves
+stages=
+for schedule in 1f1b interleaved zb-v dualpipe-v; do
+    chunks=
+    [ $schedule != interleaved ] || chunks="--set strategy.chunks=2"
+    run stages-$schedule "$scenarios/tour/14-zero-bubble.yaml" --set name=$schedule --set strategy.schedule=$schedule \
+        --set model.stages.per=rank $chunks
+    stages="$stages stages-$schedule"
+done
+draw gantt $stages --title 'Four schedules of the same stages on one time axis'
 
-# the same stages in four schedules; those of an interleaved rank are halves
 for m in 8 16 24 32 48 64; do
     for schedule in gpipe 1f1b zb-h1; do
         run $schedule-$m "$scenarios/tour/14-zero-bubble.yaml" --set strategy.schedule=$schedule --set batch.micro_batches=$m

@@ -26,11 +26,8 @@ struct expected {
 static bool by_other_build(const struct node *result)
 {
     const struct node *build = node_get(result, "build");
-    json_t *own = result_build();
-    bool other = !build || build->kind != NODE_SCALAR || strcmp(build->text, json_string_value(own)) != 0;
 
-    json_decref(own);
-    return other;
+    return is_other_build(build && build->kind == NODE_SCALAR ? build->text : NULL);
 }
 
 /* What the result itself says, where this build cannot simulate its scenario. */

@@ -145,8 +145,8 @@ static int parse_request(const struct command *command, const struct arguments *
     return code == ARGS_DONE ? parse_view(command, values, &request->view) : code;
 }
 
-/* Refuses folders that hold files of several runs, or a sweep. What is no folder, or is empty, the chart itself
- * refuses. */
+/* Refuses folders that hold files of several runs, or a sweep; says which ones another build wrote. What is no folder,
+ * or is empty, the chart itself refuses. */
 static int check_runs(const struct plot_request *request, struct error *err)
 {
     int rc = 0;
@@ -154,11 +154,15 @@ static int check_runs(const struct plot_request *request, struct error *err)
     for (int i = 0; i < request->ninputs; i++) {
         char path[4400];
         enum look there;
+        int found;
 
         snprintf(path, sizeof path, "%s/result.json", request->inputs[i]);
-        if (look_at(path, &there, err) || (there == LOOK_NOTHING ? refuse_sweep(request->inputs[i], err)
-                                                                 : result_check(request->inputs[i], err)))
-            rc = -1;
+        found = look_at(path, &there, err) ? -1 : there == LOOK_NOTHING ? refuse_sweep(request->inputs[i], err) :
+                result_check(request->inputs[i], err);
+        rc = found < 0 ? -1 : rc;
+        if (found > 0)
+            fprintf(stderr, "%s: another build of dtsim wrote this; the chart shows what of it this build knows\n",
+                    request->inputs[i]);
     }
     return rc;
 }
@@ -316,7 +320,8 @@ const struct command cmd_plot = {
                "                      folder for them; left out: plots/ in the run's folder, for charts of several\n"
                "                      runs plots/ here\n"
                "  --ranks LIST        gantt: these rows (0,4-7); left out: one replica where all do the same, else\n"
-               "                      all; of more than 64 the first, middle and last, above an image of all\n"
+               "                      all; of more than 64 the first, middle and last, above an image of all.\n"
+               "                      Several runs have 64 rows together, and no image\n"
                "  --replica R         gantt: the ranks of this replica, counted from 0\n"
                "  --from T, --to T    gantt: a part of the time ('10 ms')\n"
                "  --x KEY, --y KEY    heat: axes, which the sweep sets; left out: the first two that vary. pareto:\n"

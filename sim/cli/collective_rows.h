@@ -20,8 +20,8 @@ struct collective_rows {
     int channels_least, channels_most;       /* of the rows that were printed; 0: none was */
 };
 void collective_rows_add(struct collective_rows *rows, const struct collective_row *row);
-/* Prints the rows that were added since the last call, with the units of nccl-tests: a line each, below a heading. Marks
- * those that auto chose, and of as many ranks and bytes the fastest where all of several algorithms have run. */
+/* Prints the rows that were added since the last call, with the units of nccl-tests: a line each, below a heading.
+ * Marks those that auto chose, and of as many ranks and bytes the fastest where all of several algorithms have run. */
 void collective_rows_print(struct collective_rows *rows);
 /* Prints what stands below the table: the formula of each algorithm that ran, and why channels differ. */
 void collective_rows_end(const struct collective_rows *rows);

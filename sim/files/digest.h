@@ -4,7 +4,9 @@
 #ifndef DTSIM_DIGEST_H
 #define DTSIM_DIGEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 struct digest { void *state; };  /* of the library; digest_end() releases it */
 enum { DIGEST_HEX = 33 };        /* hexadecimal digits and the zero byte behind them */
@@ -18,5 +20,10 @@ char *digest_end(struct digest *digest, char hex[DIGEST_HEX]);
 
 /* The digest of the sources that this program was built from, taken when it was built: hexadecimal digits. */
 extern const char sources_digest[];
+/* Whether a file that bears the digest of its program's sources, or NULL, is of a program built from other ones. */
+static inline bool is_other_build(const char *digest)
+{
+    return !digest || strcmp(digest, sources_digest) != 0;
+}
 
 #endif

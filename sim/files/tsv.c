@@ -87,6 +87,19 @@ static int split(struct tsv *tsv)
     }
 }
 
+static bool is_optional(const struct tsv *tsv, const char *column)
+{
+    for (size_t i = 0; tsv->optional && tsv->optional[i]; i++)
+        if (strcmp(tsv->optional[i], column) == 0)
+            return true;
+    return false;
+}
+
+static bool is_there(const struct tsv *tsv, int column)
+{
+    return tsv->place[column] < tsv->in_file;
+}
+
 static int read_header(struct tsv *tsv, const char *const *columns, struct error *err)
 {
     int failed = 0;
@@ -101,7 +114,7 @@ static int read_header(struct tsv *tsv, const char *const *columns, struct error
         while (place < tsv->in_file && strcmp(tsv->cells[place], name) != 0)
             place++;
         tsv->place[tsv->wanted] = place;
-        if (place == tsv->in_file)
+        if (place == tsv->in_file && !is_optional(tsv, name))
             failed = error_add(err, EXIT_INPUT, tsv->loc, "no column '%s' in the header", name);
     }
     return failed;
@@ -138,14 +151,15 @@ void tsv_release(struct tsv *tsv)
 const char *tsv_text(const struct tsv *tsv, int column)
 {
     BUG_IF(column < 0 || column >= tsv->wanted);
-    return tsv->cells[tsv->place[column]];
+    return is_there(tsv, column) ? tsv->cells[tsv->place[column]] : "";
 }
 
 struct loc tsv_loc(const struct tsv *tsv, int column)
 {
     struct loc loc = tsv->loc;
 
-    loc.column = (int)(tsv_text(tsv, column) - tsv->cells[0]) + 1;
+    if (is_there(tsv, column))
+        loc.column = (int)(tsv_text(tsv, column) - tsv->cells[0]) + 1;
     return loc;
 }
 
@@ -161,6 +175,8 @@ int tsv_number(const struct tsv *tsv, int column, double *value, struct error *e
     char *end = NULL;
     double number = is_decimal(text) ? strtod(text, &end) : 0;
 
+    if (!is_there(tsv, column))
+        return 0;
     if (!end || *end || !isfinite(number))
         return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "'%.*s' is not a number", SHOWN, text);
     *value = number;
@@ -186,6 +202,8 @@ int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value
     long number = 0;
     int few;
 
+    if (!is_there(tsv, column))
+        return 0;
     if (few_digits(text, &few) && few >= low && few <= high) {
         *value = few;
         return 0;

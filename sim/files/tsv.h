@@ -9,6 +9,7 @@ enum { TSV_COLUMNS = 64 };       /* at most, in a file */
 
 /* Zero-initialise; tsv_release when done. */
 struct tsv {
+    const char *const *optional; /* columns that the file may lack, ends in NULL; set before tsv_open; NULL: none */
     struct loc loc;              /* of the row at hand; of the file when there is none */
     char *text, *next, *end;     /* the whole file, the row to come, the terminating zero */
     int in_file;                 /* columns in the file */
@@ -24,7 +25,8 @@ int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, stru
 bool tsv_next(struct tsv *tsv, struct error *err);
 void tsv_release(struct tsv *tsv);
 
-/* Cells of the row at hand, by the wanted columns. Text lives until tsv_release. Numbers are finite. */
+/* Cells of the row at hand, by the wanted columns. Text lives until tsv_release. Numbers are finite. Of a column that
+ * the file lacks the text is "", and a number stays what it was. */
 const char *tsv_text(const struct tsv *tsv, int column);
 int tsv_number(const struct tsv *tsv, int column, double *value, struct error *err);
 int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value, struct error *err);

@@ -361,17 +361,10 @@ static void write_result(const void *context, FILE *out)
     digest_add(&digest, text, strlen(text));
     digest_end(&digest, hex);
     json_put(json, "run_id", json_stringn(hex, RUN_ID));
-    json_put(json, "build", result_build());
+    json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     free(text);
     json_decref(json);
-}
-
-json_t *result_build(void)
-{
-    enum { SHOWN = 16 };
-
-    return json_stringn(sources_digest, SHOWN);
 }
 
 int result_write(const struct run *run, struct folder *folder, struct error *err)

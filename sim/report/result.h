@@ -34,13 +34,11 @@ json_t *node_json(const struct node *node);
 
 enum { RUN_ID = 16 };            /* hexadecimal digits */
 
-/* The digest of this program's sources by which a folder says which build wrote it. */
-json_t *result_build(void);
 /* Writes spans.tsv, memory.tsv, utilization.tsv, links.tsv and result.json, which has the digests of the others and the
  * run's id, into the folder, all of them or none. */
 int result_write(const struct run *run, struct folder *folder, struct error *err);
-/* Refuses a folder whose files are not all of one run; an older one that says nothing of them
- * is not checked further. */
+/* Refuses a folder whose files are not all of one run. Returns 1 where they are, and another build of the program wrote
+ * them, which may have left out what this one writes. */
 int result_check(const char *dir, struct error *err);
 /* Its tables, each with a header line: spans (what ran when on which lane), memory (bytes held by each rank, a line a
  * change), utilization (shares of all ranks' time by kind, over whole periods where there are any), links (all bytes

@@ -55,7 +55,7 @@ static const struct result_key keys[] = {
     {"version", "of dtsim"},
     {"tables_xxh128.*", "digest of each table, by which readers notice files of another run; in a folder"},
     {"run_id", "of this result and its tables, by their content; in a folder"},
-    {"build", "digest of the sources of the program that wrote it; in a folder"},
+    {"build", "digest of the sources of the program that wrote it, by which another build tells; in a folder"},
     {"scenario", "as it was simulated, with every default"},
     {"spans.tsv: rank", "pipeline rank + pipeline degree * replica"},
     {"spans.tsv: stage", "virtual stage; -1: none"},

@@ -64,7 +64,7 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     const char *path = arena_printf(&compared->arena, "%s/result.json", folder), *name;
     json_t *result, *row;
 
-    if (result_check(folder, err))
+    if (result_check(folder, err) < 0)
         return -1;
     result = json_of_file(path, "the result of a run", err);
     if (!result)

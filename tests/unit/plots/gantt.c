@@ -119,7 +119,8 @@ static void stacked_runs(void **state)
     static const char *const lines[] = {
         "name = \"2 runs on one time axis\"", "begin = 0\nend = 9\n", "\"a: iteration 6.5 s, bubble 25.0 %\"",
         "\"b: iteration 9 s, bubble 25.0 %\"", "to 6.5*unit, ", "to 9*unit, ", "\"rank 1 (S1) ×1.5\"",
-        "×: a straggler, whose kernels take so many times as long", "set arrow from 2*unit, ", "\"steady state\" at 5*unit",
+        "×: a straggler, whose kernels take so many times as long", "set arrow from 2*unit, ",
+        "\"steady state\" at 5*unit",
         "lanes below a rank, downwards: send-next", "at the foot of a work: its share that is communication",
     };
     static const char *const labels[] = {"a", "b", "c"};
@@ -148,6 +149,25 @@ static void stacked_runs(void **state)
     request.ninputs = COUNT(many);
     assert_int_equal(plot(&request, &err), -1);
     assert_non_null(strstr(errors(&err), "gantt: 13 runs; expected at most 12"));
+}
+
+/* Of many ranks a straggler has a row too, which the last ones give away. */
+static void straggler_of_many(void **state)
+{
+    const char *spans = HEADER, *dir;
+
+    (void)state;
+    for (int rank = 0; rank < 100; rank++)
+        spans = arena_printf(&arena, "%s%d\t%d\tforward\tF0\t0\t0\t%d\tcompute\t0\t0\t1\n", spans, rank, rank,
+                             rank == 30 ? 2 : 1);
+    dir = make_run("many", "{\"iteration_time_s\": 4, \"bubble_fraction\": 0.25, \"utilization\": 0.5, "
+                   "\"stragglers\": [{\"rank\": 30, \"slower\": 2}], \"scenario\": {\"name\": \"x\"}}", spans, NULL);
+    draw(dir, (struct plot_view){.replica = -1}, EXIT_NO_TOOL, "gnuplot");
+    expect_line(dir, "\"rank 30 (S30) ×2\"");
+    expect_line(dir, "first, middle, slow and last of 100 ranks; below, all of them");
+    assert_int_equal(rows_of(dir, "0") + rows_of(dir, "7") + rows_of(dir, "46") + rows_of(dir, "93"), 4);
+    assert_int_equal(rows_of(dir, "8") + rows_of(dir, "92"), 0);
+    assert_int_equal(rows_of(dir, "99"), 1);
 }
 
 /* A border stands between two works, and in no box that stands for several. */
@@ -232,7 +252,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(replicas), cmocka_unit_test(listed_ranks), cmocka_unit_test(part_of_the_time),
         cmocka_unit_test(stacked_runs),
-        cmocka_unit_test(borders), cmocka_unit_test(overlapped_works), cmocka_unit_test(image_conserves_time),
+        cmocka_unit_test(straggler_of_many), cmocka_unit_test(borders), cmocka_unit_test(overlapped_works),
+        cmocka_unit_test(image_conserves_time),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

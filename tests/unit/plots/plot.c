@@ -70,6 +70,24 @@ static void data_to_the_byte(void **state)
                         "6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\n");
 }
 
+/* A chart of nothing says so, once. */
+static void memory_of_nothing(void **state)
+{
+    const char *dir = make_run("nothing", RESULT("\"none\""), NULL, NULL), *script;
+
+    (void)state;
+    if (!have_gnuplot())
+        skip();
+    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\tparameters\t0\t1\n1\t0\tactivations\t0\t1\n");
+    assert_plots("memory", dir, NULL);
+    script = get(file_of("memory", dir, NULL, 1));
+    assert_non_null(strstr(script, "No rank holds anything: the scenario gives no bytes of parameters or activations"));
+    assert_non_null(strstr(script, "\nheadings = \"'rank 0: at most 0 B'\"\n"));
+    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\tparameters\t0\t1\n1\t0\tactivations\t1\t1\n");
+    assert_plots("memory", dir, NULL);
+    assert_null(strstr(get(file_of("memory", dir, NULL, 1)), "No rank holds anything"));
+}
+
 /* The first, the fullest and the last rank; what changes within a column is its highest, and then its last. */
 static void memory_to_the_byte(void **state)
 {
@@ -329,7 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_span_has_a_colour), cmocka_unit_test(data_to_the_byte),
-        cmocka_unit_test(memory_to_the_byte),
+        cmocka_unit_test(memory_of_nothing), cmocka_unit_test(memory_to_the_byte),
         cmocka_unit_test(same_run_same_bytes), cmocka_unit_test(scripts_run_from_anywhere),
         cmocka_unit_test(merging_conserves_time), cmocka_unit_test(averaging_conserves_time),
         cmocka_unit_test(many_ranks_are_not_cut_in_silence),

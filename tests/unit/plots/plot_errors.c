@@ -87,6 +87,27 @@ static void bad_files_are_named(void **state)
     assert_fails("gantt", root, "jpeg2000", EXIT_USAGE, "unknown format 'jpeg2000'; there are: png svg pdf");
 }
 
+/* What another build did not write is left out, as far as the rest says enough; what it says otherwise is an error. */
+static void files_of_another_build(void **state)
+{
+    static const char spans[] = "rank\tkind\tt0\tt1\tlane\n0\tforward\t0\t1\tcompute\n0\tbackward\t1\t2\tcompute\n";
+    static const char windows[] = "t0\tt1\tforward\tbackward\n0\t2\t0.5\t0.5\n";
+    const char *own = make_run("own", RUN, spans, windows), *other = make_run("other", " " RUN, spans, windows);
+    const char *path = getenv("PATH") ? arena_strdup(&arena, getenv("PATH")) : "";
+
+    (void)state;
+    assert_fails("gantt", own, NULL, EXIT_INPUT, "spans.tsv:1:1: error: no column 'stage' in the header");
+    assert_fails("utilization", own, NULL, EXIT_INPUT, "utilization.tsv:1:1: error: no column 'backward_input'");
+    setenv("PATH", "/nonexistent", 1);
+    assert_fails("gantt", other, NULL, EXIT_NO_TOOL, "gnuplot is not installed");
+    assert_fails("utilization", other, NULL, EXIT_NO_TOOL, "gnuplot is not installed");
+    put(arena_printf(&arena, "%s/utilization.tsv", other), "t0\tt1\tforward\tdreaming\n0\t2\t0.5\t0.5\n");
+    assert_fails("utilization", other, NULL, EXIT_INPUT, "the shares add up to 0.5, not to 1");
+    setenv("PATH", path, 1);
+    assert_non_null(strstr(get(file_of("gantt", other, NULL, 2)),
+                           "\n0\tcompute\tforward\t0\t1\t0.06\t0.94\t0\t0\t0\t"));
+}
+
 /* Run with a PATH that has nothing: the data and the script are made, the picture is not. */
 static void without_gnuplot(void **state)
 {
@@ -139,7 +160,8 @@ static void damaged_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_files_are_named), cmocka_unit_test(without_gnuplot), cmocka_unit_test(damaged_files),
+        cmocka_unit_test(bad_files_are_named), cmocka_unit_test(files_of_another_build),
+        cmocka_unit_test(without_gnuplot), cmocka_unit_test(damaged_files),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -22,6 +22,7 @@ static void draw(const char *kind, const char *text, int code, const char *expec
     assert_int_equal(found, code);
 }
 
+#define COLLECTIVE_HEADER "series\tname\tx\ty\treference\tlower\tlower_reference\n"
 #define ONE(op, bytes) "{\"op\": \"" op "\", \"algorithm\": \"ring\", \"ranks\": 4, \"bytes\": " bytes ", " \
     "\"time_s\": 0.5}"
 
@@ -37,7 +38,7 @@ static void forms_of_files(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(forms); i++) {
         draw("collective", forms[i], EXIT_NO_TOOL, "gnuplot");
-        assert_string_equal(get(arena_printf(&arena, "%s/collective.tsv", root)), "series\tname\tx\ty\treference\tlower\tlower_reference\n"
+        assert_string_equal(get(arena_printf(&arena, "%s/collective.tsv", root)), COLLECTIVE_HEADER
                             "0\tring, 4 ranks\t1000000000\t2\tNaN\t0.5\tNaN\n"
                             "0\tring, 4 ranks\t2000000000\t4\tNaN\t0.5\tNaN\n");
     }
@@ -60,8 +61,9 @@ static void chosen_algorithms(void **state)
     draw("collective", "{\"op\": \"broadcast\", \"asked\": \"auto\", \"algorithm\": \"tree\", \"ranks\": 4, "
          "\"bytes\": 1e9, \"time_s\": 0.5} {\"op\": \"broadcast\", \"asked\": \"auto\", \"algorithm\": \"ring\", "
          "\"ranks\": 4, \"bytes\": 2e9, \"time_s\": 0.5}", EXIT_NO_TOOL, "gnuplot");
-    assert_string_equal(get(arena_printf(&arena, "%s/collective.tsv", root)), "series\tname\tx\ty\treference\tlower\tlower_reference\n"
-                        "0\tauto, 4 ranks\t1000000000\t2\tNaN\t0.5\tNaN\n0\tauto, 4 ranks\t2000000000\t4\tNaN\t0.5\tNaN\n");
+    assert_string_equal(get(arena_printf(&arena, "%s/collective.tsv", root)), COLLECTIVE_HEADER
+                        "0\tauto, 4 ranks\t1000000000\t2\tNaN\t0.5\tNaN\n"
+                        "0\tauto, 4 ranks\t2000000000\t4\tNaN\t0.5\tNaN\n");
 }
 
 /* Bus bandwidths as nccl-tests has them, and what was measured. */
@@ -77,7 +79,8 @@ static void bus_bandwidths(void **state)
     assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.tsv", root)), "\t1000000000\t2\t4\t0.5\t0.25\n"));
 }
 
-#define SIZED(algorithm, ranks, seconds) "{\"op\": \"broadcast\", \"algorithm\": \"" algorithm "\", \"ranks\": " ranks ", " \
+#define SIZED(algorithm, ranks, seconds) \
+    "{\"op\": \"broadcast\", \"algorithm\": \"" algorithm "\", \"ranks\": " ranks ", " \
     "\"bytes\": 1e9, \"time_s\": " seconds "}"
 
 /* An algorithm has a colour, a number of ranks a line style; both panels have all curves. */
@@ -93,7 +96,8 @@ static void colours_and_styles(void **state)
     };
 
     (void)state;
-    draw("collective", SIZED("ring", "4", "0.5") SIZED("tree", "4", "0.6") SIZED("ring", "8", "0.7"), EXIT_NO_TOOL, "gnuplot");
+    draw("collective", SIZED("ring", "4", "0.5") SIZED("tree", "4", "0.6") SIZED("ring", "8", "0.7"), EXIT_NO_TOOL,
+         "gnuplot");
     for (size_t i = 0; i < COUNT(curves); i++)
         assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.gp", root)), curves[i]));
     assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.gp", root)), "set ylabel \"time\""));

@@ -111,7 +111,8 @@ static void cells_say_where_the_best_is(void **state)
     for (unsigned i = 0; i < 64; i++)        /* the best: zero as a is even or odd, micro 1, never recomputation */
         json_array_append_new(rows, row_of(
             arena_printf(&arena, "{\"a\": %u, \"b\": %u, \"strategy.zero\": %u, \"strategy.schedule\": \"%s\", "
-                         "\"memory.recompute\": \"%s\"}", i % 8, i / 8 % 2, i / 16 % 2, i / 8 % 2 ? "gpipe" : "interleaved",
+                         "\"memory.recompute\": \"%s\"}", i % 8, i / 8 % 2, i / 16 % 2,
+                         i / 8 % 2 ? "gpipe" : "interleaved",
                          i / 32 ? "full" : "none"), "ok",
             arena_printf(&arena, "\"metrics\": {\"iteration_time_s\": %u}", 1 + i / 32 + (i % 2 != i / 16 % 2))));
     for (unsigned i = 0; i < 16; i++)        /* worse rows of the other schedule, so that it is no axis of its own */
@@ -120,8 +121,8 @@ static void cells_say_where_the_best_is(void **state)
                          "\"memory.recompute\": \"none\"}", i % 8, i / 8), "ok",
             "\"metrics\": {\"iteration_time_s\": 9}"));
     draw("heat", rows, none, none, fastest, EXIT_NO_TOOL, "gnuplot");
-    assert_non_null(strstr(script_of("heat"), "best over strategy.zero, strategy.schedule, memory.recompute; all cells: no "
-                                              "recompute"));
+    assert_non_null(strstr(script_of("heat"),
+                           "best over strategy.zero, strategy.schedule, memory.recompute; all cells: no recompute"));
     assert_non_null(strstr(data_of("heat"), "\n1\t0\tvalue\t1\t0\t1\t1.000\tZeRO-1\\ninterleaved\t"));
     assert_non_null(strstr(data_of("heat"), "\tZeRO-1 interleaved no recompute\t"));
     assert_non_null(strstr(data_of("heat"), "\n2\t1\tvalue\t2\t1\t1\t1.000\tZeRO-0 gpipe\t"));

@@ -123,10 +123,16 @@ static void bubbles_by_what_varies(void **state)
     assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.gp", root)), "micro-batches of a replica"));
     draw("bubble", dirs + 2, 2, EXIT_NO_TOOL, "gnuplot");
     assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.gp", root)), "pipeline stages"));
+    put(arena_printf(&arena, "%s/result.json", dirs[0]),         /* another model is no point of the curve */
+        "{\"iteration_time_s\": 2, \"bubble_fraction\": 0.5, \"utilization\": 0.5, \"gpus\": 4, "
+        "\"scenario\": {\"name\": \"a\", \"model\": {\"title\": \"GPT\"}, \"batch\": {\"micro_batches\": 4}, \"strategy\": {\"schedule\": "
+        "\"1f1b\", \"chunks\": 1, \"pipeline\": 4}}}");
+    draw("bubble", dirs, 2, EXIT_NO_TOOL, "gnuplot");
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.tsv", root)), "1f1b, 4 micro-batches, GPT\t50\t"));
     draw("bubble", dirs + 1, 2, EXIT_NO_TOOL, "gnuplot");        /* schedules of one shape: a bar each */
     assert_string_equal(get(arena_printf(&arena, "%s/bubble.tsv", root)), "row\trun\tbubble\tclosed_form\n"
                         "0\t1f1b\t25\tNaN\n1\tgpipe\t25\t12.5\n");
-    draw("bubble", (const char *const[]){dirs[1], dirs[3]}, 2, EXIT_NO_TOOL, "gnuplot");     /* no curve has two points */
+    draw("bubble", (const char *const[]){dirs[1], dirs[3]}, 2, EXIT_NO_TOOL, "gnuplot");   /* no curve of two points */
     assert_non_null(strstr(get(arena_printf(&arena, "%s/bubble.tsv", root)), "\n0\t1f1b, 4 stages, 4 GPUs\t25\t"));
 }
 

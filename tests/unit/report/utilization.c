@@ -2,7 +2,8 @@
 #include "simulated.h"
 
 /* The difference between the most and the least of a column's shares, in windows between two parts of the time. */
-static double spread(const char *path, const char *const *sets, size_t nsets, const char *column, double from, double to)
+static double spread(const char *path, const char *const *sets, size_t nsets, const char *column, double from,
+                     double to)
 {
     struct simulated simulated = {0};
     double most = 0, least = 1;
