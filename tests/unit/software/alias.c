@@ -1,4 +1,4 @@
-/* Software files that stand for another one. */
+/* Software files that stand for another one, and releases that do something else under each stage of ZeRO. */
 #include "simulated.h"
 
 #include <unistd.h>
@@ -75,10 +75,27 @@ static void test_refused(void **state)
     refused("source: s\n", "missing key 'title'");
 }
 
+/* DeepSpeed overlaps the sums of ZeRO 3 alone, and gathers weights module by module. */
+static void test_deepspeed(void **state)
+{
+    (void)state;
+    for (int zero = 1; zero <= 3; zero++) {
+        struct scenario scenario;
+        char more[64];
+
+        snprintf(more, sizeof more, "strategy: {zero: %d}\n", zero);
+        loaded("deepspeed", more, &scenario);
+        assert_int_equal(scenario.parallelism.data_parallel, zero == 3 ? DATA_PARALLEL_DDP : DATA_PARALLEL_SYNCHRONOUS);
+        assert_int_equal(scenario.parallelism.flatten, zero != 3);
+        assert_int_equal(scenario.memory.flat_gradients, zero != 3);
+        scenario_release(&scenario);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alias), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_alias), cmocka_unit_test(test_refused), cmocka_unit_test(test_deepspeed),
     };
 
     return cmocka_run_group_tests_name("alias", tests, NULL, NULL);
