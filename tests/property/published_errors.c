@@ -156,8 +156,7 @@ static void count_kind(const struct kin *kin, struct means *means)
 /* Leaves out all runs of a software, and all of a profile, as if nobody had published any. Their true errors are the
  * first ones. In the mean 60 % of a kind's rows are within the stated error and 90 % within twice it, and it is no
  * wider than 1.6 times the median of the true ones. That no kind is below 35 and 70 % does not hold: nothing tells
- * DeepSpeed on samples of up to a million tokens, and torchtitan of 2025 on B200, from what is predicted better, before one
- * run of them is known. */
+ * DeepSpeed's ZeRO 3 and torchtitan of 2025 from what is predicted better, before one run of them is known. */
 static void kinds(void **state)
 {
     struct means means = {0};
