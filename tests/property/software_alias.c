@@ -1,4 +1,4 @@
-/* Software files that stand for another one, and releases that do something else under each stage of ZeRO. */
+/* Software files that stand for another one, and a release that does something else under each stage of ZeRO. */
 #include "simulated.h"
 
 #include <unistd.h>
@@ -98,5 +98,5 @@ int main(void)
         cmocka_unit_test(test_alias), cmocka_unit_test(test_refused), cmocka_unit_test(test_deepspeed),
     };
 
-    return cmocka_run_group_tests_name("alias", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("software_alias", tests, NULL, NULL);
 }
