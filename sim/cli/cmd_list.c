@@ -27,17 +27,17 @@ static void list_ideal(FILE *out)
 static int list_file(struct arena *arena, const char *folder, const char *name, FILE *out, struct error *err)
 {
     struct error found = {0};
-    struct node *root = NULL, *title = NULL, *alias = NULL;
+    struct node *root = NULL, *title = NULL;
+    bool alias = false;
     const char *path;
     int rc = data_file(arena, folder, name, &path, err);
 
     if (path && !conf_load(arena, path, &root, &found))
         title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
-    if (path && root)
-        alias = node_get(root, "alias");
+    if (root && !title)
+        alias = (title = node_get(root, "alias")) != NULL;
     if (!rc && !(rc = error_pass_system(&found, err)))
-        fprintf(out, "%-20s %s%s\n", name, alias && alias->text ? "the same as " : "", alias && alias->text ? alias->text :
-                title && title->text ? title->text : "");
+        fprintf(out, "%-20s %s%s\n", name, alias ? "the same as " : "", title && title->text ? title->text : "");
     error_release(&found);
     return rc;
 }

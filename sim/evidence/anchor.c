@@ -11,11 +11,11 @@
 static const double SPREADS[] = {
     0.003, 0.031, 0.036, 0.042, 0.052, 0.057, 0.070, 0.086, 0.094, 0.118, 0.140, 0.234,
 };
-/* Of one run at least, and what a difference leaves of the similarity: so chosen that anchors help tables that are far off and
- * do no harm to others (tests/property/published_anchors.c prints by how much). */
+/* Of one run at least, and what a difference leaves of the similarity: so chosen that anchors help tables that are far
+ * off and do no harm to others (tests/property/published_anchors.c prints by how much). */
 #define NOISE 0.07
 #define HALF_DOUBLINGS 8.0       /* so many doublings of GPUs or of a sample halve it, */
-#define HALF_TOKENS 2.0          /* so many of a micro-batch, as for evidence_expect: a host may not keep up with a small one, */
+#define HALF_TOKENS 2.0          /* so many of a micro-batch, as for evidence_expect: hosts fall behind small ones, */
 #define HALF_EXPOSED 0.2         /* such a difference of the shares of exposed communication, */
 #define OTHER (1 / 1.5)          /* another format or another schedule */
 #define OF_CLASSES 0.5           /* of the variance: what classes of time add */
@@ -176,8 +176,8 @@ static double left_out(const struct fit *fit)
     return sum;
 }
 
-/* Where anchors make each other worse, so that their log errors are larger with the others' correction than without, runs are
- * as noisy as that: they tell little of another run. */
+/* Where anchors make each other worse, so that their log errors are larger with the others' correction than without, runs
+ * are as noisy as that: they tell little of another run. */
 static void find_fit(struct fit *fit)
 {
     size_t n = fit->count;

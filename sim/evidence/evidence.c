@@ -10,8 +10,8 @@
 
 const char *const evidence_columns[] = {
     "table", "row", "group", "plain", "software", "family", "costs", "format", "schedule", "model", "experts", "dispatch",
-    "gpus", "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille", "first_error_permille",
-    "first_software", "first_family", NULL,
+    "gpus", "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille",
+    "first_error_permille", "first_software", "first_family", NULL,
 };
 enum {
     TABLE, ROW, GROUP, PLAIN, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, DISPATCH, GPUS, SEQUENCE,
@@ -81,7 +81,8 @@ static double size_difference(int size, double a, double b)
     return size == EVIDENCE_NIC && (a == 0) != (b == 0) ? ALIKE_DOUBLINGS : fabs(a - b);
 }
 
-double evidence_size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES])
+double evidence_size_weight(const struct evidence_row *row, const struct likeness *of,
+                            const double sizes[EVIDENCE_SIZES])
 {
     double weight = 1 / ((1 + fabs(row->exposed - of->exposed) / HALF_EXPOSED) *
                          (1 + fabs(row->measured - of->measured) / HALF_MEASURED));
@@ -283,7 +284,8 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     return 0;
 }
 
-static const struct evidence_row *find_first(const struct evidence *known, const struct evidence_name *name, bool *has_table)
+static const struct evidence_row *find_first(const struct evidence *known, const struct evidence_name *name,
+                                             bool *has_table)
 {
     *has_table = false;
     for (size_t i = 0; known && i < known->rows.count; i++) {
