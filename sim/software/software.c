@@ -45,7 +45,8 @@ static const struct table mapping_table = {.name = "software", .brief = "keys an
 static const struct field software_file_fields[] = {
     {KEY(software_file, alias), .kind = FIELD_STRING,
      .brief = "another software file of the list, for which this name stands; then there is nothing else here"},
-    {KEY(software_file, title), .kind = FIELD_STRING, .required = true, .dispensable = is_alias, .brief = "the framework and its release"},
+    {KEY(software_file, title), .kind = FIELD_STRING, .required = true, .dispensable = is_alias,
+     .brief = "the framework and its release"},
     {KEY(software_file, source), .kind = FIELD_STRING, .required = true, .dispensable = is_alias,
      .brief = "where its code or documentation is published, and at which version"},
     {KEY(software_file, like), .kind = FIELD_STRING,
@@ -209,7 +210,8 @@ static int collect_when(struct arena *arena, const struct node *when, const stru
 }
 
 /* Reads the file of that name, or the one that it stands for, whose name *name then is. */
-static int load_file(struct arena *arena, const char **name, struct loc loc, struct software_file *file, struct error *err)
+static int load_file(struct arena *arena, const char **name, struct loc loc, struct software_file *file,
+                     struct error *err)
 {
     static const struct data_kind kind = {"platforms/software", "software", "none"};
     const char *path = data_resolve(arena, &kind, *name, loc, err);
