@@ -22,8 +22,9 @@ struct software_parts {
 /* Keys of a software file. */
 extern const struct table software_file_table;
 
-/* What a file is called: its name (of an alias the name that it stands for), its title, and the name of the file that it begins with, and that one with, until one begins with
- * none (its own name where it does itself). Releases of one family have that in common. */
+/* What a file is called: its name (of an alias the name that it stands for), its title, and its family: the name of the file
+ * that it begins with, and that one with, until one begins with none (its own name where it does itself). Releases of one
+ * family have that in common. */
 struct software_names { const char *name, *title, *family; };
 /* Lays the values of the file, which `like` names at `loc`, under the parts: a part's key that the scenario gives keeps
  * its value (field_lay). *names are the file's. Errors, at their places: an unknown file, a file that is like itself,
