@@ -44,13 +44,17 @@ static int list_file(struct arena *arena, const char *folder, const char *name, 
 {
     struct error found = {0};
     struct node *root = NULL, *title = NULL;
+    bool alias = false;
     const char *path;
     int rc = data_file(arena, folder, name, &path, err);
 
     if (path && !conf_load(arena, path, &root, &found))
         title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
+    if (root && !title)
+        alias = (title = node_get(root, "alias")) != NULL;
     if (!rc && !(rc = error_pass_system(&found, err)))
-        add(rows, NULL, name, title && title->text ? title->text : "");
+        add(rows, NULL, name, arena_printf(arena, "%s%s", alias ? "the same as " : "",
+                                           title && title->text ? title->text : ""));
     error_release(&found);
     return rc;
 }

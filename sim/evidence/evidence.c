@@ -10,11 +10,12 @@
 
 const char *const evidence_columns[] = {
     "table", "row", "group", "plain", "software", "family", "costs", "format", "schedule", "model", "experts", "dispatch",
-    "gpus", "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille", "first_error_permille", NULL,
+    "gpus", "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille",
+    "first_error_permille", "first_software", "first_family", NULL,
 };
 enum {
     TABLE, ROW, GROUP, PLAIN, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, DISPATCH, GPUS, SEQUENCE,
-    TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR,
+    TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR, FIRST_SOFTWARE, FIRST_FAMILY,
 };
 
 /* Of nic_mbits; a NIC of 40 Tb/s is the fastest. */
@@ -80,7 +81,8 @@ static double size_difference(int size, double a, double b)
     return size == EVIDENCE_NIC && (a == 0) != (b == 0) ? ALIKE_DOUBLINGS : fabs(a - b);
 }
 
-double evidence_size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES])
+double evidence_size_weight(const struct evidence_row *row, const struct likeness *of,
+                            const double sizes[EVIDENCE_SIZES])
 {
     double weight = 1 / ((1 + fabs(row->exposed - of->exposed) / HALF_EXPOSED) *
                          (1 + fabs(row->measured - of->measured) / HALF_MEASURED));
@@ -99,14 +101,17 @@ static bool alike_sizes(const double a[EVIDENCE_SIZES], const double b[EVIDENCE_
 }
 
 void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness, double error,
-                    double first_error)
+                    double first_error, const struct likeness *first)
 {
+    bool other = !isnan(first_error) && first && !text_same(first->software, likeness->software);
+
     fprintf(out, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%d\t", name->table,
             name->row, name->group, name->plain, likeness->software, likeness->family, likeness->costs, likeness->format,
             likeness->schedule, likeness->model, likeness->experts, likeness->dispatch, likeness->gpus, likeness->sequence, likeness->tokens,
             100 * likeness->exposed, 100 * likeness->measured, likeness->nic / MBIT, (int)round(1000 * error));
     if (!isnan(first_error))
         fprintf(out, "%d", (int)round(1000 * first_error));
+    fprintf(out, "\t%s\t%s", other ? first->software : "", other ? first->family : "");
 }
 
 static bool same_kind(const struct likeness *a, const struct likeness *b)
@@ -157,10 +162,25 @@ static const char *keep_text(struct arena *arena, const char *last, const char *
     return last && text_same(last, text) ? last : arena_strdup(arena, text);
 }
 
-/* `names` are those of the row before, if there is one. */
-static int read_row(const struct tsv *tsv, struct arena *arena, struct likeness *names, struct evidence *evidence,
+/* The kind of a row when it was asked first, of the software that the file says, or, where it says none, of today's. */
+static size_t first_kind(const struct tsv *tsv, const struct likeness *names, size_t kind, struct evidence *evidence)
+{
+    struct likeness first = *names;
+
+    if (!*tsv_text(tsv, FIRST_SOFTWARE))
+        return kind;
+    snprintf(first.software, sizeof first.software, "%s", tsv_text(tsv, FIRST_SOFTWARE));
+    snprintf(first.family, sizeof first.family, "%s", tsv_text(tsv, FIRST_FAMILY));
+    return find_kind(&first, evidence);
+}
+
+/* The names of the row before, if there is one, and their kind. */
+struct names { struct likeness likeness; size_t kind; };
+
+static int read_row(const struct tsv *tsv, struct arena *arena, struct names *before, struct evidence *evidence,
                     struct error *err)
 {
+    struct likeness *names = &before->likeness;
     const struct evidence_row *last = evidence->rows.count ? &evidence->rows.items[evidence->rows.count - 1] : NULL;
     struct evidence_row row = {0};
     bool has_first = *tsv_text(tsv, FIRST_ERROR) != '\0', same;
@@ -181,7 +201,7 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct likeness 
     names->tokens = tokens;
     names->nic = mbits * MBIT;
     evidence_sizes(names, row.sizes);
-    row.kind = same ? last->kind : find_kind(names, evidence);
+    row.kind = before->kind = same ? before->kind : find_kind(names, evidence);
     row.name.table = keep_text(arena, last ? last->name.table : NULL, tsv_text(tsv, TABLE));
     row.name.row = arena_strdup(arena, tsv_text(tsv, ROW));
     row.name.group = keep_text(arena, last ? last->name.group : NULL, tsv_text(tsv, GROUP));
@@ -190,6 +210,7 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct likeness 
     row.exposed = exposed / 100.0;
     row.measured = measured / 100.0;
     add_row(evidence, row, false, error);
+    row.kind = first_kind(tsv, names, row.kind, evidence);
     if (has_first)
         add_row(evidence, row, true, first);
     if (mbits > 0 && (evidence->slowest_nic == 0 || names->nic < evidence->slowest_nic))
@@ -222,7 +243,7 @@ static double size_of_error(const void *item)
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err)
 {
     struct tsv tsv = {0};
-    struct likeness names = {0};
+    struct names names = {0};
     int before = err->count, rc;
 
     *evidence = (struct evidence){0};
@@ -263,20 +284,36 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
     return 0;
 }
 
-double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error)
+static const struct evidence_row *find_first(const struct evidence *known, const struct evidence_name *name,
+                                             bool *has_table)
 {
-    bool has_table = false;
-
+    *has_table = false;
     for (size_t i = 0; known && i < known->rows.count; i++) {
         const struct evidence_row *row = &known->rows.items[i];
 
         if (!text_same(row->name.table, name->table))
             continue;
-        has_table = true;
+        *has_table = true;
         if (row->first && text_same(row->name.row, name->row))
-            return row->error;
+            return row;
     }
-    return has_table ? NAN : error;
+    return NULL;
+}
+
+double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error)
+{
+    bool has_table;
+    const struct evidence_row *row = find_first(known, name, &has_table);
+
+    return row ? row->error : has_table ? NAN : error;
+}
+
+const struct likeness *evidence_first_kind(const struct evidence *known, const struct evidence_name *name)
+{
+    bool has_table;
+    const struct evidence_row *row = find_first(known, name, &has_table);
+
+    return row ? &known->kinds.items[row->kind] : NULL;
 }
 
 bool evidence_kind_left_out(const struct evidence *evidence, const char *table, size_t kind,

@@ -75,9 +75,10 @@ struct evidence {
 
 /* The columns of such a file, by name, and NULL. */
 extern const char *const evidence_columns[];
-/* Prints a row, without the end of a line: the shares are rounded to what evidence needs. */
+/* Prints a row, without the end of a line: the shares are rounded to what evidence needs. `first`: the kind of the first
+ * error; NULL: as today. */
 void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness, double error,
-                    double first_error);
+                    double first_error, const struct likeness *first);
 /* Reads a file of such rows into the arena. */
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err);
 /* The rows that came with the program; the arena's cache remembers them. Without a file of them: none. */
@@ -86,6 +87,9 @@ int evidence_load(struct arena *arena, const struct evidence **evidence, struct 
 /* The first error of a row, as a file has it that is known: it is written once. Of a table that the file does not have it is
  * `error`, today's; NaN: unknown. */
 double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error);
+/* The kind of that row when it was asked first: where its table names another software since, the first error tells of
+ * runs of the first one. NULL: unknown. */
+const struct likeness *evidence_first_kind(const struct evidence *known, const struct evidence_name *name);
 
 /* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence.
  *

@@ -9,7 +9,8 @@
 
 void evidence_sizes(const struct likeness *likeness, double sizes[EVIDENCE_SIZES]);
 /* What differences of sizes and of shares leave of a weight. `sizes` are the likeness's. */
-double evidence_size_weight(const struct evidence_row *row, const struct likeness *of, const double sizes[EVIDENCE_SIZES]);
+double evidence_size_weight(const struct evidence_row *row, const struct likeness *of,
+                            const double sizes[EVIDENCE_SIZES]);
 /* What differences of names, and of having experts, leave of a weight; 1: of one kind. */
 double evidence_kind_weight(const struct likeness *a, const struct likeness *b);
 /* Whether they are of one kind, and dispatch the tokens of experts in one way: the errors after work on one tell of the other. */

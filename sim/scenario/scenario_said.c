@@ -294,8 +294,11 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
     spec->assumed = !spec->like;
     if (spec->assumed)
         spec->like = usual_software(scenario);
-    if (spec->like && strcmp(spec->like, "none") && software_lay(arena, spec->like, loc, &parts, &spec->names, err))
-        return -1;
+    if (spec->like && strcmp(spec->like, "none")) {
+        if (software_lay(arena, spec->like, loc, &parts, &spec->names, err))
+            return -1;
+        spec->like = spec->names.name;
+    }
     if (spec->like && data_is_path(spec->like) &&
         !(spec->like = data_absolute(arena, data_beside(arena, loc.file, spec->like), err)))
         return -1;

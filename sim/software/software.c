@@ -12,7 +12,7 @@ struct node_holder { const struct node *node; };
 
 struct software_file {
     const struct node *node;
-    const char *title, *source, *like;
+    const char *alias, *title, *source, *like;
     struct node_holder values, has, lacks, when;
 };
 
@@ -43,11 +43,20 @@ static int keep_has(struct arena *arena, const struct node *value, void *object,
     return 0;
 }
 
+/* The file that it stands for has them. */
+static bool is_alias(const struct node *file)
+{
+    return node_get(file, "alias") != NULL;
+}
+
 static const struct table mapping_table = {.name = "software", .brief = "keys and values",
                                            .size = sizeof(struct node_holder)};
 static const struct field software_file_fields[] = {
-    {KEY(software_file, title), .kind = FIELD_STRING, .required = true, .brief = "the framework and its release"},
-    {KEY(software_file, source), .kind = FIELD_STRING, .required = true,
+    {KEY(software_file, alias), .kind = FIELD_STRING,
+     .brief = "another software file of the list, for which this name stands; then there is nothing else here"},
+    {KEY(software_file, title), .kind = FIELD_STRING, .required = true, .dispensable = is_alias,
+     .brief = "the framework and its release"},
+    {KEY(software_file, source), .kind = FIELD_STRING, .required = true, .dispensable = is_alias,
      .brief = "where its code or documentation is published, and at which version"},
     {KEY(software_file, like), .kind = FIELD_STRING,
      .brief = "another software file, whose values hold but for those given here"},
@@ -235,6 +244,29 @@ static int collect_when(struct arena *arena, const struct node *when, const stru
 
 static const struct data_kind file_kind = {"platforms/software", "software", "none"};
 
+/* Reads the file of that name, or the one that it stands for, whose name *name then is. */
+static int load_file(struct arena *arena, const char **name, struct loc loc, struct software_file *file,
+                     struct error *err)
+{
+    const char *path = data_resolve(arena, &file_kind, *name, loc, err);
+
+    if (!path || field_load(arena, &software_file_table, path, file, err))
+        return -1;
+    if (!file->alias)
+        return 0;
+    loc = field_loc(&software_file_table, file, "alias");
+    if (file->node->count > 1)
+        return error_add(err, EXIT_INPUT, loc, "software: alias: %s has all that there is to say: expected no other key here",
+                         file->alias);
+    *name = file->alias;
+    if (data_is_path(*name))
+        return error_add(err, EXIT_INPUT, loc, "software: alias: '%s' is a path; expected a name (dtsim list software)", *name);
+    if (!(path = data_resolve(arena, &file_kind, *name, loc, err)) || field_load(arena, &software_file_table, path, file, err))
+        return -1;
+    return !file->alias ? 0 : error_add(err, EXIT_INPUT, loc, "software: alias: '%s' is an alias itself; expected the name of "
+                                        "a file with 'values', such as '%s'", *name, file->alias);
+}
+
 int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
                   const struct node **list, struct error *err)
 {
@@ -242,9 +274,7 @@ int software_list(struct arena *arena, const char *like, struct loc loc, const c
 
     *list = NULL;
     for (int depth = 0; like && !*list && depth <= MOST_LIKE; depth++) {
-        const char *found = data_resolve(arena, &file_kind, like, loc, err);
-
-        if (!found || field_load(arena, &software_file_table, found, &file, err))
+        if (load_file(arena, &like, loc, &file, err))
             return -1;
         *title = depth ? *title : file.title;
         *list = file.has.node ? node_get(file.has.node, path) : NULL;
@@ -258,15 +288,13 @@ static int collect(struct arena *arena, const char *like, struct loc loc, const 
                    const struct node **values, struct software_names *names, struct error *err)
 {
     struct software_file file;
-    const char *path = data_resolve(arena, &file_kind, like, loc, err);
 
-    if (!path)
-        return -1;
     if (depth == MOST_LIKE)
         return error_add(err, EXIT_INPUT, loc, "software: like: more than %d files, each like the next", MOST_LIKE);
-    if (field_load(arena, &software_file_table, path, &file, err))
+    if (load_file(arena, &like, loc, &file, err))
         return -1;
     names->family = like;
+    names->name = depth ? names->name : like;
     names->title = depth ? names->title : file.title;
     if (file.like && collect(arena, file.like, field_loc(&software_file_table, &file, "like"), parts, depth + 1, values,
                              names, err))

@@ -1,7 +1,7 @@
 /* software: what a release of a training framework does, as a file of platforms/software/ says it. A file gives values
  * of the keys that other tables lend (field.h: `lent`): some always, some under conditions on the scenario, such as
- * 'memory.precision == "mixed-bf16"'. It may begin with the values of another file (`like`). It may also list which
- * values of a key the release has (`has`), such as its schedules. */
+ * 'memory.precision == "mixed-bf16"'. It may begin with the values of another file (`like`), or stand for one
+ * (`alias`). It may also list which values of a key the release has (`has`), such as its schedules. */
 #ifndef DTSIM_SOFTWARE_H
 #define DTSIM_SOFTWARE_H
 
@@ -23,10 +23,11 @@ struct software_parts {
 /* Keys of a software file. */
 extern const struct table software_file_table;
 
-/* What a file is called: its title, and the name of the file that it begins with, and that one with, until one begins with
- * none (its own name where it does itself). Releases of one family have that in common. */
+/* What a file is called: its name (of an alias the name that it stands for), its title, and its family: the name of the file
+ * that it begins with, and that one with, until one begins with none (its own name where it does itself). Releases of one
+ * family have that in common. */
 struct software_names {
-    const char *title, *family;
+    const char *name, *title, *family;
     const struct node *has;      /* the values that the release has, by the keys' paths: {strategy.zero: [0, 1]}; a key that
                                   * stands nowhere: nobody looked it up */
     const struct node *lacks;    /* what the release cannot run, [{if: CONDITION, why: TEXT}]; NULL: nothing is known */

@@ -51,7 +51,7 @@ void validation_print_errors(const struct validation *validation, const struct e
             continue;
         name.plain = number_plain(validation->plain, i);
         evidence_print(out, &name, &validation->plain->outcomes[i].likeness, error,
-                       evidence_first_error(known, &name, error));
+                       evidence_first_error(known, &name, error), evidence_first_kind(known, &name));
         fputc('\n', out);
     }
 }

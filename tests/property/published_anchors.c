@@ -201,12 +201,13 @@ static void look(size_t anchors, bool of_unseen, struct means *means)
                   100 * means->within / (double)means->tables, 100 * means->most / (double)means->tables);
 }
 
-/* Of the tables that are 12 % off or more the others' mean error falls to 0.75 with one anchor and to 0.65 with three. That no
- * other table gets more than a point worse does not hold for nanotron-h100: its rows are too fast and too slow by turns. */
+/* Of the tables that are 12 % off or more the others' mean error falls to 0.75 with one anchor and to 0.65 with three. With
+ * three no other table gets more than a point worse. With one nanotron-h100 does: one of its rows, of a small micro-batch, is
+ * predicted at half its time, and an anchor alone cannot tell an odd row from a table that is far off. */
 static void bars(void **state)
 {
     static const size_t counts[] = {1, 3};
-    static const double most[] = {0.75, 0.65};
+    static const double most[] = {0.75, 0.65}, worst[] = {0.021, 0.01};
 
     (void)state;
     for (size_t i = 0; i < COUNT(counts); i++) {
@@ -217,7 +218,7 @@ static void bars(void **state)
         assert_true(old.tables >= 40 && old.far >= 5);
         assert_true(old.far_after + new.far_after <= most[i] * (old.far_before + new.far_before));
         assert_true(old.far_after <= (most[i] + 0.01) * old.far_before);
-        assert_true(old.worse <= 1 && old.worst <= 0.05);
+        assert_true(old.worse <= 1 && old.worst <= worst[i]);
         assert_true(old.within >= 0.55 * (double)old.tables && old.most >= 0.85 * (double)old.tables);
     }
 }

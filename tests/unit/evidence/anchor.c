@@ -91,6 +91,28 @@ static void classes(void **state)
     assert_true(isnan(correct(anchors, 2, run_of(1, 0.25)).classes[ANCHOR_COMPUTE]));
 }
 
+/* Anchors that make each other worse correct less than one does that has their mean error. */
+static void contradicting(void **state)
+{
+    struct anchor odd[] = {run_of(2, 0.1), run_of(0.95, 0.1), run_of(0.95, 0.1)};
+    struct anchor mean = run_of(cbrt(2 * 0.95 * 0.95), 0.1);
+
+    (void)state;
+    assert_true(correct(odd, 3, run_of(1, 0.1)).factor > 1);
+    assert_true(correct(odd, 3, run_of(1, 0.1)).factor < correct(&mean, 1, run_of(1, 0.1)).factor);
+}
+
+/* Micro-batches of a quarter of the tokens tell half as much. */
+static void small_micro_batches(void **state)
+{
+    struct anchor anchor = run_of(1.2, 0.1), of = run_of(1, 0.1);
+    double factor = correct(&anchor, 1, of).factor;
+
+    (void)state;
+    of.likeness.tokens = 4 * anchor.likeness.tokens;
+    assert_float_equal(log(correct(&anchor, 1, of).factor), log(factor) / 2, 1e-12);
+}
+
 /* Without published ratios the error is what leaving one out gives, from three on. */
 static void alone(void **state)
 {
@@ -150,7 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one), cmocka_unit_test(exact), cmocka_unit_test(several), cmocka_unit_test(classes),
-        cmocka_unit_test(alone), cmocka_unit_test(refused),
+        cmocka_unit_test(contradicting), cmocka_unit_test(small_micro_batches), cmocka_unit_test(alone), cmocka_unit_test(refused),
     };
 
     return cmocka_run_group_tests_name("anchor", tests, NULL, release);

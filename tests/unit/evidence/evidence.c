@@ -12,7 +12,7 @@
 
 #define HEADING \
     "table\trow\tgroup\tplain\tsoftware\tfamily\tcosts\tformat\tschedule\tmodel\texperts\tdispatch\tgpus\tsequence\ttokens\t" \
-    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\n"
+    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\tfirst_software\tfirst_family\n"
 /* The kind of a row, and its sizes. */
 #define KIND "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0"
 #define SIZES "\t\t64\t4096\t4096\t10\t50\t400000"
@@ -33,13 +33,28 @@ static int read_text(const char *text, struct evidence *evidence, struct error *
     return rc;
 }
 
-static struct evidence evidence_of(const char *rows)
+static struct evidence evidence_of_whole(const char *rows)
 {
     struct evidence evidence;
     struct error err = {0};
 
     assert_int_equal(read_text(arena_printf(&arena, HEADING "%s", rows), &evidence, &err), 0);
     return evidence;
+}
+
+/* The rows with two more cells each, for first_software and first_family. */
+static const char *as_first(const char *rows)
+{
+    const char *text = "";
+
+    for (const char *end; (end = strchr(rows, '\n')); rows = end + 1)
+        text = arena_printf(&arena, "%s%.*s\t\t\n", text, (int)(end - rows), rows);
+    return text;
+}
+
+static struct evidence evidence_of(const char *rows)
+{
+    return evidence_of_whole(as_first(rows));
 }
 
 static const struct likeness mine = {
@@ -273,6 +288,23 @@ static void written_once(void **state)
     assert_true(evidence_first_error(NULL, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.01);
 }
 
+/* The first error of a row whose table names another software since counts for the first one. */
+static void first_software(void **state)
+{
+    struct evidence evidence = evidence_of_whole("a" KIND SIZES "\t50\t300\tnemo\tnemo-family\n");
+    const struct evidence_name name = {"a", "r", "g", 1};
+    const struct evidence_without without = {.software = "nemo"};
+    struct likeness nemo = mine;
+
+    (void)state;
+    snprintf(nemo.software, sizeof nemo.software, "nemo");
+    assert_string_equal(evidence_first_kind(&evidence, &name)->family, "nemo-family");
+    assert_true(evidence_expect(&evidence, &mine, NULL).error == 0.05);
+    assert_true(isnan(evidence_expect(&evidence, &nemo, &without).error));
+    nemo.gpus = 8192;
+    assert_true(evidence_expect(&evidence, &nemo, NULL).error == 0.3);
+}
+
 static void names_nearest(void **state)
 {
     struct evidence evidence = evidence_of("a" KIND SIZES "\t50\t\n"), none = {0};
@@ -310,9 +342,9 @@ static void printed(void **state)
     struct evidence evidence;
 
     (void)state;
-    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, -0.1234, 0.5);
+    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, -0.1234, 0.5, NULL);
     assert_int_equal(fclose(out), 0);
-    evidence = evidence_of(arena_printf(&arena, "%s\n", text));
+    evidence = evidence_of_whole(arena_printf(&arena, "%s\n", text));
     assert_int_equal(evidence.rows.count, 2);
     assert_string_equal(evidence.rows.items[0].name.table, "table");
     assert_string_equal(evidence.rows.items[0].name.row, "row");
@@ -329,10 +361,10 @@ static void mistakes(void **state)
     static const struct { const char *text, *expected; } bad[] = {
         {"", "the file is empty"},
         {"table\tsoftware\n", "no column 'row'"},
-        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\n", "is not between"},
-        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 20"},
+        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\t\t\n", "is not between"},
+        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\t\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\t\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 22"},
     };
 
     (void)state;
@@ -360,7 +392,7 @@ int main(void)
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
         cmocka_unit_test(longer), cmocka_unit_test(first_errors),
         cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios), cmocka_unit_test(in_order), cmocka_unit_test(dispatched),
-        cmocka_unit_test(first_ratios), cmocka_unit_test(written_once), cmocka_unit_test(names_nearest),
+        cmocka_unit_test(first_ratios), cmocka_unit_test(written_once), cmocka_unit_test(first_software), cmocka_unit_test(names_nearest),
         cmocka_unit_test(printed), cmocka_unit_test(nics), cmocka_unit_test(mistakes),
     };
 

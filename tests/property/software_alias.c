@@ -1,0 +1,102 @@
+/* Software files that stand for another one, and a release that does something else under each stage of ZeRO. */
+#include "simulated.h"
+
+#include <unistd.h>
+
+static const char rest[] =
+    "model: {transformer: {layers: 8, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, dropout: 0}}\n"
+    "cluster: {platform: dgx-a100, nodes: 4}\nbatch: {global: 64}\n";
+
+static int load(const char *software, const char *more, struct scenario *scenario, struct error *err)
+{
+    char *text;
+    int rc;
+
+    assert_true(asprintf(&text, "%ssoftware: %s\n%s", rest, software, more) > 0);
+    rc = load_text(text, scenario, err);
+    free(text);
+    return rc;
+}
+
+static void loaded(const char *software, const char *more, struct scenario *scenario)
+{
+    struct error err = {0};
+
+    if (load(software, more, scenario, &err))
+        fail_at(software, &err);
+}
+
+/* Its name, title and values are those of the file that it stands for. */
+static void test_alias(void **state)
+{
+    struct scenario scenario, same;
+    struct arena arena = {0};
+
+    (void)state;
+    loaded("trl", "strategy: {zero: 3}\nmemory: {precision: mixed-bf16, recompute: full}\n", &scenario);
+    loaded("transformers", "strategy: {zero: 3}\nmemory: {precision: mixed-bf16, recompute: full}\n", &same);
+    assert_string_equal(scenario.software.like, "transformers");
+    assert_string_equal(scenario.software.names.name, "transformers");
+    assert_string_equal(scenario.software.names.title, same.software.names.title);
+    assert_string_equal(scenario.software.names.family, "pytorch-ddp");
+    assert_true(scenario.memory.precision.fused_optimizer);
+    assert_int_equal(scenario.memory.precision.gradients, GRADIENTS_HALF);
+    assert_true(node_equal(scenario_dump(&arena, &scenario), scenario_dump(&arena, &same)));
+    scenario_release(&scenario);
+    scenario_release(&same);
+    arena_release(&arena);
+}
+
+static void refused(const char *file, const char *says)
+{
+    char path[] = "/tmp/dtsim-test-XXXXXX.yaml";
+    FILE *out = fdopen(mkstemps(path, 5), "w");
+    struct scenario scenario;
+    struct error err = {0};
+
+    assert_non_null(out);
+    assert_true(fputs(file, out) >= 0);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(load(path, "", &scenario, &err), -1);
+    if (!strstr(err.messages[0].text, says))
+        fail_msg("'%s' gives '%s', expected '%s'", file, err.messages[0].text, says);
+    error_release(&err);
+    scenario_release(&scenario);
+    unlink(path);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    refused("alias: trl\n", "'trl' is an alias itself; expected the name of a file with 'values', such as 'transformers'");
+    refused("alias: transformers\ntitle: t\n", "expected no other key here");
+    refused("alias: ./a.yaml\n", "'./a.yaml' is a path; expected a name");
+    refused("alias: transformer\n", "did you mean 'transformers'?");
+    refused("source: s\n", "missing key 'title'");
+}
+
+/* DeepSpeed overlaps the sums of ZeRO 3 alone, and gathers weights module by module. */
+static void test_deepspeed(void **state)
+{
+    (void)state;
+    for (int zero = 1; zero <= 3; zero++) {
+        struct scenario scenario;
+        char more[64];
+
+        snprintf(more, sizeof more, "strategy: {zero: %d}\n", zero);
+        loaded("deepspeed", more, &scenario);
+        assert_int_equal(scenario.parallelism.data_parallel, zero == 3 ? DATA_PARALLEL_DDP : DATA_PARALLEL_SYNCHRONOUS);
+        assert_int_equal(scenario.parallelism.flatten, zero != 3);
+        assert_int_equal(scenario.memory.flat_gradients, zero != 3);
+        scenario_release(&scenario);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alias), cmocka_unit_test(test_refused), cmocka_unit_test(test_deepspeed),
+    };
+
+    return cmocka_run_group_tests_name("software_alias", tests, NULL, NULL);
+}
