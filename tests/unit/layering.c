@@ -7,7 +7,7 @@
 static const char *const floors[] = {
     "base", "cache", "files", "process", "config", "expression", "hardware", "precision", "kernels", "huggingface", "model", "flows", "engine",
     "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "alike", "lower", "steady", "run", "explain",
-    "report", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
+    "tables", "report", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
     "plan", "serve", "modules", "cli",
 };
 
