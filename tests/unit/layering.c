@@ -8,7 +8,7 @@ static const char *const floors[] = {
     "base", "cache", "files", "process", "config", "expression", "hardware", "precision", "kernels", "huggingface", "model", "flows", "engine",
     "collective", "schedule", "software", "evidence", "scenario", "stage", "recompute", "alike", "lower", "steady", "run", "explain",
     "tables", "report", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store", "sweep", "results",
-    "plan", "serve", "modules", "cli",
+    "trace", "plan", "serve", "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
@@ -23,6 +23,8 @@ static const struct rule rules[] = {
     {"", " sim/config/conf.c ", NULL, " yaml.h "},
     {"", " sim/modules/simgrid.c ", NULL, " simgrid/ xbt/ "},
     {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
+    {"", " sim/trace/gzip.c ", NULL, " zlib.h "},
+    {"sim/trace/", NULL, " base/ files/ trace/ ", NULL},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
