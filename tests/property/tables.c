@@ -149,7 +149,7 @@ static void check_causes(const struct result *result, const struct table_file *f
             size_t other = strtoul(at, &at, 10);
             double end;
 
-            assert_true(other < cell_number(file, i, id) && rows[other]);
+            assert_true((double)other < cell_number(file, i, id) && rows[other]);
             end = *at == '+' ? cell_number(file, rows[other] - 1, t0) + strtod(at + 1, &at)
                              : cell_number(file, rows[other] - 1, t1);
             assert_true(*at == ',' || !*at);

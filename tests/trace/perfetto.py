@@ -1,6 +1,5 @@
 """Checks a Perfetto trace against the tables of its run."""
 import collections
-import os
 
 from protobuf import one, read
 
@@ -71,8 +70,19 @@ class Reader:
             self.event(packet, event)
 
 
-def check(run, folder):
-    with open(os.path.join(folder, "trace.perfetto-trace"), "rb") as file:
+def check_slices(run, slices, replica, alone):
+    """The rows of a replica. alone: they stand for it alone, else for all."""
+    for row in run.rows:
+        shift = replica * run.ranks
+        start, end, notes = slices[f"rank {row['rank'] + shift}", row["lane"], row["name"]].popleft()
+        assert abs(start - 1e9 * row["t0"]) <= 1 and abs(end - 1e9 * row["t1"]) <= 1, (row, start, end)
+        assert notes.get("bytes", 0) == round(row["bytes"])
+        assert notes.get("peer", -1) == (row["peer"] + shift if row["peer"] >= 0 else -1)
+        assert notes.get("replicas", 1) == (1 if alone else run.replicas)
+
+
+def check(run, path, every=False):
+    with open(path, "rb") as file:
         packets = read(file.read(), SCHEMA, "Trace")["packet"]
     reader = Reader()
     assert one(packets[0], "sequence_flags") == 1, "the first packet clears the state"
@@ -84,12 +94,8 @@ def check(run, folder):
     found = {}
     for path, name, start, end, notes in reader.slices:
         found.setdefault((path[2], path[3].split(" (")[0], name), collections.deque()).append((start, end, notes))
-    for row in run.rows:
-        spans = found[f"rank {row['rank']}", row["lane"], row["name"]]
-        start, end, notes = spans.popleft()
-        assert abs(start - 1e9 * row["t0"]) <= 1 and abs(end - 1e9 * row["t1"]) <= 1, (row, start, end)
-        assert notes.get("bytes", 0) == round(row["bytes"]) and notes.get("peer", -1) == row["peer"]
-        assert notes.get("replicas", 1) == run.replicas
+    for replica in range(run.replicas if every else 1):
+        check_slices(run, found, replica, every)
     assert not any(found.values()), "slices that are no rows"
     most = max(value for path, counts in reader.counts.items() if path[-1] == "memory" for at, value in counts)
     assert abs(most - run.result["peak_memory_bytes"]) <= 1

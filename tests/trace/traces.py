@@ -4,6 +4,7 @@
 usage: traces.py DTSIM SCENARIO[,PATH=VALUE]...
 """
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -55,7 +56,10 @@ def check(dtsim, scenario, folder):
     call(dtsim, "run", path, "--engine", "fast", "-o", folder, *sets)
     run, trace = Run(folder), os.path.join(folder, "trace")
     call(dtsim, "trace", folder)
-    perfetto.check(run, trace)
+    perfetto.check(run, os.path.join(trace, "trace.perfetto-trace"))
+    if run.replicas > 1:
+        call(dtsim, "trace", folder, "--all", "-o", os.path.join(folder, "all"))
+        perfetto.check(run, os.path.join(folder, "all"), every=True)
     call(dtsim, "trace", folder, "--format", "kineto")
     kineto.check(run, trace)
     if any(row["op"] == "reduce" and row["peer"] < 0 and row["bytes"] > 0 for row in run.rows):
@@ -81,6 +85,9 @@ def check_again(dtsim, folder):
         before = file.read()
     call(dtsim, "trace", folder)
     call(dtsim, "trace", folder, "--gzip")
+    call(dtsim, "trace", folder, "--format", "kineto", "--merge", "--gzip")
+    with gzip.open(os.path.join(folder, "trace", "trace.json.gz")) as packed:
+        assert len(json.load(packed)["traceEvents"]) > 1
     with open(path, "rb") as file, gzip.open(path + ".gz") as packed:
         assert file.read() == before == packed.read()
 

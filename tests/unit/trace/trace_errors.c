@@ -92,7 +92,7 @@ static void test_bad_tables(void **state)
 }
 
 static const char *const hostile[] = {
-    "</script><script>alert(1)</script>", "${x}", "\"}],\"a\":[{\"", "\\", "\x1b[31m", "\xe2\x80\xae" "evil", "\xff\xfe", "\xc3",
+    "</script><script>alert(1)</script>", "${x}", "\"}],\"a\":[{\"", "\\", "\x1b[31m", "\xe2\x80\xaeold", "\xff\xfe", "\xc3",
     "a\x01z", "%s%n", "'; DROP TABLE spans", "\xed\xa0\x80", "<!--", "&amp;", "javascript:1",
 };
 
