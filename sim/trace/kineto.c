@@ -5,7 +5,6 @@
 
 #include <stdlib.h>
 
-#include "base/text.h"
 #include "trace/bytes.h"
 
 /* Threads of a rank's process: the host's launches, the streams of compute and of communication within works, and from
@@ -280,13 +279,14 @@ static void make_groups(struct kineto *kineto)
 
     kineto->groups = xcalloc(trace->groups.count + 1, sizeof *kineto->groups);
     for (size_t i = 0; i < trace->groups.count; i++) {
-        char *ranks = trace_group_ranks(&trace->groups.items[i], SHOWN_RANKS), *kind = text_made(TEXT_LINE, trace->groups.items[i].kind);
+        char *ranks = trace_group_ranks(&trace->groups.items[i], SHOWN_RANKS);
+        const char *kind = trace->groups.items[i].kind;
+        bool known = strlen(kind) <= 40 && kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz-")] == '\0';
 
         kineto->groups[i] = xprintf(",\"Group size\":%d,\"Process Group Name\":\"%zu\",\"Process Group Description\":"
-                                    "\"%.40s\",\"Process Group Ranks\":\"[%.1000s]\"", trace->groups.items[i].gpus, i,
-                                    kind[strcspn(kind, "\"\\")] ? "" : kind, ranks);
+                                    "\"%s\",\"Process Group Ranks\":\"[%.1000s]\"", trace->groups.items[i].gpus, i,
+                                    known ? kind : "", ranks);
         free(ranks);
-        free(kind);
     }
 }
 

@@ -143,7 +143,8 @@ static void put_span(struct perfetto *perfetto, const struct trace_span *span)
     uint64_t *track = &perfetto->lanes[span->lane];
 
     if (!*track)
-        *track = perfetto_track(perfetto, perfetto->rank_tracks[span->rank + perfetto->shift], trace->lanes.items[span->lane].name, span->lane + 1, 0);
+        *track = perfetto_track(perfetto, perfetto->rank_tracks[span->rank + perfetto->shift],
+                                trace->lanes.items[span->lane].name, span->lane + 1, 0);
     message_varint(event, CATEGORY_IIDS, intern_category(perfetto, trace_text(trace, span->kind)));
     if (span->bytes > 0)
         annotate(perfetto, "bytes", (int64_t)(span->bytes + 0.5));

@@ -106,10 +106,11 @@ static char *hostile_spans(const char *name)
 static void check_name(const char *name)
 {
     char *spans = hostile_spans(name), *path = xprintf("%s/out", root);
+    char *groups = xprintf("group\tkind\tgpus\talike\tranks\n0\t%s\t2\t1\t0,1\n", name);
     json_t *json;
 
     for (enum trace_format format = 0; format < TRACE_FORMAT_COUNT; format++) {
-        char *said = traced(format, RESULT, spans, GROUPS);
+        char *said = traced(format, RESULT, spans, groups);
 
         if (said)
             fail_msg("'%.40s': %s", name, said);
@@ -118,6 +119,7 @@ static void check_name(const char *name)
         json_decref(json);
     }
     free(spans);
+    free(groups);
     free(path);
 }
 
