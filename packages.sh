@@ -14,7 +14,7 @@ packages() {
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 build_packages="cmake ninja-build gcc g++ libc6-dev pkg-config libsimgrid-dev libyaml-dev libjansson-dev libgsl-dev \
-                libxxhash-dev libcmocka-dev"
+                libxxhash-dev zlib1g-dev libcmocka-dev"
 # For what is optional: modules of SQLite and Open MPI, and what their tests read rows with.
 module_packages="libsqlite3-dev libopenmpi-dev openmpi-bin python3-pandas"
 plot_packages="gnuplot-nox fonts-dejavu-core python3-cairo"

@@ -26,6 +26,15 @@ void cells_text(struct cells *cells, const char *text)
     cells->length += length;
 }
 
+void cells_more(struct cells *cells, const char *text, size_t length)
+{
+    BUG_IF(!cells->inside || length >= CELL_MOST);
+    if (cells->length > CELLS_SIZE - CELL_MOST)
+        cells_flush(cells);
+    memcpy(cells->text + cells->length, text, length);
+    cells->length += length;
+}
+
 void cells_integer(struct cells *cells, long long value)
 {
     char *at = next_cell(cells);

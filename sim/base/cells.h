@@ -21,6 +21,8 @@ struct cells {
 /* A further cell of the line. The text has less than 1,000 bytes. */
 void cells_text(struct cells *cells, const char *text);
 void cells_integer(struct cells *cells, long long value);
+/* More text of the cell at hand, less than 1,000 bytes at a time. */
+void cells_more(struct cells *cells, const char *text, size_t length);
 /* As decimal_text writes it. A number that was written not long ago costs little. */
 void cells_number(struct cells *cells, double value);
 void cells_end_line(struct cells *cells);

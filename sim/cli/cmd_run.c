@@ -151,8 +151,8 @@ const struct command cmd_run = {
                 "  dtsim run tensor-8.yaml --anchor tensor-4.yaml='12.5 s'\n"
                 "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
     .options = "  SCENARIO            a file, or - for standard input\n"
-               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv, all of\n"
-               "                      them or none: a run that ends early leaves no half of a result\n"
+               "  -o DIR              write result.json, spans.tsv, groups.tsv, memory.tsv, utilization.tsv and links.tsv,\n"
+               "                      all of them or none: a run that ends early leaves no half of a result\n"
                "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
                "  --verify            replay on simgrid too (or on fast, if the run is on simgrid), and say by how much\n"
                "                      starts and ends of operations differ at most\n"

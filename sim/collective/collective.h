@@ -209,7 +209,7 @@ struct member_ops {
  * channel moves its part of the bytes along its own order of the members. The members of every node are rotated in it,
  * so that channels enter and leave a node through different NICs (as NCCL's rings).
  * folded: the members and channels that are lowered and stand for all; NULL: all are. `ops` has only the members that
- * are lowered. like: its what, mb and stage are used. The root is member 0. The share of a member differs from channel
+ * are lowered. like: its what, mb, stage and exchange are used. The root is member 0. The share of a member differs from channel
  * to channel, which makes no difference. */
 struct collective_choice collective_lower(const struct collective_call *call, const struct folded *folded,
                                           const struct member_ops *ops, struct new_op like, struct program *program,

@@ -189,7 +189,7 @@ struct collective_choice collective_lower(const struct collective_call *call, co
     struct placed_group lowered = *call->group;      /* its members alone are fewer if it is folded */
     struct lowering lowering = {
         .group = &lowered, .stride = call->channels, .lanes = ops->lanes, .ready = ops->ready, .program = program,
-        .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
+        .like = {.what = like.what, .mb = like.mb, .stage = like.stage, .exchange = like.exchange},
     };
     struct collective_choice choice;
     struct collective_call chosen;

@@ -125,7 +125,7 @@ uint32_t program_append(struct program *program, const struct new_op *op, const 
            (!(op->transfer.overhead > -1) || isinf(op->transfer.overhead) || isnan(op->transfer.delay)));
     *GROW(&program->ops) = (struct op){
         .amount = finite ? op->amount : 0, .lane = op->lane, .mb = op->mb, .stage = op->stage, .kind = op->kind,
-        .what = op->what, .continues = op->continues, .advances = op->advances,
+        .what = op->what, .continues = op->continues, .advances = op->advances, .exchange = op->exchange,
         .first_dep = (uint32_t)program->deps.count, .traits = traits_of(program, op),
     };
     program->stages = op->stage < program->stages ? program->stages : op->stage + 1;

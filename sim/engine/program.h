@@ -48,6 +48,7 @@ struct op_compute {
     double communication;    /* seconds of `amount` that are communication (tensor-parallel, measured) */
     double with[PEERS_COUNT];    /* of a work: `communication` by peers */
     double sent;             /* bytes that each GPU of the rank sends in these seconds */
+    double vector;           /* bytes of the vectors of its collectives, as collective.h counts them */
     double activations;      /* B of `sent` that are activations although the operation's payload is another */
 };
 
@@ -81,6 +82,7 @@ struct op {
     bool continues : 1;      /* a further piece of the work of the operation before it in its lane */
     bool overlapped : 1;     /* COMPUTE: runs together with the next work of its lane */
     bool advances : 1;       /* a choice of its lane may run it before its turn (then it is the work's only piece) */
+    uint8_t exchange;        /* which one it is part of, as lower.h numbers them; 0: none */
 };
 _Static_assert(sizeof(struct op) == 32, "programs have millions of operations");
 
@@ -88,6 +90,7 @@ _Static_assert(sizeof(struct op) == 32, "programs have millions of operations");
 struct new_op {
     uint8_t kind, what;
     bool continues, advances;
+    uint8_t exchange;
     uint32_t lane;
     int32_t mb, stage;
     double amount;

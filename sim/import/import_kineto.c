@@ -174,6 +174,10 @@ static int read_trace(struct reader *reader)
     int status;
 
     while ((status = json_stream_key(&reader->stream, &key)) > 0) {
+        if (!strcmp(key, "dtsim"))
+            return error_add(reader->err, EXIT_INPUT, json_stream_loc(&reader->stream), "this is a trace of 'dtsim trace': "
+                             "its spans are whole works without shapes, and simulated; expected a measured one, of "
+                             "torch.profiler");
         if (!strcmp(key, "traceEvents")) {
             events = true;
             status = read_events(reader);

@@ -11,6 +11,21 @@ enum lower_what {
     LOWER_COMPUTE,           /* one replica's rows and boundary transfers, for figures and grids */
 };
 
+/* The exchange that an operation is part of: of a kind of process group, a collective's operation, or
+ * COLLECTIVE_OP_COUNT: transfers from one rank to another. */
+static inline uint8_t exchange_number(enum group_kind kind, enum collective_op op)
+{
+    return (uint8_t)(1 + (int)kind * (COLLECTIVE_OP_COUNT + 1) + (int)op);
+}
+static inline enum group_kind exchange_group(uint8_t exchange)
+{
+    return (enum group_kind)((exchange - 1) / (COLLECTIVE_OP_COUNT + 1));
+}
+static inline enum collective_op exchange_op(uint8_t exchange)
+{
+    return (enum collective_op)((exchange - 1) % (COLLECTIVE_OP_COUNT + 1));
+}
+
 struct lowered {
     struct program program;  /* rank = replica * pipeline + pipeline rank */
     struct alike alike;      /* who stands for whom in it */

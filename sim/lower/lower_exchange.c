@@ -134,11 +134,12 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
         for (int i = first; i < end; i++)
             wait_for(&all, members->after[i]);
         like.lane = member_lane(lowering, members, first, 0, 0);
-        like.amount = like.compute.communication = like.compute.sent = 0;
+        like.amount = like.compute.communication = like.compute.sent = like.compute.vector = 0;
         begin = program_add(lowering->program, like, all.items, all.count);
         free(all.items);
         like.amount = like.compute.communication = measured.seconds;
         like.compute.sent = measured.bytes_sent;
+        like.compute.vector = exchange->bytes;
         measure_carry(lowering->measure, measured.index, measured.first, (int)members->kind,
                       measured.bytes_sent * stood_for(lowering, end - first, members->size));
         for (int i = first; i < end; i++) {
@@ -151,7 +152,10 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
 
 int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
 {
-    struct new_op like = {.kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage};
+    struct new_op like = {
+        .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage,
+        .exchange = exchange_number(members->kind, exchange.collective->op),
+    };
 
     for (int i = 0; i < members->here; i++)
         members->done[i] = event_of(NO_OP);
@@ -194,8 +198,8 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
                   measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
     return event_of(lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
-        .mb = -1, .stage = here.stage, .amount = measured.seconds,
-        .compute = {.communication = measured.seconds, .sent = measured.bytes_sent},
+        .exchange = exchange_number(kind, exchange.collective->op), .mb = -1, .stage = here.stage, .amount = measured.seconds,
+        .compute = {.communication = measured.seconds, .sent = measured.bytes_sent, .vector = exchange.bytes},
     }, after));
 }
 
@@ -336,9 +340,11 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
         communicate(op, exchange_peers[i],
                     exchange_seconds(here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
         op->compute.sent += cost->counts.exchanges[i] * exchanges[i].bytes_sent;
+        op->compute.vector += cost->counts.exchanges[i] * exchanges[i].vector;
     }
     communicate(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
     op->compute.sent += cost->counts.hidden_gathers * gather->bytes_sent;
+    op->compute.vector += cost->counts.hidden_gathers * gather->vector;
     /* half of the backward's bytes are keys and values, half are their gradients */
     op->compute.activations =
         cost->counts.hidden_gathers * gather->bytes_sent +

@@ -83,6 +83,7 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
         lowering_measured(lowering, kind, &measured);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
+        cost->vector = bytes;
         cost->index = measured.index;
         cost->first = t == 0 ? measured.first : cost->first;
         cost->share = contention_share(cluster, member->gpus, placed.n);
@@ -122,7 +123,7 @@ static void pieces_costs(const struct lowering *lowering, const struct stage_tim
         chunk_state->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
             .seconds = gather_in_pieces(gather, &times->columns[c].gathering, n) +
                        scatter_in_pieces(both.seconds - gather, &times->columns[c].scattering, both.share),
-            .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
+            .bytes_sent = both.bytes_sent, .vector = both.vector, .index = both.index, .first = both.first,
         };
 }
 
@@ -143,7 +144,7 @@ static void overlapped_costs(const struct lowering *lowering, const struct stage
                         gather_in_pieces(gather, &times->columns[c].returning, tensor) : gather) +
                        contention_exposed(gather, times->columns[c].input, both.share) +
                        contention_exposed(both.seconds - gather, times->columns[c].weight, both.share),
-            .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
+            .bytes_sent = both.bytes_sent, .vector = both.vector, .index = both.index, .first = both.first,
         };
 }
 
@@ -192,6 +193,7 @@ static int gathered_attention(const struct member *member, double bytes, struct 
         return -1;
     backward->seconds += forward->seconds;
     backward->bytes_sent += forward->bytes_sent;
+    backward->vector += forward->vector;
     return 0;
 }
 
@@ -246,6 +248,7 @@ static void ring_costs(const struct lowering *lowering, const struct place *here
     costs[EXCHANGE_ATTENTION_BACKWARD].seconds =
         2 * fmax(0, one.seconds - backward) + (n - 2) * fmax(0, both.seconds - backward);
     costs[EXCHANGE_ATTENTION_BACKWARD].bytes_sent = 2 * (n - 1) * bytes;
+    costs[EXCHANGE_ATTENTION_BACKWARD].vector = 2 * one.vector;
 }
 
 /* Replicas of a lockstep group exchange in every layer, so each exchange takes as long as the slowest of them. */

@@ -18,11 +18,11 @@ struct bucket {
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
 
-/* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, and the share of the
- * multiprocessors that it takes from overlapped kernels. The bytes go over the links of the measured collective `index`
+/* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, bytes of the vector as
+ * collective.h counts them, and the share of the multiprocessors that it takes from overlapped kernels. The bytes go over the links of the measured collective `index`
  * of the group whose first GPU is `first` (measure_carry). */
 struct exchange_cost {
-    double seconds, bytes_sent, share;
+    double seconds, bytes_sent, vector, share;
     int index, first;
 };
 

@@ -85,8 +85,8 @@ static struct event copy_over(struct lowering *lowering, int from, int to, enum 
                               struct event after)
 {
     return event_of(lower_after(lowering, (struct new_op){
-        .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, from, 0, 0),
-        .amount = bytes, .mb = mb,
+        .kind = OP_TRANSFER, .what = (uint8_t)what, .exchange = exchange_number(GROUP_DATA, COLLECTIVE_OP_COUNT),
+        .lane = collective_lane(lowering, GROUP_DATA, from, 0, 0), .amount = bytes, .mb = mb,
         .transfer.src = (uint32_t)scenario_gpu(lowering->scenario, 0, from, 0),
         .transfer.dst = (uint32_t)scenario_gpu(lowering->scenario, 0, to, 0),
     }, after));

@@ -66,8 +66,8 @@ static struct new_op transfer_of(const struct lowering *lowering, const struct p
     const uint32_t *lanes = boundary->up ? lowering->next_lane : lowering->previous_lane;
 
     return (struct new_op){
-        .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .stage = from->stage,
-        .lane = lanes[from->prank * lowering->program->flows + t], .amount = boundary->bytes,
+        .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .exchange = exchange_number(GROUP_PIPELINE, COLLECTIVE_OP_COUNT),
+        .stage = from->stage, .lane = lanes[from->prank * lowering->program->flows + t], .amount = boundary->bytes,
         .transfer = {
             .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay + host_send(scenario),
             .overhead = extra.overhead, .buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer)),
@@ -94,7 +94,8 @@ struct new_op received(const struct place *here, int gathers)
 
     return (struct new_op){.compute = {.communication = gathers * gather->seconds,
                                        .with[PEERS_TENSOR] = gathers * gather->seconds,
-                                       .sent = gathers * gather->bytes_sent}};
+                                       .sent = gathers * gather->bytes_sent,
+                                       .vector = gathers * gather->vector}};
 }
 
 struct event lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after)

@@ -4,7 +4,7 @@
 
 #include "files/folder.h"
 #include "files/json.h"
-#include "run/run.h"
+#include "tables/tables.h"
 
 /* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
  * owns the reference. */
@@ -34,20 +34,8 @@ json_t *node_json(const struct node *node);
 
 enum { RUN_ID = 16 };            /* hexadecimal digits */
 
-/* Writes spans.tsv, memory.tsv, utilization.tsv, links.tsv and result.json, which has the digests of the others and the
- * run's id, into the folder, all of them or none. */
+/* Writes the tables (tables/tables.h) and result.json, which has the digests of the others and the run's id, into the
+ * folder, all of them or none. */
 int result_write(const struct run *run, struct folder *folder, struct error *err);
-/* Refuses a folder whose files are not all of one run. Returns 1 where they are, and another build of the program wrote
- * them, which may have left out what this one writes. */
-int result_check(const char *dir, struct error *err);
-/* Its tables, each with a header line: spans (what ran when on which lane), memory (bytes held by each rank, a line a
- * change), utilization (shares of all ranks' time by kind, over whole periods where there are any), links (all bytes
- * over each link, those of measured collectives and folded replicas included). */
-void spans_write(const struct run *run, FILE *out);
-void memory_write(const struct run *run, FILE *out);
-void utilization_write(const struct run *run, FILE *out);
-void links_write(const struct run *run, FILE *out);
-enum { RUN_TABLES = 4 };
-extern const struct run_table { const char *name, *file; void (*write)(const struct run *, FILE *); } run_tables[RUN_TABLES];
 
 #endif

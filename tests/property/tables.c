@@ -2,67 +2,10 @@
  * column `replicas` says, to a part in 10^9. Numbers in tables read back equal. It holds for every scenario of the tour
  * and of the table of methods, on both engines, whether collectives are durations or messages. */
 #include "simulated.h"
+#include "table_file.h"
 
 #include <glob.h>
 #include <jansson.h>
-
-/* A table as text and numbers, row by row; the columns by name. */
-struct table_file {
-    char *text;
-    struct cells { char **items; size_t count, capacity; } cells;
-    size_t columns, rows;
-};
-
-static struct table_file table_read(const char *dir, const char *name)
-{
-    struct table_file file = {0};
-    char path[200];
-
-    snprintf(path, sizeof path, "%s/%s", dir, name);
-    file.text = read_file(path);
-    for (char *line = file.text, *end; *line; line = end + 1) {
-        end = strchr(line, '\n');
-        assert_non_null(end);
-        *end = '\0';
-        for (char *cell; (cell = strsep(&line, "\t"));)
-            *GROW(&file.cells) = cell;
-        file.columns = file.columns ? file.columns : file.cells.count;
-    }
-    assert_int_equal(file.cells.count % file.columns, 0);
-    file.rows = file.cells.count / file.columns - 1;
-    return file;
-}
-
-static void table_release(struct table_file *file)
-{
-    free(file->text);
-    free(file->cells.items);
-}
-
-static size_t column(const struct table_file *file, const char *name)
-{
-    size_t c = 0;
-
-    while (c < file->columns && strcmp(file->cells.items[c], name))
-        c++;
-    if (c == file->columns)
-        fail_msg("no column '%s'", name);
-    return c;
-}
-
-static const char *cell(const struct table_file *file, size_t row, size_t at)
-{
-    return file->cells.items[(row + 1) * file->columns + at];
-}
-
-static double cell_number(const struct table_file *file, size_t row, size_t at)
-{
-    char *end;
-    double value = strtod(cell(file, row, at), &end);
-
-    assert_true(end != cell(file, row, at) && !*end);
-    return value;
-}
 
 struct result { const char *dir, *what; json_t *json; double from, to, iterations, ranks; };
 
@@ -177,6 +120,70 @@ static void check_spans(const struct result *result)
     table_release(&file);
 }
 
+/* Whether a list of numbers with commas between them has the number. */
+static bool lists(const char *list, int number)
+{
+    for (const char *at = list; *at; at += strcspn(at, ",") + (strchr(at, ',') != NULL))
+        if (atoi(at) == number)
+            return true;
+    return false;
+}
+
+/* What each span waits for is over when it begins, and is written as the id of another span. */
+static void check_causes(const struct result *result, const struct table_file *file)
+{
+    size_t id = column(file, "id"), after = column(file, "after"), t0 = column(file, "t0"), t1 = column(file, "t1");
+    size_t most = 0, *rows;
+
+    for (size_t i = 0; i < file->rows; i++)
+        most = (size_t)fmax((double)most, cell_number(file, i, id));
+    rows = xcalloc(most + 1, sizeof *rows);
+    for (size_t i = 0; i < file->rows; i++) {
+        size_t own = (size_t)cell_number(file, i, id);
+
+        assert_true(!rows[own]);
+        rows[own] = i + 1;
+    }
+    for (size_t i = 0; i < file->rows; i++)
+        for (char *at = (char *)cell(file, i, after); *at; at += *at == ',') {
+            size_t other = strtoul(at, &at, 10);
+            double end;
+
+            assert_true((double)other < cell_number(file, i, id) && rows[other]);
+            end = *at == '+' ? cell_number(file, rows[other] - 1, t0) + strtod(at + 1, &at)
+                             : cell_number(file, rows[other] - 1, t1);
+            assert_true(*at == ',' || !*at);
+            if (!(end <= cell_number(file, i, t0) + 1e-9 * result_number(result, "iteration_time_s")))
+                fail_msg("%s: span %s begins before what it waits for has ended", result->what, cell(file, i, id));
+        }
+    free(rows);
+}
+
+/* A span's group has its rank and its peer; what a rank sends to a peer it sends from a lane of its own. */
+static void check_exchanges(const struct result *result)
+{
+    struct table_file file = table_read(result->dir, "spans.tsv"), groups = table_read(result->dir, "groups.tsv");
+    size_t rank = column(&file, "rank"), op = column(&file, "op"), group = column(&file, "group"),
+           bytes = column(&file, "bytes"), peer = column(&file, "peer"), ranks = column(&groups, "ranks");
+
+    check_causes(result, &file);
+    for (size_t i = 0; i < file.rows; i++) {
+        const char *members;
+
+        assert_true(!*cell(&file, i, bytes) || cell_number(&file, i, bytes) > 0);
+        assert_true(!*cell(&file, i, peer) || *cell(&file, i, op));
+        if (!*cell(&file, i, group))
+            continue;
+        assert_true(*cell(&file, i, op) != 0);
+        members = cell(&groups, (size_t)cell_number(&file, i, group), ranks);
+        if (!lists(members, atoi(cell(&file, i, rank))) ||
+            (*cell(&file, i, peer) && !lists(members, atoi(cell(&file, i, peer)))))
+            fail_msg("%s: group %s has not the ranks of span %zu", result->what, cell(&file, i, group), i);
+    }
+    table_release(&groups);
+    table_release(&file);
+}
+
 /* The most that a rank holds of all kinds is the result's for the fullest rank. Every rank has its lines, in the order
  * of time. */
 static void check_memory(const struct result *result)
@@ -279,9 +286,14 @@ static void check_tables(const struct simulated *simulated, const char *dir, con
     check_breakdown(&result);
     check_utilization(&result);
     check_spans(&result);
+    if (!strcmp(json_string_value(json_object_get(result.json, "engine")), "fast"))
+        check_exchanges(&result);        /* what waits for what does not depend on the engine */
     check_memory(&result);
     check_links(&result, simulated);
-    /* A result that lacks a digest is not the whole of one. */
+    /* Older results have no groups.tsv. A result that lacks another digest is not the whole of one. */
+    json_object_del(json_object_get(result.json, "tables_xxh128"), "groups");
+    assert_int_equal(json_dump_file(result.json, path, 0), 0);
+    assert_int_equal(result_check(dir, &err), 0);
     json_object_del(json_object_get(result.json, "tables_xxh128"), "links");
     assert_int_equal(json_dump_file(result.json, path, 0), 0);
     assert_int_equal(result_check(dir, &err), -1);

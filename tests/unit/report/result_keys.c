@@ -68,7 +68,7 @@ static void walk_columns(void (*write)(const struct run *, FILE *), const char *
 /* result.json as a folder has it. */
 static void walk_folder(const struct run *run)
 {
-    static const char *const names[] = {"result.json", "spans.tsv", "memory.tsv", "utilization.tsv", "links.tsv"};
+    static const char *const names[] = {"result.json", "spans.tsv", "groups.tsv", "memory.tsv", "utilization.tsv", "links.tsv"};
     char dir[] = "/tmp/dtsim-test-XXXXXX", path[64];
     struct error err = {0};
     struct folder folder;
@@ -100,6 +100,7 @@ static void check(const char *text)
     assert_int_equal(simulate(simulated_workload(&simulated), options, &simulated.run, &err), 0);
     walk_folder(&simulated.run);
     walk_columns(spans_write, "spans.tsv", &simulated.run);
+    walk_columns(groups_write, "groups.tsv", &simulated.run);
     walk_columns(memory_write, "memory.tsv", &simulated.run);
     walk_columns(utilization_write, "utilization.tsv", &simulated.run);
     walk_columns(links_write, "links.tsv", &simulated.run);

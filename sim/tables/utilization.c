@@ -1,10 +1,9 @@
 /* utilization.tsv: what the compute lanes do over time, as mean shares of the ranks. */
-#include "report/result.h"
+#include "tables/tables_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/cells.h"
 
 enum { WINDOWS = 200, SAMPLES = 8 };
 

@@ -1,5 +1,5 @@
-/* The tab-separated files of a run. */
-#include "report/result.h"
+/* What memory and links held, the list of all tables, and whether those of a folder are of one run. */
+#include "tables/tables_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,130 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/cells.h"
 #include "files/digest.h"
 #include "files/json.h"
 #include "files/look.h"
-
-/* "F3", "U": the kind and the micro-batch. */
-static void name_cell(struct cells *cells, const struct op *op)
-{
-    static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'K', 'U', 'A', 'G', 'S', 'P', 'O', 'L', 'H'};
-    char name[1 + DECIMAL_SIZE] = {letters[op->what]};
-
-    if (op->mb >= 0)
-        decimal_integer(op->mb, name + 1);
-    cells_text(cells, name);
-}
-
-/* "compute", "send-next.0". */
-static void lane_cell(struct cells *cells, const struct lane *lane)
-{
-    char name[64], *end = stpcpy(name, lane_kind_names[lane->kind]);
-
-    if (lane->kind != LANE_COMPUTE) {
-        *end = '.';
-        decimal_integer(lane->index, end + 1);
-    }
-    cells_text(cells, name);
-}
-
-/* Pieces of a work, one after another without a pause. */
-struct span { uint32_t id; bool overlapped; double start, end, communication; };
-struct spans { struct span *items; size_t count, capacity; };
-
-static bool continues(const struct run *run, const struct span *span, uint32_t id)
-{
-    const struct op *ops = run->lowered.program.ops.items;
-
-    return ops[id].continues && ops[id].what == ops[span->id].what &&
-           run->timeline.start[id] - span->end <= ROUNDING * span->end;
-}
-
-/* By rank, in the order of ids. The pieces of a work that are cut only for what waits for them are one span; where the
- * work waits itself, or pieces of it are computed again, there are several. Operations of no time that only join others
- * are none. */
-static struct spans *spans_of(const struct run *run)
-{
-    const struct program *program = &run->lowered.program;
-    size_t *last = xcalloc(program->lanes.count + 1, sizeof *last);      /* span of a lane, counted from 1 */
-    struct spans *spans = xcalloc((size_t)program->ranks, sizeof *spans);
-
-    for (uint32_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-        const struct lane *lane = &program->lanes.items[op->lane];
-        struct spans *own = &spans[lane->rank];
-        double end = run->timeline.end[i], seconds = end - run->timeline.start[i];
-        const struct op_compute *compute = &op_traits(program, op)->compute;
-
-        if (op->kind == OP_COMPUTE && op->what >= WHAT_SYNC && op->amount == 0)
-            continue;
-        if (!last[op->lane] || !continues(run, &own->items[last[op->lane] - 1], i)) {
-            *GROW(own) = (struct span){.id = i, .start = run->timeline.start[i]};
-            last[op->lane] = own->count;
-        }
-        struct span *span = &own->items[last[op->lane] - 1];
-        span->end = end;
-        span->overlapped = op->overlapped;
-        span->communication += lane->kind == LANE_COMPUTE ? compute->communication :
-                               lane->kind == LANE_HOST ? 0 : seconds;
-    }
-    free(last);
-    return spans;
-}
-
-/* By start, then id: the order in which people read the spans of a rank. */
-static int by_start(const void *a, const void *b)
-{
-    const struct span *x = a, *y = b;
-
-    if (x->start != y->start)
-        return x->start < y->start ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* How many replicas each row about a rank stands for. */
-static int stood_for(const struct run *run)
-{
-    return scenario_replicas(run->workload->scenario) / run->lowered.alike.replicas;
-}
-
-static void span_line(struct cells *cells, const struct run *run, const struct span *span)
-{
-    const struct program *program = &run->lowered.program;
-    const struct op *op = &program->ops.items[span->id];
-    const struct lane *lane = &program->lanes.items[op->lane];
-
-    cells_integer(cells, lane->rank);
-    cells_integer(cells, op->stage);
-    cells_text(cells, op_what_names[op->what]);
-    name_cell(cells, op);
-    cells_integer(cells, op->mb);
-    cells_number(cells, span->start);
-    cells_number(cells, span->end);
-    lane_cell(cells, lane);
-    cells_number(cells, span->communication);
-    cells_integer(cells, span->overlapped);
-    cells_integer(cells, stood_for(run));
-    cells_end_line(cells);
-}
-
-void spans_write(const struct run *run, FILE *out)
-{
-    struct spans *spans = spans_of(run);
-    struct cells cells = {.out = out};
-
-    fputs("rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\tcommunication\toverlapped\treplicas\n", out);
-    for (int r = 0; r < run->lowered.program.ranks; r++) {
-        if (spans[r].count)
-            qsort(spans[r].items, spans[r].count, sizeof *spans[r].items, by_start);
-        for (size_t i = 0; i < spans[r].count; i++)
-            span_line(&cells, run, &spans[r].items[i]);
-        free(spans[r].items);
-    }
-    cells_flush(&cells);
-    free(spans);
-}
 
 /* From then on the rank holds so many bytes of the kind. */
 static void memory_line(struct cells *cells, int rank, double at, enum memory_kind kind, double bytes, int replicas)
@@ -209,9 +88,11 @@ void links_write(const struct run *run, FILE *out)
 }
 
 const struct run_table run_tables[RUN_TABLES] = {
-    {"spans", "spans.tsv", spans_write}, {"memory", "memory.tsv", memory_write},
-    {"utilization", "utilization.tsv", utilization_write}, {"links", "links.tsv", links_write},
+    {"spans", "spans.tsv", spans_write}, {"groups", "groups.tsv", groups_write},
+    {"memory", "memory.tsv", memory_write}, {"utilization", "utilization.tsv", utilization_write},
+    {"links", "links.tsv", links_write},
 };
+
 /* Refuses a table that has another digest than result.json says, or none, unless another build wrote the result: that
  * may have had other tables. */
 static int check_table(const char *dir, const struct run_table *table, const json_t *digests, bool other_build,

@@ -1,0 +1,78 @@
+"""Checks a Chakra trace against the tables of its run: ids, dependencies, pairs, groups and durations."""
+import json
+import os
+
+from protobuf import one, read, varint
+
+SCHEMA = {
+    "Metadata": {1: ("version", "text"), 2: ("attr", "Attribute")},
+    "Node": {1: ("id", "int"), 2: ("name", "text"), 3: ("type", "int"), 4: ("ctrl_deps", "int"), 5: ("data_deps", "int"),
+             6: ("start_time_micros", "int"), 7: ("duration_micros", "int"), 10: ("attr", "Attribute")},
+    "Attribute": {1: ("name", "text"), 7: ("int32", "int"), 9: ("int64", "int"), 11: ("uint32", "int"), 13: ("uint64", "int"),
+                  27: ("bool", "int"), 29: ("string", "text")},
+}
+TYPES = {"comm_type": "int64", "comm_size": "int64", "comm_src": "int32", "comm_dst": "int32", "comm_tag": "int32",
+         "pg_name": "string", "tensor_size": "uint64", "is_cpu_op": "bool"}
+LOAD, STORE, COMP, SEND, RECEIVE, COLLECTIVE = 2, 3, 4, 5, 6, 7
+
+
+def messages(data):
+    at, parts = 0, []
+    while at < len(data):
+        length, at = varint(data, at)
+        parts.append(data[at:at + length])
+        at += length
+    return parts
+
+
+def attributes(node):
+    values = {}
+    for attribute in node.get("attr", []):
+        name = one(attribute, "name")
+        values[name] = one(attribute, TYPES[name])
+        assert values[name] is not None and len(attribute) == 2, f"{name} is no {TYPES[name]}"
+    return values
+
+
+def check_rank(parts, rank, groups, sends, receives, collectives):
+    read(parts[0], SCHEMA, "Metadata")["version"]
+    known, sums = set(), 0
+    for part in parts[1:]:
+        node = read(part, SCHEMA, "Node")
+        values, kind, number = attributes(node), one(node, "type"), one(node, "id")
+        assert number not in known and known.issuperset(node.get("data_deps", [])), "a dependency that dangles"
+        assert "ctrl_deps" not in node
+        known.add(number)
+        assert kind in (LOAD, STORE, COMP, SEND, RECEIVE, COLLECTIVE)
+        assert kind == COMP or values["is_cpu_op"] == 0
+        if kind in (SEND, RECEIVE):
+            pair = values["comm_src"], values["comm_dst"], values["comm_tag"]
+            assert pair[kind == RECEIVE] == rank, "the sender must be comm_src and the receiver comm_dst"
+            ends = sends if kind == SEND else receives
+            assert pair not in ends, "a tag is given twice"
+            ends[pair] = values["comm_size"]
+        if kind == COLLECTIVE:
+            assert values["comm_type"] in (0, 2, 5, 6, 7)
+            assert rank in groups[values["pg_name"]], "a group without its rank"
+            collectives.setdefault(values["pg_name"], {}).setdefault(rank, []).append((values["comm_type"], values["comm_size"]))
+        sums += 0 if kind == RECEIVE else one(node, "duration_micros", 0)
+    return sums
+
+
+def check(run, folder, decode=None):
+    with open(os.path.join(folder, "dtsim.json")) as file:
+        groups = json.load(file)
+    sends, receives, collectives = {}, {}, {}
+    for rank in range(run.ranks * run.replicas):
+        with open(os.path.join(folder, f"dtsim.{rank}.et"), "rb") as file:
+            parts = messages(file.read())
+        sums = check_rank(parts, rank, groups, sends, receives, collectives)
+        rows = run.of_rank(rank)
+        seconds = sum(row["t1"] - row["t0"] for row in rows)
+        lanes = len({row["lane"] for row in rows}) + 2
+        assert abs(sums - 1e6 * seconds) <= lanes + 1e-3 * len(rows), f"rank {rank}: {sums} us, not {1e6 * seconds}"
+    assert sends == receives, "a message with one end"
+    assert len(sends) == run.replicas * sum(row["peer"] >= 0 for row in run.rows)
+    for name, ranks in collectives.items():
+        assert sorted(ranks) == sorted(set(groups[name])), f"group {name}: some members do not take part"
+        assert len(set(map(tuple, ranks.values()))) == 1, f"group {name}: members differ"
