@@ -61,7 +61,7 @@ static void hear_assembly(const struct scenario *scenario, const struct workload
     int stages = plan_virtual_stages(&workload->plan);
     struct scenario deaf = *scenario;
     struct arena arena = {0};
-    struct stage_times *times = ARENA_ARRAY(&arena, struct stage_times, stages);
+    struct stage_times *times;
     static const struct { enum ledger_work work; enum work_kind kind; } parts[] = {
         {LEDGER_FORWARD, FORWARD}, {LEDGER_BACKWARD_INPUT, BACKWARD_INPUT},
     };
@@ -69,6 +69,7 @@ static void hear_assembly(const struct scenario *scenario, const struct workload
     if (!scenario->parallelism.partitioned_outputs || scenario->parallelism.tensor == 1 || !workload->stages[s].slices)
         return;
     deaf.costs.listener = NULL;
+    times = ARENA_ARRAY(&arena, struct stage_times, stages);
     for (int i = 0; i < stages; i++)
         times[i].slices = ARENA_ARRAY(&arena, struct slice_times, workload->stages[i].nslices);
     assembly_add(times, workload->stages, &deaf);
