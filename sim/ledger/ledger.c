@@ -61,13 +61,14 @@ static void hear_assembly(const struct scenario *scenario, const struct workload
 {
     int stages = plan_virtual_stages(&workload->plan);
     struct arena arena = {0};
-    struct stage_times *times = ARENA_ARRAY(&arena, struct stage_times, stages);
+    struct stage_times *times;
     static const struct { enum ledger_work work; enum work_kind kind; } parts[] = {
         {LEDGER_FORWARD, FORWARD}, {LEDGER_BACKWARD_INPUT, BACKWARD_INPUT},
     };
 
     if (!scenario->parallelism.partitioned_outputs || scenario->parallelism.tensor == 1 || !workload->stages[s].slices)
         return;
+    times = ARENA_ARRAY(&arena, struct stage_times, stages);
     for (int i = 0; i < stages; i++)
         times[i].slices = ARENA_ARRAY(&arena, struct slice_times, workload->stages[i].nslices);
     assembly_add(times, workload->stages, scenario, scenario_first_costs(scenario));

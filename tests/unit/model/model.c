@@ -225,7 +225,7 @@ static void messages(void **state)
             "1:37: layers: backward: a time cannot go with flops; expected forward instead of flops");
     refused("layers: [{forward: 1 s, traffic: 1 B}]",
             "1:34: layers: traffic goes with flops, not with times");
-    refused("layers: [{name: a}]", "1:10: layers: expected exactly one of forward, flops");
+    refused("layers: [{name: a}]", "1:10: layers: expected exactly one of forward, flops, csv");
     refused("stages: {forward: 1 s, backward_input: 3 s}",
             "1:40: stages: backward_input is longer than the whole backward; give backward, or both parts");
     refused("stages: {forward: 1 s, backward: 1 s, backward_weight: 3 s}",
