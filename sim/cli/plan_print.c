@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "files/folder.h"
 #include "scenario/scenario.h"
 
 static size_t shown_of(const struct plan_options *options, const struct results *results)
@@ -213,26 +214,29 @@ static uint64_t number_of(const struct plan_outcome *outcome, const json_t *row)
     return 0;
 }
 
+struct ranked { const struct node *root; size_t rank; };
+
+static void write_ranked(const void *context, FILE *out)
+{
+    const struct ranked *ranked = context;
+
+    fprintf(out, "# rank %zu of 'dtsim plan'; every default is written down\n", ranked->rank);
+    node_print(ranked->root, out);
+}
+
 static int write_scenario(const struct space *space, uint64_t number, const char *path, size_t rank, struct error *err)
 {
     const char *const engine[] = {"simulation.engine=fast"};
     struct arena arena = {0}, dumped = {0};
     struct scenario scenario = {0};
     struct point point;
-    FILE *out;
     int rc = point_make(&space->sweep.points, number, &arena, &point, err) ||
              scenario_read(&arena, point.root, engine, 1, space->sweep.points.name, &scenario, err) ? -1 : 0;
 
-    out = rc ? NULL : fopen(path, "w");
-    if (!rc && !out)
-        rc = error_system(err, (struct loc){.file = path}, "cannot write");
-    if (out) {
-        struct node *root = scenario_dump(&dumped, &scenario);
+    if (!rc) {
+        const struct ranked ranked = {scenario_dump(&dumped, &scenario), rank};
 
-        fprintf(out, "# rank %zu of 'dtsim plan'; every default is written down\n", rank);
-        node_print(root, out);
-        if (ferror(out) | fclose(out))
-            rc = error_system(err, (struct loc){.file = path}, "cannot write");
+        rc = file_replace(path, write_ranked, &ranked, err);
     }
     arena_release(&dumped);
     scenario_release(&scenario);
