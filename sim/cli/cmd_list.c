@@ -1,6 +1,8 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/help.h"
+#include "base/text.h"
 #include "files/data.h"
 
 static void list_strategies(FILE *out)
@@ -23,6 +25,16 @@ static void list_ideal(FILE *out)
     fprintf(out, "%-20s %s\n", "ideal", "as many GPUs as needed on a free network");
 }
 
+static void list_line(const char *name, const char *title, FILE *out)
+{
+    char *shown = text_made(TEXT_LINE, name);
+
+    fprintf(out, "%-20s ", shown);
+    text_write(TEXT_LINE, title, out);
+    fputc('\n', out);
+    free(shown);
+}
+
 /* A file's own title stands beside its name; one that is damaged is listed by name alone. */
 static int list_file(struct arena *arena, const char *folder, const char *name, FILE *out, struct error *err)
 {
@@ -34,7 +46,7 @@ static int list_file(struct arena *arena, const char *folder, const char *name, 
     if (path && !conf_load(arena, path, &root, &found))
         title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
     if (!rc && !(rc = error_pass_system(&found, err)))
-        fprintf(out, "%-20s %s\n", name, title && title->text ? title->text : "");
+        list_line(name, title && title->text ? title->text : "", out);
     error_release(&found);
     return rc;
 }

@@ -117,8 +117,12 @@ static void print_nearest(const struct space *space, const struct plan_outcome *
         return;
     fprintf(out, "nearest: a GPU lacks at least %s with",
             unit_format_short(UNIT_BYTES, outcome->nearest.lacks, text, sizeof text));
-    for (size_t i = 0; i < point.count; i++)
-        fprintf(out, "%s %s %s", i ? "," : "", point.items[i].name, node_flow(&arena, point.items[i].node));
+    for (size_t i = 0; i < point.count; i++) {
+        fputs(i ? ", " : " ", out);
+        text_write(TEXT_LINE, point.items[i].name, out);
+        fputc(' ', out);
+        text_write(TEXT_LINE, node_flow(&arena, point.items[i].node), out);
+    }
     fputs("; try more --gpus, --set strategy.zero=1,2,3, --set memory.recompute=full, or a 'memory.offload'\n", out);
     error_release(&err);
     arena_release(&arena);
