@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034
 # Sourced by demo.sh and test.sh: installs the Debian packages that are missing, and says which.
 packages() {
     missing=

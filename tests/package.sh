@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Debian package names the libraries that it needs, and can be installed here: package.sh CPACK BUILD_FOLDER
+# The Debian package names the libraries that it needs, and can be installed here: package.sh CPACK BUILD_FOLDER EXPORTS
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -18,4 +18,26 @@ for file in bin/dtsim lib/.*dtsim/dtsim-simgrid.so share/man/man1/dtsim.1 share/
 done
 apt-get --simulate install "$package" >log 2>&1 || { cat log; exit 1; }
 dpkg-deb -x "$package" there
+
+# Flags of the program and its modules, and what the program exports: what modules call and no more.
+for file in there/usr/bin/dtsim $(find there -name 'dtsim-*.so'); do
+    readelf -dW "$file" >dynamic && readelf -lW "$file" >segments && readelf -sW --dyn-syms "$file" >symbols
+    grep -q 'BIND_NOW\|FLAGS.*NOW' dynamic || { echo "$file: not -z now" && exit 1; }
+    grep -q GNU_RELRO segments || { echo "$file: not -z relro" && exit 1; }
+    grep 'GNU_STACK' segments | grep -q 'RW ' || { echo "$file: an executable stack" && exit 1; }
+    ! grep -q TEXTREL dynamic || { echo "$file: relocations in its text" && exit 1; }
+    case $file in
+    *.so) sed -n 's/.* UND \([a-z_0-9]*\)$/\1/p' symbols >>lacks ;;
+    *)
+        grep -q '__stack_chk_fail' symbols && grep -q '__[a-z]*_chk' symbols || { echo "$file: not hardened" && exit 1; }
+        awk '$4 == "FUNC" && $7 != "UND" { sub(/@.*/, "", $8); print $8 }' symbols | sort -u >exported
+        ;;
+    esac
+done
+sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' "$3" | sort -u >listed
+if [ "$(find there -name 'dtsim-*.so' | wc -l)" = 3 ]; then      # all that this program can have
+    sort -u lacks | comm -12 - listed | cmp - listed || { echo "the list of exports has what no module calls" && exit 1; }
+fi
+grep -v '^_\(init\|fini\|start\)$' exported | comm -23 - listed >surplus
+[ ! -s surplus ] || { echo "exported, but not listed:" && cat surplus && exit 1; }
 env -u DTSIM_DATA there/usr/bin/dtsim run there/usr/share/dtsim/scenarios/demo.yaml --json | grep -q iteration_time_s

@@ -57,7 +57,7 @@ play()
             in=output
             play_command "${line#??}" ;;
         '-- '*' --')
-            in=file
+            in='file'
             file=${line#-- }
             file=$scratch/work/${file% --}
             mkdir -p "${file%/*}"

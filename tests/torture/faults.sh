@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # For malloc.sh and syscall.sh, which source this: every n-th call of some kinds fails, in five commands (sqlite.org/
 # testing.html, "I/O error testing"). Each must end with an error that a message tells, or, where the call was none that
 # mattered, with the same bytes as without a fault. Never a signal, a hang, or half a file under a final name.
