@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/progress.h"
 #include "cli/cmd.h"
 #include "cli/sweep_plan.h"
 #include "report/caveats.h"
@@ -8,8 +9,8 @@
 /* A lower probability that a scenario fits is said. */
 static const double SURE = 0.99;
 
-enum { OPT_MEMORY };
-static const char *const options[] = {[OPT_MEMORY] = "--memory"};
+enum { OPT_MEMORY, OPT_BUDGET };
+static const char *const options[] = {[OPT_MEMORY] = "--memory", [OPT_BUDGET] = BUDGET_OPTION};
 
 /* Whether it fits: with advice an error, else a warning. */
 static void check_memory(const struct workload *workload, bool strict, struct error *err)
@@ -17,10 +18,10 @@ static void check_memory(const struct workload *workload, bool strict, struct er
     struct simulate_options how = memory_options_of(workload->scenario);
     struct run run = {0};
     char shortage[160];
+    int rc = strict ? simulate_advised(workload, how, &run, err) : simulate(workload, how, &run, err);
 
-    if (strict)
-        simulate_advised(workload, how, &run, err);
-    else if (!simulate(workload, how, &run, err) && run.metrics.peak_memory > memory_limit(workload->scenario))
+    progress_end(workload->scenario->progress);
+    if (!rc && !strict && run.metrics.peak_memory > memory_limit(workload->scenario))
         fprintf(stderr, "warning: %s; 'dtsim run' refuses it, 'dtsim check --memory' says what would help\n",
                 memory_shortage(&run, shortage, sizeof shortage));
     if (run.metrics.ranks && run.metrics.fits >= 0.005 && run.metrics.fits < SURE && !err->count)
@@ -58,6 +59,14 @@ static int check_sweep(const struct arguments *arguments)
     return code;
 }
 
+/* What is read counts too. */
+static int loaded_in_time(struct progress *progress, struct error *err)
+{
+    progress_step(progress, "loading", 0, 0, 0);
+    progress_end(progress);
+    return progress_check(progress, err);
+}
+
 static int check_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -65,17 +74,21 @@ static int check_main(const struct command *command, int argc, char **argv)
     struct scenario scenario;
     struct workload workload = {0};
     struct arena arena = {0};
+    struct progress progress;
     bool sweep;
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
 
     if (code != ARGS_DONE)
         return code;
+    progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
     if (is_sweep(arguments.positional[0], &sweep, &err))
         return report(&err);
     if (sweep)
         return check_sweep(&arguments);
-    if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
-        !workload_init(&workload, &scenario, &err)) {
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    scenario.progress = &progress;
+    if (!rc && !loaded_in_time(&progress, &err) && !workload_init(&workload, &scenario, &err) &&
+        !loaded_in_time(&progress, &err)) {
         node_print_origins(scenario_dump(&arena, &scenario), stdout);
         caveats_print(&scenario, stderr);
         check_memory(&workload, arguments.values[OPT_MEMORY], &err);
@@ -89,7 +102,7 @@ static int check_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_check = {
     .name = "check",
-    .usage = "SCENARIO | SWEEP [--memory] [--set PATH=VALUE]...",
+    .usage = "SCENARIO | SWEEP [--memory] [--budget LIMIT]... [--set PATH=VALUE]...",
     .brief = "Checks a scenario and prints every value and where it comes from, or a sweep and prints its points.",
     .examples = "  dtsim check scenario.yaml\n"
                 "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
@@ -97,6 +110,8 @@ const struct command cmd_check = {
                "  SWEEP               a file of 'dtsim sweep': how many points it has, and what dropped others\n"
                "  --memory            a scenario that does not fit in memory is an error that says what would help\n"
                "                      (exit code 5), not a warning\n"
+               "  --budget LIMIT      of a scenario: end after this wall time ('30 s') or before this process needs more\n"
+               "                      memory ('4 GiB') with exit code 7; may be given twice\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
     .accepts = options,
     .naccepts = COUNT(options),
