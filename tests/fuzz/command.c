@@ -20,7 +20,7 @@ static const char *const commands[][7] = {
     {"check", first, "--set", "cluster.gpu=@", "--budget", "1 s"},
     {"check", first, "--set", "cluster.communication=@", "--budget", "1 s"},
     {"check", first, "--set", "costs={gpu: calibrated, profile: @}", "--budget", "1 s"},
-    {"check", first, "--set", "strategy.schedule={order: @}", "--budget", "1 s"},
+    {"check", first, "--set", "strategy.schedule={csv: @}", "--budget", "1 s"},
     {"validate", "--rows=", "@"},
     {"results", "@"},
     {"calibrate", "check", first, "@"},
