@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
-packages $build_packages $module_packages $plot_packages clang diffutils shellcheck protobuf-compiler
+packages $build_packages $module_packages $plot_packages clang diffutils binutils shellcheck protobuf-compiler
 jobs=$(nproc)
 
 build() {

@@ -2,6 +2,7 @@
 #ifndef DTSIM_CHART_H
 #define DTSIM_CHART_H
 
+#include "files/folder.h"
 #include "plot.h"
 
 /* What result.json says of a run. Texts are valid UTF-8 of one line, and short enough for a title. */
@@ -44,13 +45,14 @@ struct chart {
     const struct plot_rows *rows;    /* of charts of sweeps */
     const struct plot_look *look;
     struct arena *arena;
-    FILE *data, *script;     /* FOLDER/NAME.tsv and .gp, once open */
+    struct staging staging;  /* where the files are made, once the chart is open */
+    FILE *data, *script;     /* NAME.tsv and .gp there */
     struct error *err;
 };
 /* Opens the chart's files. Not before the inputs are read: bad ones leave an earlier chart as it is. */
 int chart_open(struct chart *chart);
-/* A further file of data for the script, FOLDER/NAME-`part`.tsv; the caller closes it by chart_written. */
-FILE *chart_further(const struct chart *chart, const char *part);
+/* A further file of data for the script, NAME-all.tsv; the caller closes it by chart_written. */
+FILE *chart_further(const struct chart *chart);
 int chart_written(FILE *file, const char *path, struct error *err);
 /* Each reads its inputs, opens the chart's files and writes them. */
 #define CHART(name, inputs, brief) int name##_draw(struct chart *chart);
@@ -151,9 +153,10 @@ struct tool {
 };
 enum { TOOL_SECONDS = 60 };          /* the usual limit */
 /* Runs it and keeps the beginning of its output. Returns an errno: ENOENT when there is no such tool, ETIMEDOUT when it
- * was killed. */
+ * was killed, EINTR when a signal waits. */
 int tool_run(const struct tool *tool, char *text, size_t size, int *status);
-/* Runs gnuplot on the script in the folder DIR/plots, where it makes `picture`. */
-int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err);
+/* Runs gnuplot on the chart's script, where the chart's files are made. Messages name the folder that they come to.
+ * 0, -1, or EINTR when a signal waits. */
+int gnuplot_run(const struct chart *chart, struct error *err);
 
 #endif

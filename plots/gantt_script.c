@@ -70,7 +70,7 @@ static void write_data(const struct chart *chart, const struct gantt_stack *stac
 /* The image's cells: their middles as parts of its width and height. */
 static int write_image(const struct chart *chart, const struct image *image)
 {
-    FILE *out = chart_further(chart, "all");
+    FILE *out = chart_further(chart);
 
     if (!out)
         return -1;

@@ -55,18 +55,17 @@ static int is_made(const char *path, bool *made, struct error *err)
     return 0;
 }
 
-int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err)
+int gnuplot_run(const struct chart *chart, struct error *err)
 {
-    struct arena arena = {0};
-    struct loc loc = {.file = arena_printf(&arena, "%s/%s", folder, script)};
-    const char *path = arena_printf(&arena, "%s/%s", folder, picture);
+    const char *folder = chart->folder, *script = arena_printf(chart->arena, "%s.gp", chart->name);
+    struct loc loc = {.file = arena_printf(chart->arena, "%s/%s", folder, script)};
+    const char *path = arena_printf(chart->arena, "%s/%s.%s", chart->staging.path, chart->name, chart->format);
     const char *const arguments[] = {"gnuplot", "-d", script, NULL};
-    const struct tool tool = {folder, arguments, STDERR_FILENO, TOOL_SECONDS};
+    const struct tool tool = {chart->staging.path, arguments, STDERR_FILENO, TOOL_SECONDS};
     char text[4096];
     int status = 0, failed;
     bool made = false;
 
-    unlink(path);                    /* so that an old picture is not taken for the new one */
     failed = tool_run(&tool, text, sizeof text, &status);
     if (failed == ENOENT)
         error_add(err, EXIT_NO_TOOL, (struct loc){0},
@@ -84,10 +83,9 @@ int gnuplot_run(const char *folder, const char *script, const char *picture, str
         failed = -1;
     else if (WEXITSTATUS(status) || !made)
         failed = error_add(err, EXIT_UNEXPECTED, loc, "gnuplot: %s", last_words(text));
-    else if (strcmp(strrchr(picture, '.'), ".pdf") == 0)
+    else if (strcmp(chart->format, "pdf") == 0)
         failed = undate(path, err);
     if (failed)
         unlink(path);                /* half a picture is none */
-    arena_release(&arena);
-    return failed ? -1 : 0;
+    return failed == EINTR ? EINTR : failed ? -1 : 0;
 }

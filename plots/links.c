@@ -29,14 +29,15 @@ struct link {
 };
 struct links { struct link *items; size_t count, capacity; };
 
-static int read_link(const struct tsv *tsv, struct link *link, struct error *err)
+/* A row stands for one link of each of at most all GPUs. */
+static int read_link(const struct tsv *tsv, int gpus, struct link *link, struct error *err)
 {
     int failed = 0, count = 0;
 
     failed |= tsv_number(tsv, PAYLOAD, &link->payload, err);
     failed |= tsv_number(tsv, WIRE, &link->wire, err);
     failed |= tsv_number(tsv, BUSY, &link->busy, err);
-    failed |= tsv_integer(tsv, REPLICAS, 1, INT_MAX, &count, err);
+    failed |= tsv_integer(tsv, REPLICAS, 1, gpus, &count, err);
     link->count = count;
     if (!failed && (link->payload < 0 || link->wire < 0 || link->busy < 0))
         failed = error_add(err, EXIT_INPUT, tsv->loc, "less than nothing on a link");
@@ -49,14 +50,18 @@ static int read_link(const struct tsv *tsv, struct link *link, struct error *err
     return failed;
 }
 
-static int read_links(struct links *links, struct tsv *tsv, struct error *err)
+static int read_links(struct links *links, const struct headline *run, struct tsv *tsv, struct error *err)
 {
+    double gpus;
     int before = err->count + err->dropped;
 
+    if (headline_number(run, "gpus", &gpus, err))
+        return -1;
+    gpus = fmin(fmax(gpus, 1), INT_MAX);
     while (tsv_next(tsv, err)) {
         struct link link = {.order = links->count};
 
-        if (!read_link(tsv, &link, err))
+        if (!read_link(tsv, (int)gpus, &link, err))
             *GROW(links) = link;
     }
     if (err->count + err->dropped > before)
@@ -186,7 +191,7 @@ int links_draw(struct chart *chart)
     struct links links = {0};
     struct tsv tsv = {0};
     int failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/links.tsv", chart->dir), columns, chart->err) ||
-                 read_links(&links, &tsv, chart->err) || chart_open(chart);
+                 read_links(&links, chart->runs, &tsv, chart->err) || chart_open(chart);
 
     if (!failed) {
         qsort(links.items, links.count, sizeof *links.items, compare);

@@ -116,25 +116,20 @@ static int read_runs(struct chart *chart, struct headline **list)
     return failed ? -1 : 0;
 }
 
-static FILE *create(const char *path, struct error *err)
+/* A new file where the chart's files are made. */
+static FILE *create(const struct chart *chart, const char *ending)
 {
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
-    int fd = open(path, flags, 0666);
-    FILE *file;
+    FILE *file = fopen(arena_printf(chart->arena, "%s/%s%s", chart->staging.path, chart->name, ending), "wbxe");
 
-    if (fd < 0 && errno == ELOOP && !unlink(path))   /* what a link there leads to is not overwritten */
-        fd = open(path, flags | O_EXCL, 0666);
-    file = fd < 0 ? NULL : fdopen(fd, "wb");
     if (!file)
-        error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
-    if (!file && fd >= 0)
-        close(fd);
+        error_add(chart->err, EXIT_UNEXPECTED, (struct loc){.file = arena_printf(chart->arena, "%s/%s%s", chart->folder,
+                  chart->name, ending)}, "cannot write: %s", strerror(errno));
     return file;
 }
 
-static const char *chart_path(const struct chart *chart, const char *part, const char *ending)
+static const char *chart_path(const struct chart *chart, const char *ending)
 {
-    return arena_printf(chart->arena, "%s/%s%s.%s", chart->folder, chart->name, part, ending);
+    return arena_printf(chart->arena, "%s/%s%s", chart->folder, chart->name, ending);
 }
 
 int chart_written(FILE *file, const char *path, struct error *err)
@@ -150,10 +145,10 @@ int chart_written(FILE *file, const char *path, struct error *err)
 /* Refuses a name under which another file than a chart's stands: without the script beside it, it is none of ours. */
 static int refuse_foreign(const struct chart *chart)
 {
-    const char *data = chart_path(chart, "", "tsv");
+    const char *data = chart_path(chart, ".tsv");
     enum look there, script;
 
-    if (look_at(data, &there, chart->err) || look_at(chart_path(chart, "", "gp"), &script, chart->err))
+    if (look_at(data, &there, chart->err) || look_at(chart_path(chart, ".gp"), &script, chart->err))
         return -1;
     if (there == LOOK_NOTHING || script != LOOK_NOTHING)
         return 0;
@@ -168,15 +163,44 @@ int chart_open(struct chart *chart)
     if (mkdir(chart->folder, 0777) && errno != EEXIST)
         return error_add(chart->err, EXIT_UNEXPECTED, (struct loc){.file = chart->folder}, "cannot make the folder: %s",
                          strerror(errno));
-    unlink(chart_path(chart, "", chart->format));        /* no old picture stands by new data, whatever ends this run */
-    chart->script = create(chart_path(chart, "", "gp"), chart->err);      /* first: data without it are none of a chart's */
-    chart->data = chart->script ? create(chart_path(chart, "", "tsv"), chart->err) : NULL;
-    return chart->data && chart->script ? 0 : -1;
+    if (staging_open(&chart->staging, chart->folder, chart->name, chart->err))
+        return -1;
+    chart->script = create(chart, ".gp");
+    chart->data = chart->script ? create(chart, ".tsv") : NULL;
+    return chart->data ? 0 : -1;
 }
 
-FILE *chart_further(const struct chart *chart, const char *part)
+static const char further[] = "-all.tsv";
+
+FILE *chart_further(const struct chart *chart)
 {
-    return create(chart_path(chart, arena_printf(chart->arena, "-%s", part), "tsv"), chart->err);
+    return create(chart, further);
+}
+
+/* Puts the chart's files in place. No picture of other data stands by them, whatever ends this run: the older one goes
+ * first, and its other formats too unless the data are the same. The script comes before data, which without it are
+ * none of a chart's. */
+static int chart_commit(struct chart *chart)
+{
+    struct staging *staging = &chart->staging;
+    const char *const names[] = {".gp", ".tsv", arena_printf(chart->arena, ".%s", chart->format), further};
+    enum look script, more;
+    size_t count = COUNT(names);
+    bool same;
+
+    if (staging_lock(staging, chart->err) || look_at(chart_path(chart, ".gp"), &script, chart->err) ||
+        look_at(arena_printf(chart->arena, "%s/%s%s", staging->path, chart->name, further), &more, chart->err))
+        return -1;
+    if (script == LOOK_NOTHING && more == LOOK_NOTHING)
+        count--;                     /* a file of that name is of no chart */
+    same = script == LOOK_NOTHING || staging_same(staging, arena_printf(chart->arena, "%s.tsv", chart->name));
+    for (size_t i = 0; i < COUNT(formats); i++)
+        if (!same || strcmp(formats[i], chart->format) == 0)
+            unlink(chart_path(chart, arena_printf(chart->arena, ".%s", formats[i])));
+    for (size_t i = 0; i < count; i++)
+        if (staging_put(staging, arena_printf(chart->arena, "%s%s", chart->name, names[i]), chart->err))
+            return -1;
+    return 0;
 }
 
 static int chart_close(struct chart *chart)
@@ -184,9 +208,9 @@ static int chart_close(struct chart *chart)
     int failed = 0;
 
     if (chart->data)
-        failed |= chart_written(chart->data, chart_path(chart, "", "tsv"), chart->err);
+        failed |= chart_written(chart->data, chart_path(chart, ".tsv"), chart->err);
     if (chart->script)
-        failed |= chart_written(chart->script, chart_path(chart, "", "gp"), chart->err);
+        failed |= chart_written(chart->script, chart_path(chart, ".gp"), chart->err);
     return failed ? -1 : 0;
 }
 
@@ -264,10 +288,13 @@ int plot(const struct plot_request *request, struct error *err)
     int failed;
 
     look.zoom = look.zoom > 0 ? look.zoom : 1;
-    failed = !chart.folder || check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
-                 gnuplot_run(chart.folder, arena_printf(&arena, "%s.gp", chart.name),
-                             arena_printf(&arena, "%s.%s", chart.name, chart.format), err);
-
+    failed = !chart.folder || check_request(request, err) || write_chart(find_kind(request->kind), &chart);
+    if (!failed) {
+        failed = gnuplot_run(&chart, err);       /* where it fails, data and script are what a person looks at */
+        if (failed != EINTR && chart_commit(&chart))
+            failed = -1;
+    }
+    staging_release(&chart.staging);
     arena_release(&arena);
     return failed ? -1 : 0;
 }

@@ -47,7 +47,12 @@ static const char *find(struct arena *arena, const char *name)
 static _Noreturn void be_tool(const struct tool *tool, const char *path, int output, int failure, pid_t parent)
 {
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC), why;
+    sigset_t signals;
 
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &signals, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setpgid(0, 0);                   /* so that what it starts itself can be ended with it */
     if (getppid() == parent && nowhere >= 0 && dup2(nowhere, STDIN_FILENO) == STDIN_FILENO &&
@@ -90,17 +95,25 @@ static int start(const struct tool *tool, const char *path, int *output, pid_t *
     return failed;
 }
 
+/* Whether this process is to end and blocks the signal that says so. */
+static bool interrupted(void)
+{
+    sigset_t signals;
+
+    return !sigpending(&signals) && (sigismember(&signals, SIGINT) == 1 || sigismember(&signals, SIGTERM) == 1);
+}
+
 /* Reads to the end or until the deadline, so that the child never waits, and keeps the beginning. */
 static void read_output(int output, double deadline, char *text, size_t size)
 {
+    enum { GLANCE = 50 };            /* ms */
     char buffer[4096];
     size_t length = 0;
-    double left;
 
-    while ((left = deadline - now()) > 0) {
+    while (now() < deadline && !interrupted()) {
         ssize_t got;
 
-        if (poll(&(struct pollfd){.fd = output, .events = POLLIN}, 1, (int)(1000 * left) + 1) <= 0)
+        if (poll(&(struct pollfd){.fd = output, .events = POLLIN}, 1, GLANCE) <= 0)
             continue;
         got = read(output, buffer, sizeof buffer);
         if (!got || (got < 0 && errno != EINTR))
@@ -111,13 +124,13 @@ static void read_output(int output, double deadline, char *text, size_t size)
     text[length] = '\0';
 }
 
-/* Waits for the end of the child, which is killed at the deadline. Returns an errno. */
+/* Waits for the end of the child, which is killed at the deadline, or where this process is to end. Returns an errno. */
 static int await(pid_t child, double deadline, int *status)
 {
     const struct timespec moment = {.tv_nsec = 500000};
     pid_t ended;
 
-    while ((ended = waitpid(child, status, WNOHANG)) == 0 && now() < deadline)
+    while ((ended = waitpid(child, status, WNOHANG)) == 0 && now() < deadline && !interrupted())
         nanosleep(&moment, NULL);
     if (ended)
         return ended < 0 ? errno : 0;
@@ -126,7 +139,7 @@ static int await(pid_t child, double deadline, int *status)
     while (waitpid(child, status, 0) < 0)
         if (errno != EINTR)
             return errno;
-    return ETIMEDOUT;
+    return interrupted() ? EINTR : ETIMEDOUT;
 }
 
 int tool_run(const struct tool *tool, char *text, size_t size, int *status)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What bash offers behind a line that was typed: completion.sh DTSIM
 set -u
-# shellcheck disable=SC1090
+# shellcheck source=/dev/null
 . <("$1" completion bash) || exit 1
 failed=0
 

@@ -1,6 +1,5 @@
 #!/bin/sh
-# The Debian package names the libraries that it needs, can be installed here, and holds a hardened program:
-# package.sh CPACK BUILD_FOLDER EXPORTS
+# The Debian package names the libraries that it needs, and can be installed here: package.sh CPACK BUILD_FOLDER EXPORTS
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -19,21 +18,26 @@ for file in bin/dtsim lib/.*dtsim/dtsim-simgrid.so share/man/man1/dtsim.1 share/
 done
 apt-get --simulate install "$package" >log 2>&1 || { cat log; exit 1; }
 dpkg-deb -x "$package" there
-env -u DTSIM_DATA there/usr/bin/dtsim run there/usr/share/dtsim/scenarios/demo.yaml --json | grep -q iteration_time_s
 
-# A release: stack protector, fortified calls, and nothing left to resolve or to write once it runs. It exports what is
-# listed for its modules, and of libraries only what it copies.
-program=there/usr/bin/dtsim
-if grep -q '^CMAKE_BUILD_TYPE:.*=Release$' "$2/CMakeCache.txt"; then
-    for module in $(find there -name "dtsim-*.so") "$program"; do
-        readelf -dW "$module" | grep -q 'BIND_NOW\|NOW' || { echo "$module is not linked with -z now" && exit 1; }
-        readelf -lW "$module" | grep -q GNU_RELRO || { echo "$module is not linked with -z relro" && exit 1; }
-    done
-    for symbol in __stack_chk_fail __memcpy_chk; do
-        readelf --dyn-syms -W "$program" | grep -q "$symbol" || { echo "the program never calls $symbol" && exit 1; }
-    done
+# Flags of the program and its modules, and what the program exports: what modules call and no more.
+for file in there/usr/bin/dtsim $(find there -name 'dtsim-*.so'); do
+    readelf -dW "$file" >dynamic && readelf -lW "$file" >segments && readelf -sW --dyn-syms "$file" >symbols
+    grep -q 'BIND_NOW\|FLAGS.*NOW' dynamic || { echo "$file: not -z now" && exit 1; }
+    grep -q GNU_RELRO segments || { echo "$file: not -z relro" && exit 1; }
+    grep 'GNU_STACK' segments | grep -q 'RW ' || { echo "$file: an executable stack" && exit 1; }
+    ! grep -q TEXTREL dynamic || { echo "$file: relocations in its text" && exit 1; }
+    case $file in
+    *.so) sed -n 's/.* UND \([a-z_0-9]*\)$/\1/p' symbols >>lacks ;;
+    *)
+        grep -q '__stack_chk_fail' symbols && grep -q '__[a-z]*_chk' symbols || { echo "$file: not hardened" && exit 1; }
+        awk '$4 == "FUNC" && $7 != "UND" { sub(/@.*/, "", $8); print $8 }' symbols | sort -u >exported
+        ;;
+    esac
+done
+sed -n 's/^ *\([a-z_0-9]*\);$/\1/p' "$3" | sort -u >listed
+if [ "$(find there -name 'dtsim-*.so' | wc -l)" = 3 ]; then      # all that this program can have
+    sort -u lacks | comm -12 - listed | cmp - listed || { echo "the list of exports has what no module calls" && exit 1; }
 fi
-sed -n 's/^ *\([a-z_]*\);$/\1/p' "$3" | sort >listed
-nm -D --defined-only "$program" | awk '$2 == "T" { print $3 }' | sort >exported
-comm -13 listed exported >exports_more
-[ ! -s exports_more ] || { echo 'the program exports what exports.list does not have:' && cat exports_more && exit 1; }
+grep -v '^_\(init\|fini\|start\)$' exported | comm -23 - listed >surplus
+[ ! -s surplus ] || { echo "exported, but not listed:" && cat surplus && exit 1; }
+env -u DTSIM_DATA there/usr/bin/dtsim run there/usr/share/dtsim/scenarios/demo.yaml --json | grep -q iteration_time_s

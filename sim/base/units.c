@@ -210,11 +210,20 @@ int unit_parse(enum unit unit, const char *text, double *value, char *why, size_
     return 0;
 }
 
+/* Of positive values. The least: a part in 1e15 of what there is one of (doubles tell no smaller one apart), light over
+ * 0.3 um, a byte, or an operation, a second. The most: 30,000 years; far more bytes and operations than any machine has
+ * stored or done. */
 static const struct { double least, most; } plausible[] = {
-    [UNIT_NUMBER] = {0, INFINITY}, [UNIT_COUNT] = {0, 1e18}, [UNIT_TIME] = {1e-15, 1e12}, [UNIT_BYTES] = {0, 1e18},
-    [UNIT_BANDWIDTH] = {1, 1e18}, [UNIT_FLOP] = {0, 1e30}, [UNIT_FLOP_RATE] = {1, 1e24}, [UNIT_POWER] = {0, 1e12},
-    [UNIT_PRICE] = {0, 1e9},
+    [UNIT_NUMBER] = {1e-15, 1e18}, [UNIT_COUNT] = {1e-15, 1e18}, [UNIT_TIME] = {1e-15, 1e12},
+    [UNIT_BYTES] = {1e-15, 1e18}, [UNIT_BANDWIDTH] = {1, 1e18}, [UNIT_FLOP] = {1e-15, 1e30}, [UNIT_FLOP_RATE] = {1, 1e24},
+    [UNIT_POWER] = {1e-15, 1e12}, [UNIT_PRICE] = {1e-15, 1e9},
 };
+
+void unit_bounds(enum unit unit, double *least, double *most)
+{
+    *least = plausible[unit].least;
+    *most = plausible[unit].most;
+}
 
 int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size)
 {

@@ -26,6 +26,8 @@ int unit_parse(enum unit unit, const char *text, double *value, char *why, size_
  * the engines is not made for it. Returns 0, or -1 and `why`, as unit_parse. `text` is the value as it was written.
  * Negative values pass. */
 int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size);
+/* Its bounds of positive values: what a key is bounded by whose table says no more. */
+void unit_bounds(enum unit unit, double *least, double *most);
 
 /* Writes value into buffer (at least 48 bytes) so that unit_parse reads exactly the same double back. Of the prefixes
  * that allow this it takes the one with the shortest text ("80 GiB", "300 GB/s", "1.5 us"). Returns buffer. */

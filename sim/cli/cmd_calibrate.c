@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calibrate/calibrate.h"
+#include "base/text.h"
 #include "cli/cmd_calibrate.h"
 
 static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_JSON] = "--json", [OPT_KEEP] = "--keep="};
@@ -53,7 +54,10 @@ static void print_calibration(const struct calibration *calibration, const char 
 {
     const struct profile *profile = &calibration->profile;
 
-    printf("%s, %d SMs: %s\n", profile->gpu, profile->sms, profile->source);
+    text_write(TEXT_LINE, profile->gpu, stdout);
+    printf(", %d SMs: ", profile->sms);
+    text_write(TEXT_LINE, profile->source, stdout);
+    putchar('\n');
     printf("%-27s %-6s %7s %9s %9s %9s %9s\n", "kernel", "format", "fitted", "held out", "mean", "median", "max");
     for (size_t i = 0; i < calibration->groups.count; i++) {
         const struct sample_group *group = &calibration->groups.items[i];

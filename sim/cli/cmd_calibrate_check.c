@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calibrate/calibrate.h"
+#include "base/text.h"
 #include "cli/cmd_calibrate.h"
 
 static bool is_product(const struct sample *sample)
@@ -132,8 +133,13 @@ static void print_group(const struct compared *rows, size_t count)
 static void print_table(const struct profile *profile, const struct samples *samples, struct compared *rows,
                         size_t count)
 {
-    printf("profile %s (%s, %d SMs), samples of %s, %d SMs\n", profile->name, profile->gpu, profile->sms, samples->gpu,
-           samples->sms);
+    fputs("profile ", stdout);
+    text_write(TEXT_LINE, profile->name, stdout);
+    fputs(" (", stdout);
+    text_write(TEXT_LINE, profile->gpu, stdout);
+    printf(", %d SMs), samples of ", profile->sms);
+    text_write(TEXT_LINE, samples->gpu, stdout);
+    printf(", %d SMs\n", samples->sms);
     printf("%-33s %-9s %7s %9s %9s %9s %9s %9s\n", "kernel", "format", "samples", "mean", "median", "max", "bias",
            "extrapol.");
     qsort(rows, count, sizeof *rows, compare_rows);

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "cli/cmd.h"
 #include "cli/sweep_plan.h"
 #include "report/caveats.h"
@@ -9,8 +10,8 @@
 /* A lower probability that a scenario fits is said. */
 static const double SURE = 0.99;
 
-enum { OPT_MEMORY, OPT_JSON };
-static const char *const options[] = {[OPT_MEMORY] = "--memory", [OPT_JSON] = "--json"};
+enum { OPT_MEMORY, OPT_JSON, OPT_BUDGET };
+static const char *const options[] = {[OPT_MEMORY] = "--memory", [OPT_JSON] = "--json", [OPT_BUDGET] = BUDGET_OPTION};
 
 static void warn_of_memory(const struct run *run)
 {
@@ -43,6 +44,7 @@ static void check_memory(const struct workload *workload, bool strict, json_t *j
     struct run run = {0};
     int rc = strict ? simulate_advised(workload, how, &run, err) : simulate(workload, how, &run, err);
 
+    progress_end(workload->scenario->progress);
     if (!rc && json)
         json_put(json, "memory", memory_json(&run));
     else if (!rc && !err->count)
@@ -127,23 +129,35 @@ static bool tell(const struct arguments *arguments, const struct workload *workl
     return told;
 }
 
+/* What is read counts too. */
+static int loaded_in_time(struct progress *progress, struct error *err)
+{
+    progress_step(progress, "loading", 0, 0, 0);
+    progress_end(progress);
+    return progress_check(progress, err);
+}
+
 static int check_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
     struct workload workload = {0};
+    struct progress progress;
     bool sweep, told = false;
-    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
 
     if (code != ARGS_DONE)
         return code;
+    progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
     if (is_sweep(arguments.positional[0], &sweep, &err))
         return report_as(&err, arguments.values[OPT_JSON]);
     if (sweep)
         return check_sweep(&arguments);
-    if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
-        !workload_init(&workload, &scenario, &err))
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    scenario.progress = &progress;
+    if (!rc && !loaded_in_time(&progress, &err) && !workload_init(&workload, &scenario, &err) &&
+        !loaded_in_time(&progress, &err))
         told = tell(&arguments, &workload, &err);
     code = report_as(&err, arguments.values[OPT_JSON] && !told);
     workload_release(&workload);
@@ -153,7 +167,7 @@ static int check_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_check = {
     .name = "check",
-    .usage = "SCENARIO | SWEEP [--memory] [--json] [--set PATH=VALUE]...",
+    .usage = "SCENARIO | SWEEP [--memory] [--json] [--budget LIMIT]... [--set PATH=VALUE]...",
     .brief = "Checks a scenario and prints every value and where it comes from, or a sweep and prints its points.",
     .examples = "  dtsim check scenario.yaml\n"
                 "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
@@ -163,6 +177,8 @@ const struct command cmd_check = {
                "                      (exit code 5), not a warning\n"
                "  --json              {scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a\n"
                "                      sweep {axes, combinations, dropped, included, points}; errors are JSON too\n"
+               "  --budget LIMIT      of a scenario: end after this wall time ('30 s') or before this process needs more\n"
+               "                      memory ('4 GiB') with exit code 7; may be given twice\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
     .accepts = options,
     .naccepts = COUNT(options),

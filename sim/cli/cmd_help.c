@@ -146,7 +146,9 @@ static bool help_files(const char *name, struct error *err)
         text = file_read(path, "file", CONF_MAX_BYTES, (struct loc){.file = path}, &length, err);
         if (!text)
             continue;
-        printf("%s%s: %s\n", shown++ ? "\n" : "", list_at(i), path);
+        printf("%s%s: ", shown++ ? "\n" : "", list_at(i));
+        text_write(TEXT_LINE, path, stdout);
+        putchar('\n');
         print_lines(text);
         free(text);
     }

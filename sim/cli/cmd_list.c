@@ -1,6 +1,8 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/help.h"
+#include "base/text.h"
 #include "files/data.h"
 #include "files/json.h"
 
@@ -94,6 +96,16 @@ static json_t *list_rows(size_t index, struct error *err)
     return rows;
 }
 
+static void list_line(const char *name, const char *title, int width)
+{
+    char *shown = text_made(TEXT_LINE, name);
+
+    printf("%-*s ", width, shown);
+    text_write(TEXT_LINE, title, stdout);
+    putchar('\n');
+    free(shown);
+}
+
 static void list_print(size_t index, struct error *err)
 {
     json_t *rows = list_rows(index, err), *row;
@@ -104,8 +116,8 @@ static void list_print(size_t index, struct error *err)
 
         if (operation)
             printf("%-14s ", operation);
-        printf("%-*s %s\n", lists[index].width, json_string_value(json_object_get(row, "name")),
-               json_string_value(json_object_get(row, "title")));
+        list_line(json_string_value(json_object_get(row, "name")), json_string_value(json_object_get(row, "title")),
+                  lists[index].width);
     }
     json_decref(rows);
 }

@@ -1,7 +1,9 @@
 #include "cli/collective_table.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/text.h"
 #include "files/data.h"
 #include "validate/published.h"
 
@@ -118,7 +120,11 @@ static void print_json(const struct compared *table)
 
 static void print_markdown(const struct compared *table)
 {
-    printf("| [%s](%s.yaml) | %s |", table->name, table->name, table->published.title);
+    char *name = text_made(TEXT_LINE, table->name), *title = text_made(TEXT_LINE, table->published.title);
+
+    printf("| [%s](%s.yaml) | %s |", name, name, title);
+    free(name);
+    free(title);
     for (size_t class = COUNT(classes); class-- > 0;) {
         const struct summary *summary = &table->summaries[class];
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "files/folder.h"
 #include "scenario/scenario.h"
 
 static size_t shown_of(const struct plan_options *options, const struct results *results)
@@ -148,8 +149,12 @@ static void print_nearest(const struct space *space, const struct plan_outcome *
         return;
     fprintf(out, "nearest: a GPU lacks at least %s with",
             unit_format_short(UNIT_BYTES, outcome->nearest.lacks, text, sizeof text));
-    for (size_t i = 0; i < point.count; i++)
-        fprintf(out, "%s %s %s", i ? "," : "", point.items[i].name, node_flow(&arena, point.items[i].node));
+    for (size_t i = 0; i < point.count; i++) {
+        fputs(i ? ", " : " ", out);
+        text_write(TEXT_LINE, point.items[i].name, out);
+        fputc(' ', out);
+        text_write(TEXT_LINE, node_flow(&arena, point.items[i].node), out);
+    }
     fputs("; try more --gpus, --set strategy.zero=1,2,3, --set memory.recompute=full, or a 'memory.offload'\n", out);
     error_release(&err);
     arena_release(&arena);
@@ -303,26 +308,29 @@ static uint64_t number_of(const struct plan_outcome *outcome, const json_t *row)
     return 0;
 }
 
+struct ranked { const struct node *root; size_t rank; };
+
+static void write_ranked(const void *context, FILE *out)
+{
+    const struct ranked *ranked = context;
+
+    fprintf(out, "# rank %zu of 'dtsim plan'; every default is written down\n", ranked->rank);
+    node_print(ranked->root, out);
+}
+
 static int write_scenario(const struct space *space, uint64_t number, const char *path, size_t rank, struct error *err)
 {
     const char *const engine[] = {"simulation.engine=fast"};
     struct arena arena = {0}, dumped = {0};
     struct scenario scenario = {0};
     struct point point;
-    FILE *out;
     int rc = point_make(&space->sweep.points, number, &arena, &point, err) ||
              scenario_read(&arena, point.root, engine, 1, space->sweep.points.name, &scenario, err) ? -1 : 0;
 
-    out = rc ? NULL : fopen(path, "w");
-    if (!rc && !out)
-        rc = error_system(err, (struct loc){.file = path}, "cannot write");
-    if (out) {
-        struct node *root = scenario_dump(&dumped, &scenario);
+    if (!rc) {
+        const struct ranked ranked = {scenario_dump(&dumped, &scenario), rank};
 
-        fprintf(out, "# rank %zu of 'dtsim plan'; every default is written down\n", rank);
-        node_print(root, out);
-        if (ferror(out) | fclose(out))
-            rc = error_system(err, (struct loc){.file = path}, "cannot write");
+        rc = file_replace(path, write_ranked, &ranked, err);
     }
     arena_release(&dumped);
     scenario_release(&scenario);

@@ -104,12 +104,16 @@ static void print_costs(const struct run *run, FILE *out)
     if (model_is_timed(&scenario->model))
         return;
     if (costs->model.source == COST_ROOFLINE) {
-        fprintf(out, "compute costs: roofline of %s (data sheet and achievable shares, no measured kernels)\n",
-                cluster_sheet(&scenario->cluster, 0)->title);
+        fputs("compute costs: roofline of ", out);
+        text_write(TEXT_LINE, cluster_sheet(&scenario->cluster, 0)->title, out);
+        fputs(" (data sheet and achievable shares, no measured kernels)\n", out);
         return;
     }
-    fprintf(out, "compute costs: profile %s, fitted to kernels of %s; of the compute time\n",
-            costs->model.profile->name, costs->model.profile->gpu);
+    fputs("compute costs: profile ", out);
+    text_write(TEXT_LINE, costs->model.profile->name, out);
+    fputs(", fitted to kernels of ", out);
+    text_write(TEXT_LINE, costs->model.profile->gpu, out);
+    fputs("; of the compute time\n", out);
     for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
         launches -= print_bases(kind, m->bases.seconds[kind], compute, out);
     if (launches > 0.005 * compute)

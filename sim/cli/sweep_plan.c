@@ -32,7 +32,9 @@ static void print_point(const struct points *points, uint64_t number)
             json_t *json = node_json(point.items[i].node);
             char *text = json_text(json);
 
-            printf("%s%s ", i ? ", " : "  ", point.items[i].name);
+            fputs(i ? ", " : "  ", stdout);
+            text_write(TEXT_LINE, point.items[i].name, stdout);
+            putchar(' ');
             text_write(TEXT_LINE, point.items[i].node->kind == NODE_SCALAR ? point.items[i].node->text : text, stdout);
             free(text);
             json_decref(json);
@@ -47,8 +49,10 @@ void sweep_plan_print(const struct points *points, const struct selection *selec
     for (size_t z = 0; z < points->zips.count; z++) {
         const struct zip *zip = &points->zips.items[z];
 
-        for (size_t a = zip->first; a < zip->first + zip->count; a++)
-            printf("%s%s", a > zip->first ? ", " : "  ", points->axes.items[a].name);
+        for (size_t a = zip->first; a < zip->first + zip->count; a++) {
+            fputs(a > zip->first ? ", " : "  ", stdout);
+            text_write(TEXT_LINE, points->axes.items[a].name, stdout);
+        }
         printf(": %zu value%s\n", zip->length, zip->length == 1 ? "" : "s");
     }
     printf("%llu combination%s", (unsigned long long)selection->looked, selection->looked == 1 ? "" : "s");

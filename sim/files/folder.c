@@ -1,5 +1,6 @@
 #include "files/folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -66,22 +67,29 @@ static bool temporary_name(const char *name)
            !strcmp(name + length - sizeof ending + 1, ending);
 }
 
-int temporary_open(int folder, const char *path, char *other, size_t size)
+/* A new temporary name for that path. -1: errno says why. */
+static int name_anew(const char *path, char *other, size_t size)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    unsigned long long random;
 
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return -1;
+    if (snprintf(other, size, "%.*s.%s.%0*llx%s", (int)(name - path), path, name, RANDOM_DIGITS, random, ending) <
+        (int)size)
+        return 0;
+    errno = ENAMETOOLONG;
+    return -1;
+}
+
+int temporary_open(int folder, const char *path, char *other, size_t size)
+{
     for (;;) {
-        unsigned long long random;
         struct stat status;
         int fd;
 
-        if (getrandom(&random, sizeof random, 0) != sizeof random)
+        if (name_anew(path, other, size))
             return -1;
-        if (snprintf(other, size, "%.*s.%s.%0*llx%s", (int)(name - path), path, name, RANDOM_DIGITS, random, ending) >=
-            (int)size) {
-            errno = ENAMETOOLONG;
-            return -1;
-        }
         fd = openat(folder, other, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (fd < 0 && errno == EEXIST)
             continue;
@@ -101,6 +109,20 @@ static bool is_of(const char *temporary, const char *name)
                      strlen(temporary) == length + RANDOM_DIGITS + sizeof ending + 1);
 }
 
+/* Removes the files of an open hidden folder. */
+static void empty(int hidden)
+{
+    int copy = openat(hidden, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        unlinkat(hidden, entry->d_name, 0);      /* "." and ".." are none that it removes */
+    if (dir)
+        closedir(dir);
+    else if (copy >= 0)
+        close(copy);
+}
+
 void temporaries_clear(const char *path, const char *name)
 {
     struct error ignored = {0};  /* a folder that cannot be listed may be written all the same */
@@ -115,8 +137,13 @@ void temporaries_clear(const char *path, const char *name)
         int fd = is_of(names.items[i], name) ? openat(folder, names.items[i], O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
                                                       O_CLOEXEC) : -1;
 
-        if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
-            unlinkat(folder, names.items[i], 0);
+        struct stat status;
+
+        if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &status)) {
+            if (S_ISDIR(status.st_mode))
+                empty(fd);
+            unlinkat(folder, names.items[i], S_ISDIR(status.st_mode) ? AT_REMOVEDIR : 0);
+        }
         if (fd >= 0)
             close(fd);
     }
@@ -125,6 +152,15 @@ void temporaries_clear(const char *path, const char *name)
     free(names.items);
     arena_release(&arena);
     error_release(&ignored);
+}
+
+void temporaries_clear_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? xprintf("%.*s", (int)(slash + 1 - path), path) : xprintf(".");
+
+    temporaries_clear(dir, slash ? slash + 1 : path);
+    free(dir);
 }
 
 /* Ctrl-C and SIGTERM wait until a file has its name, or is gone. */
@@ -240,15 +276,13 @@ void folder_release(struct folder *folder)
 int file_replace(const char *path, void (*write)(const void *context, FILE *out), const void *context,
                  struct error *err)
 {
-    char other[4200] = "", dir[4200];
-    const char *slash = strrchr(path, '/');
+    char other[4200] = "";
     sigset_t signals;
     int rc;
 
     if (strlen(path) + RANDOM_DIGITS + 8 > sizeof other)
         return error_add(err, EXIT_USAGE, (struct loc){0}, "the name of the file is too long");
-    snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash + 1 - path) : 1, slash ? path : ".");
-    temporaries_clear(dir, slash ? slash + 1 : path);
+    temporaries_clear_of(path);
     hold_signals(&signals);
     rc = write_new(temporary_open(AT_FDCWD, path, other, sizeof other), path, write, context, NULL, err);
     if (!rc && rename(other, path))
@@ -257,4 +291,95 @@ int file_replace(const char *path, void (*write)(const void *context, FILE *out)
         unlink(other);
     sigprocmask(SIG_SETMASK, &signals, NULL);
     return rc;
+}
+
+/* Makes the hidden folder, opens and locks it. -1: errno says why. */
+static int make_hidden(struct staging *staging, const char *path)
+{
+    for (;;) {
+        struct stat status;
+
+        if (name_anew(path, staging->path, sizeof staging->path) || (mkdir(staging->path, 0700) && errno != EEXIST))
+            return -1;
+        staging->hidden = open(staging->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (staging->hidden < 0 && errno != ENOENT)
+            return -1;
+        /* As with files: whoever cleans up meanwhile takes it for one that a dead run left. */
+        if (staging->hidden >= 0 && !flock(staging->hidden, LOCK_EX | LOCK_NB) && !stat(staging->path, &status))
+            return 0;
+        if (staging->hidden >= 0)
+            close(staging->hidden);
+    }
+}
+
+int staging_open(struct staging *staging, const char *folder, const char *name, struct error *err)
+{
+    char path[4300];
+    int rc = 0;
+
+    *staging = (struct staging){.folder = folder, .hidden = -1, .place = -1};
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        return error_add(err, EXIT_USAGE, (struct loc){0}, "the name of the file is too long");
+    temporaries_clear(folder, name);
+    hold_signals(&staging->signals);
+    staging->place = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (staging->place < 0 || make_hidden(staging, path)) {
+        rc = refused(folder, "write into the folder", err);
+        *staging->path = '\0';
+        if (staging->place >= 0)
+            close(staging->place);
+        sigprocmask(SIG_SETMASK, &staging->signals, NULL);
+    }
+    return rc;
+}
+
+bool staging_same(const struct staging *staging, const char *name)
+{
+    const int folders[] = {staging->hidden, staging->place};
+    char digests[2][DIGEST_HEX];
+    bool read = true;
+
+    for (int i = 0; i < 2 && read; i++) {
+        int fd = openat(folders[i], name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+        read = fd >= 0 && !digest_file(fd, digests[i]);
+        if (fd >= 0)
+            close(fd);
+    }
+    return read && !strcmp(digests[0], digests[1]);
+}
+
+int staging_lock(struct staging *staging, struct error *err)
+{
+    while (flock(staging->place, LOCK_EX))
+        if (errno != EINTR)
+            return refused(staging->folder, "lock the folder", err);
+    return 0;
+}
+
+int staging_put(struct staging *staging, const char *name, struct error *err)
+{
+    char shown[4400];
+    int fd = openat(staging->hidden, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), rc = 0;
+
+    snprintf(shown, sizeof shown, "%s/%s", staging->folder, name);
+    if (fd >= 0) {
+        if (fsync(fd) || renameat(staging->hidden, name, staging->place, name))
+            rc = refused(shown, "write", err);
+        close(fd);
+    } else if (errno != ENOENT || (unlinkat(staging->place, name, 0) && errno != ENOENT))
+        rc = refused(shown, "replace", err);
+    return rc;
+}
+
+void staging_release(struct staging *staging)
+{
+    if (!*staging->path)
+        return;
+    empty(staging->hidden);
+    rmdir(staging->path);
+    close(staging->hidden);
+    close(staging->place);
+    sigprocmask(SIG_SETMASK, &staging->signals, NULL);
+    *staging->path = '\0';
 }

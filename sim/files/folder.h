@@ -41,9 +41,31 @@ int file_replace(const char *path, void (*write)(const void *context, FILE *out)
 /* Makes a new file ".NAME.RANDOM.new" in the folder of a path NAME, locked while it is open, and gives its name. No link
  * that stands there is followed, and nobody can guess the name. -1: errno says why. */
 int temporary_open(int folder, const char *path, char *other, size_t size);
-/* Removes the temporary files of a file NAME (NULL: all) in a folder, which runs that have died left there. Those that
+/* Removes what runs that have died left beside a file. */
+void temporaries_clear_of(const char *path);
+/* Removes the temporary files and folders of a file NAME (NULL: all) in a folder, which runs that have died left there. Those that
  * somebody writes are locked, and stay. */
 void temporaries_clear(const char *path, const char *name);
+
+/* Files that belong together, of which another program makes some: they are made under their final names in a hidden folder
+ * ".NAME.RANDOM.new" inside their own folder, which is locked while it is open, and then put in place. SIGINT and SIGTERM
+ * wait until it is released. */
+struct staging {
+    const char *folder;
+    char path[4400];             /* the hidden folder; "": it is not open */
+    int hidden, place;           /* descriptors of both folders */
+    sigset_t signals;            /* those that were blocked before */
+};
+/* Makes the hidden folder in one that exists, whose path must live as long. On an error there is nothing to release. */
+int staging_open(struct staging *staging, const char *folder, const char *name, struct error *err);
+/* Whether the file that was made is, to the byte, the one in place. */
+bool staging_same(const struct staging *staging, const char *name);
+/* Keeps others from putting files in place until the release. */
+int staging_lock(struct staging *staging, struct error *err);
+/* Puts the file in place; where none was made, removes the older one. */
+int staging_put(struct staging *staging, const char *name, struct error *err);
+/* Lets go of it, and lets signals come again; files that were not put in place are removed. */
+void staging_release(struct staging *staging);
 
 /* Makes a folder and those above it. */
 int make_folder(const char *dir, struct error *err);

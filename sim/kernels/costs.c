@@ -30,7 +30,7 @@ static const struct field costs_spec_fields[] = {
      .fallback = "tensor-cores",
      .brief = "which cores compute batched half-precision GEMMs (as in attention that is not fused) whose rows are "
               "not multiples of 16 bytes; cuda-cores: as cuBLAS before CUDA 11.7"},
-    {KEY(costs_spec, speed), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1e6, .fallback = "1",
+    {KEY(costs_spec, speed), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1e6, .fallback = "1",
      .brief = "how many times faster than that all kernels run, also those whose times are given: what if the GPU were "
               "faster? launches and links stay as they are"},
 };

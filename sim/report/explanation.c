@@ -1,6 +1,7 @@
 #include "report/explanation.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/result.h"
@@ -159,6 +160,7 @@ static void print_path(const struct explanation *explanation, FILE *out)
 static const char *sets_text(struct arena *arena, const char *lines)
 {
     const char *text = "";
+    char *shown;
 
     for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
         length = strcspn(lines, "\n");
@@ -166,6 +168,9 @@ static const char *sets_text(struct arena *arena, const char *lines)
 
         text = arena_printf(arena, "%s%s--set %s%.*s%s", text, *text ? " " : "", quote, (int)length, lines, quote);
     }
+    shown = text_made(TEXT_LINE, text);
+    text = arena_strdup(arena, shown);
+    free(shown);
     return text;
 }
 

@@ -72,6 +72,7 @@ int database_write(const struct results *results, const int *columns, size_t cou
 
     if (!module)
         return -1;
+    temporaries_clear_of(path);
     whole = arena_alloc(&arena, strlen(path) + 64);
     fd = temporary_open(AT_FDCWD, path, whole, strlen(path) + 64);
     if (fd < 0) {

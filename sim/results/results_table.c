@@ -127,8 +127,10 @@ static void print_sheet(const struct results *results, const struct results_look
 
 static void print_csv(const struct results *results, const int *columns, size_t count, size_t rows, FILE *out)
 {
-    for (size_t c = 0; c < count; c++)
-        fprintf(out, "%s%s", c ? "," : "", results->keys.items[columns[c]].name);
+    for (size_t c = 0; c < count; c++) {
+        fputs(c ? "," : "", out);
+        text_write(TEXT_CSV, results->keys.items[columns[c]].name, out);
+    }
     fputc('\n', out);
     for (size_t r = 0; r < rows; r++) {
         for (size_t c = 0; c < count; c++) {

@@ -1,8 +1,10 @@
 #include "validate/validation.h"
-#include "base/text.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 enum { CELL = 32 };
 
@@ -184,12 +186,15 @@ void validation_print_line(const struct validation *validation, FILE *out)
     for (size_t c = 0; c < validation->paper->ncolumns; c++) {
         const struct summary *summary = &validation->summaries[c];
         bool first = c == validation->first;
+        char *name;
 
         if (!summary->count)
             continue;
-        fprintf(out, "%-32s %-24s %5zu %6.1f %% %6.1f %% %+7.1f %% %+7.1f %% ", first ? validation->paper->name : "",
+        name = text_made(TEXT_LINE, first ? validation->paper->name : "");
+        fprintf(out, "%-32s %-24s %5zu %6.1f %% %6.1f %% %+7.1f %% %+7.1f %% ", name,
                 validation->paper->columns[c].name, summary->count, 100 * summary->mean,
                 100 * validation->plain->summaries[c].mean, 100 * summary->max, 100 * summary->bias);
+        free(name);
         if (summary->groups)
             fprintf(out, "%6.2f", summary->rank);
         else
@@ -234,14 +239,17 @@ void validation_print_markdown(const struct validation *validation, FILE *out)
     for (size_t c = 0; c < paper->ncolumns; c++) {
         const struct summary *summary = &validation->summaries[c];
         bool first = c == validation->first;
-        char text[2][CELL];
+        char text[2][CELL], *name, *title;
 
         if (!summary->count)
             continue;
-        fprintf(out, "| [%s](%s.yaml) | %s | %s | %zu | %.1f %% | %.1f %% | %s | %s |", paper->name, paper->name,
-                first ? paper->title : "", paper->columns[c].name, summary->count,
+        name = text_made(TEXT_LINE, paper->name);
+        title = text_made(TEXT_LINE, first ? paper->title : "");
+        fprintf(out, "| [%s](%s.yaml) | %s | %s | %zu | %.1f %% | %.1f %% | %s | %s |", name, name, title, paper->columns[c].name, summary->count,
                 100 * validation->plain->summaries[c].mean, 100 * summary->mean,
                 percent_text(summary->max, text[0]), percent_text(summary->bias, text[1]));
+        free(name);
+        free(title);
         if (summary->groups)
             fprintf(out, " %.2f |", summary->rank);
         else

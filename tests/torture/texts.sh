@@ -38,12 +38,17 @@ for ((i = 0; i < most; i++)); do
         printf '\\x%02x' "$byte"; done)
     cp "$here/scenarios/first.yaml" "$text.yaml"
     printf 'name: "%s"\n' "$json" | cat - "$here/scenarios/first.yaml" >named.yaml
-    case $((i % 6)) in
+    sed "s|^gpu: .*|gpu: \"${json//\\/\\\\}\"|" "$here"/calibration/data/h100-80gb.yaml >"$text.profile.yaml"
+    case $((i % 8)) in
     0) look "$text"; look run "$text"; look check "$text.yaml" --set "batch.micro=$text" ;;
     1) look explain named.yaml --engine ideal; look explain named.yaml --engine ideal --markdown; look run named.yaml --engine ideal ;;
     2) look run "$text.yaml" --engine ideal -o "$text"; look compare "$text"; look compare "$text" --csv; look run named.yaml --engine ideal --json ;;
     3) look "--$text"; look plot "$text" x; look import "$text" x; look import kineto "$text"; look sweep "$text" ;;
     4) look check "$text.yaml" --set "$text"; look list "$text"; look help "$text"; look schema "$text"; look completion "$text" ;;
+    6) look list "$text"; look help "./$text.yaml"; look results "$text" --csv; look plan "$text.yaml" --gpus 8 --budget "1 s"
+        look collective "$text.yaml" --table --markdown; look validate "$text.yaml" --markdown; look show "$text.yaml" --groups ;;
+    7) look run "$here/scenarios/first.yaml" --engine ideal --set "costs.gpu=./$text.profile.yaml"; look calibrate check "$text.profile.yaml"
+        look emit "$text.yaml" "$text"; look plot gantt "$text" -o "$text.svg" --title "$text"; look serve "$text" ;;
     5) look run "$text.yaml" --engine "$text"; look collective "$text"; look validate "$text"; look results "$text"; look run first --budget "$text" ;;
     esac
     rm -rf ./a*

@@ -163,6 +163,58 @@ static void test_left_behind(void **state)
     expect("last", "1");
 }
 
+static void write_in(const struct staging *staging, const char *name, const char *text)
+{
+    char path[4500];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s", staging->path, name);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A hidden folder of files: put in place one by one, thrown away else; that of a dead run goes with the next one. */
+static void test_staging(void **state)
+{
+    struct error err = {0};
+    struct staging staging, other;
+    int dead;
+
+    (void)state;
+    assert_int_equal(staging_open(&staging, dir, "one", &err), 0);
+    write_in(&staging, "one.tsv", "a");
+    write_in(&staging, "one.gp", "b");
+    assert_false(staging_same(&staging, "one.tsv"));
+    assert_int_equal(staging_lock(&staging, &err), 0);
+    assert_int_equal(staging_put(&staging, "one.tsv", &err), 0);
+    assert_int_equal(staging_put(&staging, "none", &err), 0);
+    staging_release(&staging);
+    expect("one.tsv", "a");
+    expect("one.gp", NULL);
+    assert_int_equal(temporaries(), 0);
+
+    assert_int_equal(staging_open(&staging, dir, "one", &err), 0);
+    write_in(&staging, "one.tsv", "a");
+    assert_true(staging_same(&staging, "one.tsv"));
+    assert_int_equal(staging_open(&other, dir, "one", &err), 0);         /* of somebody who lives: it stays */
+    staging_release(&other);
+    assert_int_equal(temporaries(), 1);
+    assert_int_equal(staging_put(&staging, "one.gp", &err), 0);
+    dead = staging.hidden;
+    close(dead);                                                         /* as a killed process leaves it */
+    assert_int_equal(staging_open(&other, dir, "one", &err), 0);
+    assert_int_equal(temporaries(), 1);
+    assert_int_equal(staging_put(&other, "one.tsv", &err), 0);           /* none was made: the older one goes */
+    expect("one.tsv", NULL);
+    staging_release(&other);
+    close(staging.place);
+    assert_int_equal(temporaries(), 0);
+    assert_int_equal(staging_open(&staging, path_of("nowhere"), "one", &err), -1);
+    error_release(&err);
+}
+
 static int make(void **state)
 {
     (void)state;
@@ -180,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_come_together), cmocka_unit_test(test_one_writer), cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_one_file), cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_staging),
     };
 
     return cmocka_run_group_tests_name("folder", tests, make, clear);

@@ -132,6 +132,30 @@ static void memory_to_the_byte(void **state)
     assert_non_null(strstr(get(file_of("memory", dir, "svg", 1)), "\"other\""));
 }
 
+/* A picture of another format stays while the data are the same, and goes with them. A chart that cannot be drawn leaves
+ * the older one as it is. */
+static void no_picture_of_other_data(void **state)
+{
+    const char *dir = make_run("formats", RESULT("\"two\""), SPANS, WINDOWS);
+    struct plot_request request = request_of("gantt", &dir, NULL);
+    struct error err = {0};
+
+    (void)state;
+    if (!have_gnuplot())
+        skip();
+    assert_plots("gantt", dir, "svg");
+    assert_plots("gantt", dir, "png");
+    assert_non_null(get(file_of("gantt", dir, "svg", 0)));
+    make_run("formats", RESULT("\"two\""), "rank\n", WINDOWS);
+    assert_int_equal(plot(&request, &err), -1);
+    error_release(&err);
+    assert_non_null(get(file_of("gantt", dir, "png", 0)));
+    make_run("formats", RESULT("\"two\""), HEADER "0\t0\tforward\tF1\t0\t0\t1\tcompute\t0.25\t0\t1\n", WINDOWS);
+    assert_plots("gantt", dir, "png");
+    assert_non_null(get(file_of("gantt", dir, "png", 0)));
+    assert_null(get(file_of("gantt", dir, "svg", 0)));
+}
+
 static void same_run_same_bytes(void **state)
 {
     const char *dir = make_run("same", RESULT("\"two\""), SPANS, WINDOWS), *first;
@@ -348,7 +372,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_span_has_a_colour), cmocka_unit_test(data_to_the_byte),
         cmocka_unit_test(memory_of_nothing), cmocka_unit_test(memory_to_the_byte),
-        cmocka_unit_test(same_run_same_bytes), cmocka_unit_test(scripts_run_from_anywhere),
+        cmocka_unit_test(no_picture_of_other_data), cmocka_unit_test(same_run_same_bytes),
+        cmocka_unit_test(scripts_run_from_anywhere),
         cmocka_unit_test(merging_conserves_time), cmocka_unit_test(averaging_conserves_time),
         cmocka_unit_test(many_ranks_are_not_cut_in_silence),
         cmocka_unit_test(names_are_text), cmocka_unit_test(labels_are_text), cmocka_unit_test(text_is_cleaned),

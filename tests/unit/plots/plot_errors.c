@@ -77,6 +77,8 @@ static void bad_files_are_named(void **state)
         assert_fails("memory", dir, NULL, EXIT_INPUT, bad_memory[i].expected);
     }
     assert_null(get(arena_printf(&arena, "%s/bad/plots/memory.tsv", root)));
+    put(arena_printf(&arena, "%s/links.tsv", make_run("bad", RUN, NULL, NULL)), LINKS "nic1.up\tnic\t7\t7\t0.5\t3\n");
+    assert_fails("links", arena_printf(&arena, "%s/bad", root), NULL, EXIT_INPUT, "3 is not between 1 and 2");
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_fails(bad[i].kind, make_run("bad", bad[i].result, bad[i].spans, bad[i].windows), NULL, EXIT_INPUT,
                      bad[i].expected);
