@@ -47,7 +47,7 @@ for ((i = 0; i < most; i++)); do
     4) look check "$text.yaml" --set "$text"; look list "$text"; look help "$text"; look schema "$text"; look completion "$text" ;;
     6) look list "$text"; look help "./$text.yaml"; look results "$text" --csv; look plan "$text.yaml" --gpus 8 --budget "1 s"
         look collective "$text.yaml" --table --markdown; look validate "$text.yaml" --markdown; look show "$text.yaml" --groups ;;
-    7) look run "$here/scenarios/first.yaml" --engine ideal --set "costs.gpu=./$text.profile.yaml"; look calibrate check "$text.profile.yaml"
+    7) look run "$here/scenarios/first.yaml" --engine ideal --set "costs.profile=./$text.profile.yaml"; look calibrate check "$text.profile.yaml"
         look emit "$text.yaml" "$text"; look plot gantt "$text" -o "$text.svg" --title "$text"; look serve "$text" ;;
     5) look run "$text.yaml" --engine "$text"; look collective "$text"; look validate "$text"; look results "$text"; look run first --budget "$text" ;;
     esac
