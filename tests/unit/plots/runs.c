@@ -58,6 +58,15 @@ static const char *result_of(const char *name, const char *schedule, int pipelin
                         micro_batches, schedule, pipeline);
 }
 
+/* The result with another number of GPUs than its 2. */
+static const char *with_gpus(const char *result, const char *gpus)
+{
+    static const char two[] = "\"gpus\": 2";
+    const char *at = strstr(result, two);
+
+    return arena_printf(&arena, "%.*s\"gpus\": %s%s", (int)(at - result), result, gpus, at + strlen(two));
+}
+
 static void links_add_up(void **state)
 {
     const char *links = "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n", *dir;
@@ -81,6 +90,9 @@ static void links_add_up(void **state)
     links = "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n";
     for (int i = 0; i < 10; i++)         /* more links than an int can count */
         links = arena_printf(&arena, "%sgpu%d.up\tnic\t1\t1\t0.5\t2147483647\n", links, i);
+    put(arena_printf(&arena, "%s/links.tsv", dir), links);
+    draw("links", &dir, 1, EXIT_INPUT, "links.tsv:2:21: error: 2147483647 is not between 1 and 2");
+    dir = make_run("many", with_gpus(RESULT("\"x\""), "2147483647"), NULL, NULL);
     put(arena_printf(&arena, "%s/links.tsv", dir), links);
     draw("links", &dir, 1, EXIT_NO_TOOL, "gnuplot");
     assert_non_null(strstr(get(arena_printf(&arena, "%s/links.tsv", root)), "\t4294967294 more, mean\t3\t4294967294"));
