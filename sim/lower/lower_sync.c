@@ -23,7 +23,7 @@ static void close_bucket(struct lowering *lowering, int stage, enum parameter_cl
 
     if (open->sizes.values > 0)
         *GROW(&lowering->buckets[stage]) = (struct bucket){
-            .sum = compress(lowering->scenario, kinds, &open->sizes, count_holders(lowering, stage, class)),
+            .sum = compress_bucket(lowering->scenario, kinds, &open->sizes, count_holders(lowering, stage, class)),
             .values = open->sizes.values, .weights = open->weights, .slice = slice, .class = class,
         };
     *open = (struct open_bucket){0};

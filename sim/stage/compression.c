@@ -98,7 +98,8 @@ static struct compressed quantized(const struct scenario *scenario, unsigned kin
     };
 }
 
-struct compressed compress(const struct scenario *scenario, unsigned kinds, const struct bucket_sizes *sizes, int n)
+struct compressed compress_bucket(const struct scenario *scenario, unsigned kinds, const struct bucket_sizes *sizes,
+                                  int n)
 {
     double each = scenario_parameter_bytes(scenario).sent;
 

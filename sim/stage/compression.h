@@ -27,7 +27,8 @@ struct compressed {
 };
 /* How n replicas on nodes of these kinds (layout_kinds) sum a bucket; without compression, by the recipe's collective.
  * Kernels are memory-bound, and as slow as on the slowest kind. They take no time where the model's times are given. */
-struct compressed compress(const struct scenario *scenario, unsigned kinds, const struct bucket_sizes *sizes, int n);
+struct compressed compress_bucket(const struct scenario *scenario, unsigned kinds, const struct bucket_sizes *sizes,
+                                  int n);
 
 /* B that compression keeps from one iteration to the next on each of a stage's n GPUs: gradients that were not sent,
  * and factors to start from. */

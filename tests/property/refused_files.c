@@ -222,6 +222,20 @@ static void set_rows(const char *text)
         write_text(rows, text);
 }
 
+/* What messages name: the path without a hidden name, under which a file or a folder is made until it is whole. */
+static const char *named(char *path)
+{
+    char *end = strstr(path, ".new"), *begin = end;
+
+    while (begin && begin > path && begin[-1] != '/')
+        begin--;
+    if (begin && *begin == '.' && end[4] == '/')
+        memmove(begin, end + 5, strlen(end + 5) + 1);
+    else if (begin > path && *begin == '.' && !end[4])
+        begin[-1] = '\0';
+    return path;
+}
+
 /* Each call of the command fails once, with another error than the one before. In between, where commands do the same to
  * many files, so many calls are one step. `before`: the rows before each time; `after`: those in the end. Commands that
  * need a tool that is not installed are left out. */
@@ -249,7 +263,8 @@ static void refuse_each(const char *const *words, int step, const char *before, 
         if (said.code == 0 && strcmp(said.out, plain.out))
             fail_msg("%s: call %d, of '%s', fails: exit 0 and another output:\n%s", words[0], at, fault_seen.path,
                      said.out);
-        if (said.code && (!strstr(said.err, strerror(fault_seen.why)) || !strstr(said.err, fault_seen.path)))
+        if (said.code && (!strstr(said.err, strerror(fault_seen.why)) ||
+                          (!strstr(said.err, fault_seen.path) && !strstr(said.err, named(fault_seen.path)))))
             fail_msg("%s: call %d, of '%s', fails: exit %d and\n%s", words[0], at, fault_seen.path, said.code,
                      said.err);
         if (said.code < 0 || said.code > 7)
