@@ -1,5 +1,6 @@
 #include "cli/collective_rows.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,19 +33,26 @@ static bool is_fastest(const struct collective_rows *rows, const struct collecti
     return rows->nalgorithms > 1 && rivals == rows->nalgorithms;
 }
 
+/* Decimals with which a number has five digits, or all before its point. */
+static int decimals_of(double number)
+{
+    return number > 0 ? (int)fmin(fmax(4 - floor(log10(number)), 0), 9) : 0;
+}
+
 static void print_row(struct collective_rows *rows, const struct collective_row *row)
 {
     static const char *const marks[2][2] = {{"", "  fastest"}, {"  auto", "  auto, fastest"}};
     const struct measured *measured = &row->measured;
     const char *protocol = measured->protocol == PROTOCOL_NONE ? "-" : protocol_names[measured->protocol];
+    double us = 1e6 * measured->seconds;
     bool first = !rows->channels_most;
 
     if (first)
         printf("%-14s %-16s %8s %6s %9s %12s %9s %12s %13s %13s\n", "op", "algorithm", "protocol", "ranks", "channels",
                "bytes", "messages", "time (us)", "algbw (GB/s)", "busbw (GB/s)");
-    printf("%-14s %-16s %8s %6d %9d %12.0f %9.0f %12.5g %13.4g %13.4g%s\n", collective_op_names[row->op],
+    printf("%-14s %-16s %8s %6d %9d %12.0f %9.0f %12.*f %13.4g %13.4g%s\n", collective_op_names[row->op],
            measured->used->name, protocol, row->ranks, measured->channels, row->bytes, measured->messages,
-           1e6 * measured->seconds, 1e-9 * row->algbw, 1e-9 * row->busbw, marks[row->automatic][is_fastest(rows, row)]);
+           decimals_of(us), us, 1e-9 * row->algbw, 1e-9 * row->busbw, marks[row->automatic][is_fastest(rows, row)]);
     rows->channels_least = first || measured->channels < rows->channels_least ? measured->channels
                                                                               : rows->channels_least;
     rows->channels_most = measured->channels > rows->channels_most ? measured->channels : rows->channels_most;
