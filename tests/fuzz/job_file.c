@@ -8,8 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef struct node *reader(struct arena *arena, const char *file, const char *text, size_t length,
-                            const struct import_options *options, struct node *model, const char **comment, FILE *notes,
+typedef struct node *reader(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
                             struct error *err);
 
 static void read_back(const struct node *root)
