@@ -31,9 +31,9 @@ static json_t *memory_json(const struct run *run)
     json_t *json = json_object();
 
     json_put(json, "peak_memory_bytes", json_real(run->metrics.peak_memory));
-    json_put(json, "room_bytes", isfinite(room) ? json_real(room) : json_null());
+    json_put(json, "room_bytes", json_finite(room));
     json_put(json, "fits", json_boolean(run->metrics.peak_memory <= memory_limit(run->workload->scenario)));
-    json_put(json, "fits_probability", isnan(fits) ? json_null() : json_real(fits));
+    json_put(json, "fits_probability", json_finite(fits));
     return json;
 }
 

@@ -73,11 +73,6 @@ static void print_table(const struct planner_choices *choices, bool markdown, FI
     fputc('\n', out);
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static void print_json(const struct planner_choices *choices, FILE *out)
 {
     json_t *rows = json_array();
@@ -90,14 +85,14 @@ static void print_json(const struct planner_choices *choices, FILE *out)
             json_append(sets, json_words(choice->sets[s]));
         json_put(json, "method", json_words(choice->method));
         json_put(json, "form", json_words(choice->form));
-        json_put(json, "objective_s", number(choice->objective));
+        json_put(json, "objective_s", json_finite(choice->objective));
         json_put(json, "objective", json_words(choice->meaning));
         json_put(json, "stages", json_words(choice->stages));
         json_put(json, "gpus", json_integer(choice->gpus));
         json_put(json, "sets", sets);
-        json_put(json, "iteration_time_s", number(choice->seconds));
-        json_put(json, "samples_per_s", number(choice->samples_per_s));
-        json_put(json, "peak_memory_bytes", number(choice->memory));
+        json_put(json, "iteration_time_s", json_finite(choice->seconds));
+        json_put(json, "samples_per_s", json_finite(choice->samples_per_s));
+        json_put(json, "peak_memory_bytes", json_finite(choice->memory));
         json_put(json, "reason", choice->reason ? json_words(choice->reason) : json_null());
         json_append(rows, json);
     }

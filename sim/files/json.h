@@ -13,12 +13,18 @@ void json_put(json_t *object, const char *key, json_t *value);
 void json_append(json_t *array, json_t *value);
 /* A text of others as JSON: what is no UTF-8 (names of files may be so) is written as escapes. */
 json_t *json_words(const char *text);
+/* A number; null where it is NaN or infinite, which JSON cannot say. */
+json_t *json_finite(double value);
 /* For people: each value on a line of its own, indented by two blanks a level, and a line break at the end. */
 void json_print(const json_t *json, FILE *out);
 /* For programs: one line without blanks and without a line break. */
 void json_line(const json_t *json, FILE *out);
 /* The same in memory that the caller frees. */
 char *json_text(const json_t *json);
+
+/* Adds the digests of the tables that stand beside the result and then `run_id`, 16 hexadecimal digits of the digest of
+ * all that it says: two results with one id are the same. */
+void json_identify(json_t *result, const json_t *tables);
 
 /* The JSON of a file, which is `what` ("the result of a run"); NULL after an error. */
 json_t *json_of_file(const char *path, const char *what, struct error *err);

@@ -44,11 +44,6 @@ void outcome_refused(json_t *row, const struct error *err)
     json_put(row, "metrics", json_object());
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* B that are left on the GPU that holds most; negative where it does not fit; NaN where its memory is not known. */
 static double memory_margin(const struct run *run)
 {
@@ -67,11 +62,11 @@ static json_t *metrics_of(const struct run *run)
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)
-        json_put(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
-    json_put(json, "memory_margin_bytes", number(memory_margin(run)));
-    json_put(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
+        json_put(json, metric_at(i)->name, json_finite(metric_value(m, metric_at(i))));
+    json_put(json, "memory_margin_bytes", json_finite(memory_margin(run)));
+    json_put(json, "extrapolated_share", json_finite(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
-    json_put(json, "cost", number(result_cost(run)));
+    json_put(json, "cost", json_finite(result_cost(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "breakdown_s", breakdown_json(m));
     return json;
@@ -84,8 +79,8 @@ static void too_large(json_t *row, const struct run *run)
     json_t *metrics = json_object();
 
     put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason));
-    json_put(metrics, "peak_memory_bytes", number(m->peak_memory));
-    json_put(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
+    json_put(metrics, "peak_memory_bytes", json_finite(m->peak_memory));
+    json_put(metrics, "memory_margin_bytes", json_finite(memory_limit(run->workload->scenario) - m->peak_memory));
     json_put(row, "metrics", metrics);
 }
 

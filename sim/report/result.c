@@ -7,11 +7,6 @@
 
 #include "report/caveats.h"
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* A scalar as YAML's JSON schema types it; quoted ones are strings. */
 static json_t *scalar_json(const struct node *node)
 {
@@ -49,7 +44,7 @@ static json_t *memory_json(const struct memory *memory)
     json_t *json = json_object();
 
     for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-        json_put(json, memory_kind_names[kind], number(memory->bytes[kind]));
+        json_put(json, memory_kind_names[kind], json_finite(memory->bytes[kind]));
     return json;
 }
 
@@ -58,7 +53,7 @@ json_t *breakdown_json(const struct metrics *metrics)
     json_t *json = json_object();
 
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-        json_put(json, account_names[kind], number(metrics->seconds[kind]));
+        json_put(json, account_names[kind], json_finite(metrics->seconds[kind]));
     return json;
 }
 
@@ -71,7 +66,7 @@ static json_t *bases_json(const struct metrics *metrics)
         json_t *bases = json_object();
 
         for (int basis = 0; basis < BASIS_COUNT; basis++)
-            json_put(bases, cost_basis_names[basis], number(metrics->bases.seconds[kind][basis]));
+            json_put(bases, cost_basis_names[basis], json_finite(metrics->bases.seconds[kind][basis]));
         json_put(json, kernel_kind_names[kind], bases);
     }
     return json;
@@ -91,7 +86,7 @@ static json_t *sent_json(const struct metrics *metrics)
     json_t *json = json_object();
 
     for (int payload = 0; payload < PAYLOAD_COUNT; payload++)
-        json_put(json, payload_names[payload], number(metrics->sent[payload]));
+        json_put(json, payload_names[payload], json_finite(metrics->sent[payload]));
     return json;
 }
 
@@ -280,25 +275,25 @@ json_t *result_metrics_json(const struct run *run)
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)
-        json_put(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
-    json_put(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
+        json_put(json, metric_at(i)->name, json_finite(metric_value(m, metric_at(i))));
+    json_put(json, "extrapolated_s", json_finite(calibrated ? m->extrapolated : NAN));
     json_put(json, "cost_basis_s", model_is_timed(&scenario->model) ? json_null() : bases_json(m));
     json_put(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_put(json, "link_bytes", links_json(run));
     json_put(json, "memory_breakdown_bytes", memory_json(&m->memory));
-    json_put(json, "memory_limit_bytes", number(scenario_least_room(scenario)));
+    json_put(json, "memory_limit_bytes", json_finite(scenario_least_room(scenario)));
     json_put(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));
     json_put(json, "breakdown_s", breakdown_json(m));
-    json_put(json, "closed_form_bubble", number(workload_ideal_bubble(run->workload)));
-    json_put(json, "imbalance_s", number(m->imbalance));
-    json_put(json, "jitter_s", number(m->jitter));
+    json_put(json, "closed_form_bubble", json_finite(workload_ideal_bubble(run->workload)));
+    json_put(json, "imbalance_s", json_finite(m->imbalance));
+    json_put(json, "jitter_s", json_finite(m->jitter));
     json_put(json, "steady_state", !m->window.steady ? json_null() :
                         json_pack("{s:f, s:f, s:i}", "from_s", m->window.from, "to_s", m->window.to, "updates",
                                   m->window.updates));
-    json_put(json, "model_flop", number(m->model_flop));
-    json_put(json, "hardware_flop", number(m->hardware_flop));
+    json_put(json, "model_flop", json_finite(m->model_flop));
+    json_put(json, "hardware_flop", json_finite(m->hardware_flop));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
-    json_put(json, "cost", number(result_cost(run)));
+    json_put(json, "cost", json_finite(result_cost(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_put(json, "collectives", json_words(run->lowered.alike.measured ? "measured" : "messages"));
@@ -352,18 +347,10 @@ static void write_result(const void *context, FILE *out)
 {
     const struct writing *writing = context;
     json_t *json = result_json(writing->run);
-    char *text, hex[DIGEST_HEX];
-    struct digest digest;
 
-    json_object_set(json, "tables_xxh128", (json_t *)(uintptr_t)writing->tables);
-    text = json_text(json);
-    digest_init(&digest);
-    digest_add(&digest, text, strlen(text));
-    digest_end(&digest, hex);
-    json_put(json, "run_id", json_stringn(hex, RUN_ID));
+    json_identify(json, writing->tables);
     json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
-    free(text);
     json_decref(json);
 }
 

@@ -32,8 +32,6 @@ json_t *breakdown_json(const struct metrics *metrics);
 /* Any tree as JSON: scalars that are numbers or booleans in YAML stay so. */
 json_t *node_json(const struct node *node);
 
-enum { RUN_ID = 16 };            /* hexadecimal digits */
-
 /* Writes the tables (tables/tables.h) and result.json, which has the digests of the others and the run's id, into the
  * folder, all of them or none. */
 int result_write(const struct run *run, struct folder *folder, struct error *err);

@@ -7,18 +7,13 @@
 #include "base/cells.h"
 #include "report/result.h"
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* key, key_p10, key_p50, key_p90. */
 static void put_estimate(json_t *json, struct arena *arena, const char *key, const struct estimate *estimate)
 {
-    json_put(json, key, number(estimate->mean));
-    json_put(json, arena_printf(arena, "%s_p10", key), number(estimate->p10));
-    json_put(json, arena_printf(arena, "%s_p50", key), number(estimate->p50));
-    json_put(json, arena_printf(arena, "%s_p90", key), number(estimate->p90));
+    json_put(json, key, json_finite(estimate->mean));
+    json_put(json, arena_printf(arena, "%s_p10", key), json_finite(estimate->p10));
+    json_put(json, arena_printf(arena, "%s_p50", key), json_finite(estimate->p50));
+    json_put(json, arena_printf(arena, "%s_p90", key), json_finite(estimate->p90));
 }
 
 /* Shares of the mean wall time. */
@@ -27,12 +22,12 @@ static json_t *shares_json(const struct training *training)
     double wall = training->days.mean * 86400, ramp = steps_ramp(&training->steps);
     json_t *json = json_object();
 
-    json_put(json, "steps", number((training->course.useful - ramp) / wall));
-    json_put(json, "ramp", number(ramp / wall));
-    json_put(json, "checkpoint_stall", number(training->course.stalls / wall));
-    json_put(json, "validation", number(training->course.validations / wall));
+    json_put(json, "steps", json_finite((training->course.useful - ramp) / wall));
+    json_put(json, "ramp", json_finite(ramp / wall));
+    json_put(json, "checkpoint_stall", json_finite(training->course.stalls / wall));
+    json_put(json, "validation", json_finite(training->course.validations / wall));
     for (int loss = 0; loss < LOSS_COUNT; loss++)
-        json_put(json, loss_names[loss], number(training->losses[loss] / wall));
+        json_put(json, loss_names[loss], json_finite(training->losses[loss] / wall));
     return json;
 }
 
@@ -40,8 +35,8 @@ static json_t *optimum_json(struct optimum optimum)
 {
     json_t *json = json_object();
 
-    json_put(json, "interval_s", number(optimum.interval));
-    json_put(json, "goodput", number(optimum.goodput));
+    json_put(json, "interval_s", json_finite(optimum.interval));
+    json_put(json, "goodput", json_finite(optimum.goodput));
     return json;
 }
 
@@ -53,13 +48,13 @@ static json_t *checkpoint_json(const struct training *training)
     if (!training->scenario->train->checkpoint)
         return json_null();
     json = json_object();
-    json_put(json, "bytes", number(training->cost.bytes));
-    json_put(json, "stall_s", number(training->cost.block));
-    json_put(json, "finished_s", number(training->cost.write));
-    json_put(json, "load_s", number(training->cost.load));
+    json_put(json, "bytes", json_finite(training->cost.bytes));
+    json_put(json, "stall_s", json_finite(training->cost.block));
+    json_put(json, "finished_s", json_finite(training->cost.write));
+    json_put(json, "load_s", json_finite(training->cost.load));
     json_put(json, "count", json_integer((json_int_t)training->course.checkpoints));
-    json_put(json, "interval_s", number(training->chosen.interval));
-    json_put(json, "interval_steps", number(training->chosen.interval / step->seconds));
+    json_put(json, "interval_s", json_finite(training->chosen.interval));
+    json_put(json, "interval_steps", json_finite(training->chosen.interval / step->seconds));
     return json;
 }
 
@@ -75,18 +70,18 @@ static json_t *closed_form_json(const struct training *training)
     json_put(json, "daly", optimum_json(training->daly));
     json_put(json, "exact", optimum_json(training->exact));
     json_put(json, "chosen", optimum_json(training->chosen));
-    json_put(json, "days", number(training->expected_wall / 86400));
-    json_put(json, "goodput", number(training->course.useful / training->expected_wall));
+    json_put(json, "days", json_finite(training->expected_wall / 86400));
+    json_put(json, "goodput", json_finite(training->course.useful / training->expected_wall));
     return json;
 }
 
 static void put_failures(json_t *json, const struct training *training)
 {
-    json_put(json, "failures", number(training->failed));
-    json_put(json, "nodes_lost", number(training->lost));
-    json_put(json, "memory_lost", number(training->memory_lost));
-    json_put(json, "mtbf_s", number(training->mtbf));
-    json_put(json, "recovery_s", number(training->recovery));
+    json_put(json, "failures", json_finite(training->failed));
+    json_put(json, "nodes_lost", json_finite(training->lost));
+    json_put(json, "memory_lost", json_finite(training->memory_lost));
+    json_put(json, "mtbf_s", json_finite(training->mtbf));
+    json_put(json, "recovery_s", json_finite(training->recovery));
     json_put(json, "trials", json_integer((json_int_t)training->options.trials));
     json_put(json, "seed", json_integer((json_int_t)training->options.seed));
     for (int end = 0; end <= TRIAL_STUCK; end++)
@@ -116,19 +111,19 @@ json_t *training_json(const struct training *training)
     put_estimate(json, &arena, "gpu_hours", &training->gpu_hours);
     put_estimate(json, &arena, "cost", &training->price);
     put_estimate(json, &arena, "energy_j", &training->energy);
-    json_put(json, "goodput_standard_error", number(training->goodput_error));
-    json_put(json, "steady_days", number(training->course.useful / 86400));
+    json_put(json, "goodput_standard_error", json_finite(training->goodput_error));
+    json_put(json, "steady_days", json_finite(training->course.useful / 86400));
     json_put(json, "steps", json_integer((json_int_t)training->course.steps));
-    json_put(json, "samples", number(training->samples));
-    json_put(json, "tokens", number(training->tokens));
-    json_put(json, "tokens_per_day", number(training->tokens / training->days.mean));
-    json_put(json, "parameters", number(training->steps.parameters));
+    json_put(json, "samples", json_finite(training->samples));
+    json_put(json, "tokens", json_finite(training->tokens));
+    json_put(json, "tokens_per_day", json_finite(training->tokens / training->days.mean));
+    json_put(json, "parameters", json_finite(training->steps.parameters));
     json_put(json, "gpus", json_integer(step->gpus));
     json_put(json, "nodes", json_integer(step->nodes));
-    json_put(json, "iteration_time_s", number(step->seconds));
-    json_put(json, "expected_error_share", number(step->expected_error));
-    json_put(json, "mfu", number(training->mfu));
-    json_put(json, "mfu_all_in", number(training->mfu_all_in));
+    json_put(json, "iteration_time_s", json_finite(step->seconds));
+    json_put(json, "expected_error_share", json_finite(step->expected_error));
+    json_put(json, "mfu", json_finite(training->mfu));
+    json_put(json, "mfu_all_in", json_finite(training->mfu_all_in));
     json_put(json, "time_shares", shares_json(training));
     put_failures(json, training);
     json_put(json, "checkpoint", checkpoint_json(training));
@@ -254,17 +249,9 @@ static void write_result(const void *context, FILE *out)
 {
     const struct writing *writing = context;
     json_t *json = training_json(writing->training);
-    char *text, hex[DIGEST_HEX];
-    struct digest digest;
 
-    json_object_set(json, "tables_xxh128", (json_t *)(uintptr_t)writing->digests);
-    text = json_text(json);
-    digest_init(&digest);
-    digest_add(&digest, text, strlen(text));
-    digest_end(&digest, hex);
-    json_put(json, "run_id", json_stringn(hex, RUN_ID));
+    json_identify(json, writing->digests);
     json_print(json, out);
-    free(text);
     json_decref(json);
 }
 

@@ -262,11 +262,6 @@ void validation_print_markdown(const struct validation *validation, FILE *out)
     }
 }
 
-static json_t *number_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *row_json(const struct validation *validation, size_t row)
 {
     const struct paper *paper = validation->paper;
@@ -282,27 +277,27 @@ static json_t *row_json(const struct validation *validation, size_t row)
 
         if (column->kind != COLUMN_MEASURED)
             continue;
-        json_put(measured, column->name, number_json(paper->rows[row].measured[c]));
-        json_put(error, column->name, number_json(validation_error(validation, row, c)));
+        json_put(measured, column->name, json_finite(paper->rows[row].measured[c]));
+        json_put(error, column->name, json_finite(validation_error(validation, row, c)));
     }
     for (size_t i = 0; outcome->simulated && metric_at(i); i++)
-        json_put(predicted, metric_at(i)->name, number_json(metric_value(&outcome->metrics, metric_at(i))));
+        json_put(predicted, metric_at(i)->name, json_finite(metric_value(&outcome->metrics, metric_at(i))));
     json_put(json, "measured", measured);
     json_put(json, "predicted", predicted);
     json_put(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());
     json_put(json, "error", error);
     json_put(json, "plain_error",
-                        number_json(validation_error(validation->plain, row, validation->first)));
-    json_put(json, "relative_error", number_json(validation_relative_error(validation, row)));
+                        json_finite(validation_error(validation->plain, row, validation->first)));
+    json_put(json, "relative_error", json_finite(validation_relative_error(validation, row)));
     return json;
 }
 
 static json_t *summary_json(const struct summary *summary, const struct paper *paper)
 {
     return json_pack("{s:I, s:o, s:o, s:s, s:o, s:o, s:I}", "rows", (json_int_t)summary->count, "mean",
-                     number_json(summary->mean), "max", number_json(summary->max), "worst",
-                     summary->count ? paper->rows[summary->worst].id : "", "bias", number_json(summary->bias), "rank",
-                     number_json(summary->groups ? summary->rank : NAN), "groups", (json_int_t)summary->groups);
+                     json_finite(summary->mean), "max", json_finite(summary->max), "worst",
+                     summary->count ? paper->rows[summary->worst].id : "", "bias", json_finite(summary->bias), "rank",
+                     json_finite(summary->groups ? summary->rank : NAN), "groups", (json_int_t)summary->groups);
 }
 
 static json_t *bars_json(const struct validation *validation)
@@ -313,7 +308,7 @@ static json_t *bars_json(const struct validation *validation)
 
     for (size_t i = 0; i < count; i++)
         json_put(json, bars[i].name,
-                            json_pack("{s:o, s:f, s:b}", "value", number_json(bars[i].value), "limit", bars[i].limit,
+                            json_pack("{s:o, s:f, s:b}", "value", json_finite(bars[i].value), "limit", bars[i].limit,
                                       "passed", (int)bars[i].passed));
     return json;
 }
