@@ -88,6 +88,8 @@ bool cluster_is_mesh(const struct cluster *cluster, int node);
 double cluster_latency(const struct cluster *cluster, int node, bool inside);
 /* B/s per direction, data sheet: of each GPU's port inside the node, or of each of its NICs. NaN as above. */
 double cluster_bandwidth(const struct cluster *cluster, int node, bool inside);
+/* B/s, data sheet, of the slowest NIC of all nodes or, of one node, of its ports. */
+double cluster_slowest_link(const struct cluster *cluster);
 /* B/s to which software limits each NIC of the node; NaN or 0: there is no limit. */
 double cluster_nic_limit(const struct cluster *cluster, int node);
 /* B/s of a GPU's way to the network: of a NIC of the node, or of the NICs that a GPU has to itself, by the data sheet;

@@ -1,4 +1,4 @@
-#include "hardware/cluster_idle.h"
+#include "hardware/cluster_load.h"
 
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* cluster_load: parses and checks the value of `cluster:`. */
-#include "hardware/cluster_idle.h"
-#include "hardware/cluster_platform.h"
+#include "hardware/cluster_load.h"
 
 #include "files/data.h"
 

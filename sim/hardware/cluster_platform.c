@@ -1,4 +1,4 @@
-#include "hardware/cluster_platform.h"
+#include "hardware/cluster_load.h"
 
 #include <stdlib.h>
 #include <string.h>

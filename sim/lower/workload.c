@@ -167,6 +167,15 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
     return 0;
 }
 
+double workload_given_work(const struct workload *workload)
+{
+    double seconds = 0;
+
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+        seconds += ordinary_times(workload)[s].work[FORWARD].seconds + ordinary_times(workload)[s].work[BACKWARD].seconds;
+    return model_is_timed(&workload->scenario->model) ? seconds : NAN;
+}
+
 /* s of the mean stage for one work of each kind before the update. */
 static void mean_works(const struct workload *workload, double *mean)
 {

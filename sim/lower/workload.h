@@ -41,5 +41,8 @@ int workload_timed_replicas(const struct workload *workload);
 /* The share of the iteration that a rank waits, by the schedule's closed form, if every stage takes the mean time for
  * its kernels and the network takes none. NaN: the schedule has no closed form for these numbers, or no end. */
 double workload_ideal_bubble(const struct workload *workload);
+/* s in which a micro-batch goes forward and back through all stages, on GPUs that are no stragglers; NaN: the model's
+ * times are not given. */
+double workload_given_work(const struct workload *workload);
 
 #endif

@@ -264,16 +264,6 @@ static void read_bases(struct metrics *metrics, const struct workload *workload)
     metrics->extrapolated = extrapolated / ranks / replicas;
 }
 
-/* What a micro-batch computes in all stages on GPUs that are no stragglers. */
-static double given_work(const struct workload *workload)
-{
-    double seconds = 0;
-
-    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
-        seconds += workload->classes[0].times[s].work[FORWARD].seconds + workload->classes[0].times[s].work[BACKWARD].seconds;
-    return model_is_timed(&workload->scenario->model) ? seconds : NAN;
-}
-
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct workload *workload)
@@ -294,27 +284,12 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
             hardware += stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0);
         }
     }
-    metrics->given_work = given_work(workload);
+    metrics->given_work = workload_given_work(workload);
     if (model_is_timed(&scenario->model))
         return;
     read_bases(metrics, workload);
     metrics->hardware_flop = hardware * scenario->parallelism.tensor * scenario_replicas(scenario) / updates;
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
-}
-
-/* FLOP/s of the mean GPU's peak; NaN: its data sheet has none. */
-static double mean_peak(const struct scenario *scenario, enum dtype products)
-{
-    double mean = 0, seats = 0;
-
-    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
-        double own = layout_kind_seats(&scenario->layout, kind);
-        double peak = gpu_peak(cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)), products);
-
-        seats += own;
-        mean += own > 0 ? (peak - mean) * (own / seats) : 0;     /* of one kind its very peak */
-    }
-    return mean;
 }
 
 static void rates(struct metrics *metrics, const struct scenario *scenario)
@@ -324,7 +299,7 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     const struct transformer *transformer = scenario->model.transformer;
 
     if (!model_is_timed(&scenario->model))
-        peak = mean_peak(scenario, precision_products(precision));
+        peak = scenario_mean_peak(scenario, precision_products(precision));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
     metrics->tokens_per_s_per_gpu = metrics->tokens_per_s / gpus;

@@ -136,6 +136,20 @@ const struct kernel_costs *scenario_first_costs(const struct scenario *scenario)
     return &scenario->kernels[scenario->layout.parts[0].kind];
 }
 
+double scenario_mean_peak(const struct scenario *scenario, enum dtype products)
+{
+    double mean = 0, seats = 0;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        double own = layout_kind_seats(&scenario->layout, kind);
+        double peak = gpu_peak(cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)), products);
+
+        seats += own;
+        mean += own > 0 ? (peak - mean) * (own / seats) : 0;     /* of one kind its very peak */
+    }
+    return mean;
+}
+
 struct costs_spec scenario_resolved_costs(const struct scenario *scenario)
 {
     struct costs_spec costs = scenario->costs;

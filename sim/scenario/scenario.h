@@ -102,6 +102,8 @@ int scenario_expert_tensor(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
 /* What kernels take on the GPU of the first seat, of which reports speak. */
 const struct kernel_costs *scenario_first_costs(const struct scenario *scenario);
+/* FLOP/s: the mean of the peaks of the job's GPUs in that format, by their data sheets. */
+double scenario_mean_peak(const struct scenario *scenario, enum dtype products);
 /* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
  * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */
 int scenario_replicas(const struct scenario *scenario);

@@ -250,18 +250,6 @@ static void fill_stages(struct arena *arena, struct layer_costs *costs, const st
     }
 }
 
-/* Seconds in which a rank sends a byte to one that shares its stage: over the slowest links of the job. */
-static double seconds_a_byte(const struct cluster *cluster)
-{
-    if (cluster->ideal)
-        return 0;
-    double least = INFINITY;
-
-    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
-        least = fmin(least, cluster_bandwidth(cluster, cluster_kind_node(cluster, kind), cluster->nodes == 1));
-    return 1 / least;
-}
-
 /* What each layer adds to its stage, where costs balance the stages; else NULL. */
 static const struct split_cost *split_costs(struct arena *arena, struct layer_costs *costs,
                                             const struct layer *layers, size_t count)
@@ -269,7 +257,8 @@ static const struct split_cost *split_costs(struct arena *arena, struct layer_co
     const struct scenario *scenario = costs->scenario;
     struct split_cost *splits = ARENA_ARRAY(arena, struct split_cost, count);
     int balance = scenario->parallelism.balance;
-    double sending = precision_bytes(&scenario->memory.precision, false).sent * seconds_a_byte(&scenario->cluster);
+    double sent = precision_bytes(&scenario->memory.precision, false).sent;
+    double sending = scenario->cluster.ideal ? 0 : sent * (1 / cluster_slowest_link(&scenario->cluster));
 
     if (balance != BALANCE_TIMES && balance != BALANCE_EXCHANGES)
         return NULL;

@@ -1,7 +1,7 @@
-/* cluster_platform: merges the keys of a platform's file with the user's keys. Node trees are merged and then parsed
- * once, so that every message names the place where its value was written. */
-#ifndef DTSIM_CLUSTER_PLATFORM_H
-#define DTSIM_CLUSTER_PLATFORM_H
+/* cluster_load: the steps of loading a cluster, for the files of this folder. The keys of a platform's file are merged with
+ * the user's keys as trees and then parsed once, so that every message names the place where its value was written. */
+#ifndef DTSIM_CLUSTER_LOAD_H
+#define DTSIM_CLUSTER_LOAD_H
 
 #include "hardware/cluster.h"
 
@@ -12,5 +12,9 @@ struct node *cluster_mapping(struct arena *arena, const struct node *value, stru
  * error. */
 const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, const struct node **base,
                                     struct error *err);
+
+/* Refuses keys that have no effect on this cluster, whatever runs on it, if they differ from the platform's. The
+ * platform's own are no mistake: another communication library may use them. -1 after an error. */
+int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struct error *err);
 
 #endif
