@@ -38,7 +38,7 @@ const struct planner_method *planner_method_at(size_t i);
 
 /* Adds the choices of the planner and simulates them on engine fast; method NULL: of all planners. Keys of the scenario
  * that a planner chooses are ignored: schedule, pipeline, data, split, chunks. A tensor degree that the scenario says
- * is held. Errors: those of profiled_read; a model whose stages are given, or of more than
+ * is held. Errors as profiled_read has; a model whose stages are given, or of more than
  * PLANNED_MOST layers. Release in either case. */
 int planners_choose(const struct scenario *scenario, const char *method, struct planner_choices *choices,
                     struct error *err);

@@ -28,7 +28,7 @@ struct profiled {
     struct profiled_layer *layers[PIPER_TENSORS];
 };
 
-/* Reads the scenario with micro-batches of so many samples. Errors: those of scenario_vary and workload_init. Release
+/* Reads the scenario with micro-batches of so many samples. Errors as scenario_vary and workload_init have. Release
  * in either case. */
 int profiled_read(const struct scenario *scenario, int micro, struct profiled *profiled, struct error *err);
 void profiled_release(struct profiled *profiled);

@@ -43,7 +43,7 @@ static void hear(void *context, const struct kernel *kernel, const struct cost *
     ledger->items[at].seconds += cost->seconds;
 }
 
-/* A layer's phase, or what of its forward is computed again. */
+/* Hears the kernels of a layer's phase or, of a recomputation, the kernels of its forward that run again. */
 static void hear_layer(const struct scenario *scenario, const struct kernel_costs *costs, const struct layer *layer,
                        enum ledger_work work)
 {

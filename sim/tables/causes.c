@@ -32,19 +32,17 @@ static int by_rank(const void *a, const void *b, void *context)
     return x < y ? -1 : x > y;
 }
 
+static int by_op(const void *id, const void *join)
+{
+    uint32_t x = *(const uint32_t *)id, y = ((const struct join *)join)->op;
+
+    return x < y ? -1 : x > y;
+}
+
+/* NULL: the operation joins nothing. */
 static const struct join *find_join(const struct causes *causes, uint32_t id)
 {
-    size_t low = 0, high = causes->joins.count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (causes->joins.items[middle].op < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return &causes->joins.items[low];
+    return bsearch(&id, causes->joins.items, causes->joins.count, sizeof *causes->joins.items, by_op);
 }
 
 /* Adds what a join has on a rank to a list, and what ended last of all; `last` may be NO_OP. */

@@ -8,28 +8,10 @@ enum { STAGES = 4, LAYERS = 12 };
 
 static struct cache cache;
 
-/* s an iteration on engine fast. */
+/* s an iteration on engine fast; `layers`, unless it is NULL, gets those of each stage. */
 static double seconds_with(const struct scenario *scenario, const char *set, int *layers)
 {
-    struct scenario varied = {0};
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error err = {0};
-    struct simulate_options options;
-    double seconds;
-
-    assert_int_equal(scenario_vary(scenario, &set, 1, &varied, &err), 0);
-    assert_int_equal(workload_init(&workload, &varied, &err), 0);
-    for (int s = 0; layers && s < plan_virtual_stages(&workload.plan); s++)
-        layers[s] = workload.stages[s].layers;
-    options = simulate_numbers_of(&varied);
-    options.engine = ENGINE_FAST;
-    assert_int_equal(simulate(&workload, options, &run, &err), 0);
-    seconds = run.metrics.iteration_time;
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&varied);
-    return seconds;
+    return varied_seconds(scenario, &set, 1, layers);
 }
 
 /* The least time of all splits into four stages, of which the outer ones have `least` layers or more. */

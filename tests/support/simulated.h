@@ -149,6 +149,31 @@ static inline void simulated_release(struct simulated *simulated)
     free(simulated->text);
 }
 
+/* s an iteration of the scenario with these settings, on engine fast; `layers`, unless it is NULL, gets those of each
+ * stage. */
+static inline double varied_seconds(const struct scenario *scenario, const char *const *sets, size_t nsets, int *layers)
+{
+    struct scenario varied = {0};
+    struct workload workload = {0};
+    struct run run = {0};
+    struct error err = {0};
+    struct simulate_options options;
+    double seconds;
+
+    assert_int_equal(scenario_vary(scenario, sets, nsets, &varied, &err), 0);
+    assert_int_equal(workload_init(&workload, &varied, &err), 0);
+    for (int s = 0; layers && s < plan_virtual_stages(&workload.plan); s++)
+        layers[s] = workload.stages[s].layers;
+    options = simulate_numbers_of(&varied);
+    options.engine = ENGINE_FAST;
+    assert_int_equal(simulate(&workload, options, &run, &err), 0);
+    seconds = run.metrics.iteration_time;
+    run_release(&run);
+    workload_release(&workload);
+    scenario_release(&varied);
+    return seconds;
+}
+
 /* Equal to a part in 10^9. */
 static inline void expect_near(const char *what, double actual, double expected, const char *text)
 {

@@ -27,27 +27,6 @@ static void load(struct arena *arena, const char *text, struct scenario *scenari
     assert_int_equal(scenario_read(arena, root, NULL, 0, "choices", scenario, &err), 0);
 }
 
-static double seconds_with(const struct scenario *scenario, const struct planner_choice *choice)
-{
-    struct scenario varied = {0};
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error err = {0};
-    struct simulate_options options;
-    double seconds;
-
-    assert_int_equal(scenario_vary(scenario, choice->sets, choice->nsets, &varied, &err), 0);
-    assert_int_equal(workload_init(&workload, &varied, &err), 0);
-    options = simulate_numbers_of(&varied);
-    options.engine = ENGINE_FAST;
-    assert_int_equal(simulate(&workload, options, &run, &err), 0);
-    seconds = run.metrics.iteration_time;
-    run_release(&run);
-    workload_release(&workload);
-    scenario_release(&varied);
-    return seconds;
-}
-
 static void check_method(const struct scenario *scenario, const struct planner_method *method)
 {
     struct planner_choices choices = {0};
@@ -67,7 +46,7 @@ static void check_method(const struct scenario *scenario, const struct planner_m
         if (choice->reason)
             fail_msg("%s: %s", method->name, choice->reason);
         assert_true(choice->gpus <= cluster_gpus(&scenario->cluster));
-        if (fabs(seconds_with(scenario, choice) - choice->seconds) > 1e-12)
+        if (fabs(varied_seconds(scenario, choice->sets, choice->nsets, NULL) - choice->seconds) > 1e-12)
             fail_msg("%s: %.12g s", method->name, choice->seconds);
         run++;
     }
