@@ -219,7 +219,7 @@ static int replay_algorithms(struct request *request, bool json, struct error *e
     const char *list = request->algorithms, *name;
 
     if (!list) {
-        request->collective = collective_usual(request->op, request->cluster.communication);
+        request->collective = collective_usual(request->op, cluster_communication(&request->cluster, ~0u));
         return replay_sizes(request, json, err);
     }
     while ((name = next_algorithm(&request->arena, &list))) {

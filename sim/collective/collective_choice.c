@@ -102,7 +102,7 @@ static struct rates rates_of(const struct collective_call *call, const struct pa
         return rates;
     bool nodes = group->topology.nodes;
     double factor = plateau_of(pace, collective->op, nodes, call->bytes);
-    rates.launch = pace->launch + group->cluster->communication->launch;
+    rates.launch = pace->launch + group->communication->launch;
     rates.inside.latency = fmax(rates.inside.latency,
                                 factor * (nodes ? fmax(pace->inside, pace->spanning) : pace->inside));
     rates.inside.bandwidth = pace->inside_share * group->mesh_share * slowest->inside_sheet;
@@ -187,12 +187,13 @@ static bool pace_of(const struct collective *collective, const struct communicat
     return found;
 }
 
-static bool has_paces(const struct collective *collective, const struct cluster *cluster)
+/* `library` NULL: no library runs it. */
+static bool has_paces(const struct collective *collective, const struct communication *library)
 {
     struct pace pace;
 
-    for (int protocol = 0; cluster->communication && !cluster->ideal && protocol < PROTOCOL_COUNT; protocol++)
-        if (pace_of(collective, cluster->communication, protocol, false, &pace))
+    for (int protocol = 0; library && protocol < PROTOCOL_COUNT; protocol++)
+        if (pace_of(collective, library, protocol, false, &pace))
             return true;
     return false;
 }
@@ -265,7 +266,7 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
     struct collective_choice best = {call.collective, call.channels, PROTOCOL_NONE, INFINITY};
     struct pace pace;
 
-    if (!has_paces(call.collective, group->cluster)) {
+    if (!has_paces(call.collective, group->communication)) {
         *supposed = best.seconds = cost_at(&call, NULL, false);
         return best;
     }
@@ -273,7 +274,7 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
         double seconds;
 
-        if (!pace_of(call.collective, group->cluster->communication, protocol, group->topology.nodes, &pace))
+        if (!pace_of(call.collective, group->communication, protocol, group->topology.nodes, &pace))
             continue;
         *supposed = fmin(*supposed, cost_at(&call, &pace, true));
         seconds = cost_at(&call, &pace, false);
@@ -285,26 +286,36 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
     return best;
 }
 
-bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
+/* Whether it runs on nodes of each of these kinds (bit k: kind k) whose library is that. */
+static bool runs_on(const struct collective *collective, const struct cluster *cluster, unsigned kinds,
+                    const struct communication *library)
 {
     bool meshes = false;
 
     for (int kind = 0; kind < cluster_kinds(cluster); kind++)
-        meshes |= cluster_is_mesh(cluster, cluster_kind_node(cluster, kind));
-    return !collective->in_switch || (!meshes && has_paces(collective, cluster));
+        meshes |= kinds >> kind & 1 && cluster_is_mesh(cluster, cluster_kind_node(cluster, kind));
+    return !collective->in_switch || (!meshes && has_paces(collective, library));
+}
+
+bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
+{
+    bool runs = true;
+
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        runs &= runs_on(collective, cluster, 1u << kind,
+                        cluster->ideal ? NULL : cluster_communication(cluster, 1u << kind));
+    return runs;
 }
 
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs
  * several ranks in a node. */
 static bool is_candidate(const struct collective *collective, const struct placed_group *group)
 {
-    const struct cluster *cluster = group->cluster;
-
-    if (!collective->draw || !collective_runs_on(collective, cluster))
+    if (!collective->draw || !runs_on(collective, group->cluster, group->kinds, group->communication))
         return false;
-    if (!cluster->communication || cluster->ideal)
+    if (!group->communication)
         return true;
-    if (!collective->library || !has_paces(collective, cluster))
+    if (!collective->library || !has_paces(collective, group->communication))
         return false;
     return collective->pacer == PACER_NVLS ? group->per_node > 1 :
            collective->pacer == PACER_TREE ? group->topology.nodes : true;
@@ -317,7 +328,7 @@ struct collective_choice collective_choose(const struct collective_call *call)
     double least = INFINITY, supposed;
 
     if (collective->draw)
-        return has_paces(collective, call->group->cluster) ? choose_protocol(*call, &supposed) : best;
+        return has_paces(collective, call->group->communication) ? choose_protocol(*call, &supposed) : best;
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
         struct collective_call other = *call;
         struct collective_choice choice;
@@ -357,7 +368,7 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
 
     if (protocol == PROTOCOL_NONE)
         return tuning;
-    pace_of(chosen->collective, group->cluster->communication, protocol, topology->nodes, &pace);
+    pace_of(chosen->collective, group->communication, protocol, topology->nodes, &pace);
     rates = paced_rates(chosen, &pace);
     tuning.buffered = true;
     tuning.launch = group->n > 1 ? rates.launch : 0;

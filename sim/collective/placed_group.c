@@ -129,6 +129,7 @@ struct placed_group placed_group_of(const struct cluster *cluster, const int *gp
     if (cluster->ideal)
         return group;
     find_topology(&group);
+    group.communication = cluster_communication(cluster, group.kinds);
     for (int kind = 0; group.kinds >> kind; kind++)
         if (group.kinds >> kind & 1)
             group.mesh_share = fmin(group.mesh_share, cluster_mesh_share(cluster, kind, group.topology.most));
@@ -175,7 +176,7 @@ int placed_group_channels(const struct placed_group *group)
  * groups use the first one; the route through the host, back to the NIC through which the data came. */
 double placed_group_nic_bandwidth(const struct placed_group *group, double bandwidth)
 {
-    const struct communication *communication = group->cluster->communication;
+    const struct communication *communication = group->communication;
     int choice = communication ? communication->nics : NICS_OWN;
     double nics = group->slowest.switch_nics;
 

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct cluster;
+struct communication;
 
 struct group_topology {
     int most;                /* the most members of a node */
@@ -34,6 +35,7 @@ struct placed_group {
     struct group_topology topology;
     struct node_links slowest;       /* the slowest of the members' links, each for itself; 0 on the ideal cluster */
     unsigned kinds;                  /* of its nodes, bit k: kind k; 0 on the ideal cluster */
+    const struct communication *communication;   /* how the library uses their links; NULL: no library */
     double mesh_share;               /* of the bandwidth inside a node, for a ring over its members
                                         (cluster_mesh_share) */
 };

@@ -82,6 +82,8 @@ struct table {
                                    key, which the user did not write */
     bool partial;               /* any keys of another table: no key is required and none has a default */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
+    /* Whether the object has no such key, which its dump leaves out then; or NULL. */
+    bool (*hides)(const void *object, const char *key);
     const char *lent;           /* space-separated keys that stand in mappings of a table that borrows from this one, and
                                    not in its own, where whoever reads them refuses them; or NULL */
     /* The i-th table from which this one borrows; NULL past the last, or no such function. Keys that it lends stand in

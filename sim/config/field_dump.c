@@ -126,6 +126,8 @@ static void fields_dump(struct arena *arena, const struct table *table, const vo
         if (source && !given && (field->kind == FIELD_RECORD || field->kind == FIELD_INT) &&
             word_in(table->exactly_one, field->key))
             continue;
+        if (table->hides && table->hides(object, field->key))
+            continue;
         value = field_value_dump(arena, field, (const char *)object + field->offset, given);
         if (value && given)
             value->loc = node_get(source, field->key)->loc;

@@ -2,23 +2,52 @@
 
 #include <math.h>
 
+static double power_of(const struct gpu_power *power, struct occupation occupation)
+{
+    return power->idle + occupation.compute * (power->compute - power->idle) +
+           occupation.communication * (power->communication - power->idle);
+}
+
+static const struct energy_spec *energy_said(const struct scenario *scenario)
+{
+    return scenario->train ? scenario->train->energy : NULL;
+}
+
+double energy_gpu_power(const struct scenario *scenario, int kind, struct occupation occupation)
+{
+    const struct energy_spec *said = energy_said(scenario);
+    const struct gpu_power *power = said ? said->gpu : NULL;
+    int gpu = cluster_kind_gpu(&scenario->cluster, kind);
+
+    if (!power && cluster_gpu_name(&scenario->cluster, gpu))
+        power = cluster_sheet(&scenario->cluster, gpu)->power;
+    return power ? power_of(power, occupation) : NAN;
+}
+
+double energy_host_power(const struct scenario *scenario)
+{
+    const struct energy_spec *said = energy_said(scenario);
+
+    return said && said->gpu ? said->host : 0;
+}
+
+/* The mean of the kinds, by their seats; NaN where one of them is not known. */
 double energy_power(const struct scenario *scenario, int gpus, int nodes, struct occupation occupation)
 {
-    const struct energy_spec *said = scenario->train ? scenario->train->energy : NULL;
-    const struct gpu_power *power = said ? said->gpu : NULL;
+    double mean = 0, seats = 0;
 
-    if (!power && cluster_gpu_name(&scenario->cluster, 0))
-        power = cluster_sheet(&scenario->cluster, 0)->power;
-    if (!power)
-        return NAN;
-    return gpus * (power->idle + occupation.compute * (power->compute - power->idle) +
-                   occupation.communication * (power->communication - power->idle)) +
-           (said && said->gpu ? nodes * said->host : 0);
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        double own = layout_kind_seats(&scenario->layout, kind);
+
+        seats += own;
+        mean += own > 0 ? (energy_gpu_power(scenario, kind, occupation) - mean) * (own / seats) : 0;
+    }
+    return gpus * mean + nodes * energy_host_power(scenario);
 }
 
 double energy_pue(const struct scenario *scenario)
 {
-    return scenario->train && scenario->train->energy ? scenario->train->energy->pue : 1;
+    return energy_said(scenario) ? energy_said(scenario)->pue : 1;
 }
 
 int energy_nodes(const struct scenario *scenario)

@@ -10,6 +10,9 @@ struct occupation { double compute, communication; };
 /* W of so many GPUs and of the nodes that hold them: of each GPU the power by what it does, weighted by time, and of
  * each node what it takes besides its GPUs. Not the facility's. NaN: nobody says it. */
 double energy_power(const struct scenario *scenario, int gpus, int nodes, struct occupation occupation);
+/* W of one GPU of a kind of node, NaN as above; and of a node besides its GPUs. */
+double energy_gpu_power(const struct scenario *scenario, int kind, struct occupation occupation);
+double energy_host_power(const struct scenario *scenario);
 /* The facility's power over that of its computers; 1 where the scenario says nothing. */
 double energy_pue(const struct scenario *scenario);
 /* The nodes on which the scenario runs. */

@@ -2,6 +2,7 @@
 #include "hardware/cluster.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cache/cache.h"
 
@@ -200,6 +201,45 @@ double cluster_switch_nics(const struct cluster *cluster, int node)
     return fmax(1, (double)kind->gpus_per_switch * nic_links(kind) / kind->gpus);
 }
 
+/* Whether a kind's library would run a collective no faster than another's: by the NICs, then by the links inside, then
+ * by the profile's name, so that the order of parts does not matter. */
+static bool is_slower(const struct machine_kind *kind, const struct machine_kind *other)
+{
+    double nics = kind->nics.bandwidth, other_nics = other->nics.bandwidth;
+    double inside = kind->inside.bandwidth, other_inside = other->inside.bandwidth;
+
+    if (nics < other_nics || nics > other_nics)
+        return nics < other_nics;
+    if (inside < other_inside || inside > other_inside)
+        return inside < other_inside;
+    return strcmp(kind->communication_spec->profile, other->communication_spec->profile) < 0;
+}
+
+const struct communication *cluster_communication(const struct cluster *cluster, unsigned kinds)
+{
+    const struct machine_kind *slowest = NULL;
+
+    for (int i = 0; i < cluster_kinds(cluster); i++) {
+        const struct machine_kind *kind = &cluster->kinds[i];
+
+        if (kinds >> i & 1 && kind->communication && (!slowest || is_slower(kind, slowest)))
+            slowest = kind;
+    }
+    return slowest ? slowest->communication : NULL;
+}
+
+int cluster_said_parts(const struct cluster *cluster)
+{
+    return (int)cluster->said.count;
+}
+
+struct said_part cluster_said_part(const struct cluster *cluster, int part)
+{
+    const struct part_spec *spec = (const struct part_spec *)cluster->said.items + part;
+
+    return (struct said_part){spec->name, spec->slower, spec->first, spec->cluster.nodes};
+}
+
 const char *cluster_gpu_name(const struct cluster *cluster, int gpu)
 {
     return cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpu_name;
@@ -223,23 +263,31 @@ static void numbers_key(const double *numbers, int count, struct cache_key *key)
         cache_key_add(key, numbers, (size_t)count * sizeof *numbers);
 }
 
-void cluster_key(const struct cluster *cluster, struct cache_key *key)
+void cluster_kind_key(const struct machine_kind *kind, struct cache_key *key)
 {
-    const struct communication *communication = cluster->communication;
-    const bool has[] = {cluster->ideal, communication != NULL};
+    const struct cluster alone = {.kinds[0] = *kind};
+    const struct communication *communication = kind->communication;
+    const bool has[] = {kind->gpu_name != NULL, communication != NULL};
 
-    field_key(&cluster_table, cluster, key);
+    field_key(&cluster_table, &alone, key);
     cache_key_add(key, has, sizeof has);
-    numbers_key(cluster->gpu_slower, cluster_gpus(cluster), key);
-    numbers_key(cluster->nic_shares, cluster_nics(cluster), key);
+    if (kind->gpu_name)
+        field_key(&gpu_table, &kind->gpu, key);
     if (communication) {
         field_key(&communication_table, communication, key);
         cache_key_add(key, &communication->launch, sizeof communication->launch);
         cache_key_add(key, &communication->nics, sizeof communication->nics);
     }
+}
+
+void cluster_key(const struct cluster *cluster, struct cache_key *key)
+{
+    field_key(&cluster_table, cluster, key);
+    cache_key_add(key, &cluster->ideal, sizeof cluster->ideal);
+    numbers_key(cluster->gpu_slower, cluster_gpus(cluster), key);
+    numbers_key(cluster->nic_shares, cluster_nics(cluster), key);
     for (int part = 0; part < cluster->part_count; part++)
         cache_key_add(key, &cluster->parts[part], sizeof cluster->parts[part]);
-    for (int kind = 0; kind < KINDS_MAX; kind++)
-        if (cluster->kinds[kind].gpu_name)
-            field_key(&gpu_table, &cluster->kinds[kind].gpu, key);
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        cluster_kind_key(&cluster->kinds[kind], key);
 }

@@ -37,6 +37,11 @@ int cluster_gpus(const struct cluster *cluster);
 struct cluster_part { int kind, first, nodes; };
 int cluster_parts(const struct cluster *cluster);
 struct cluster_part cluster_part(const struct cluster *cluster, int part);
+/* The parts that the file says (`cluster.parts`), in the order of their nodes; 0: it says none. Those of equal nodes are
+ * of one kind. `slower`: how many times as long computations take on its GPUs. */
+struct said_part { const char *name; double slower; int first, nodes; };
+int cluster_said_parts(const struct cluster *cluster);
+struct said_part cluster_said_part(const struct cluster *cluster, int part);
 int cluster_kinds(const struct cluster *cluster);
 int cluster_kind_of(const struct cluster *cluster, int node);
 /* The first node of the kind, and the first GPU of that node. */
@@ -122,6 +127,10 @@ double cluster_host_update(const struct cluster *cluster, int node);
 double cluster_across(const struct cluster *cluster, int node);
 /* The share of the bandwidth inside a node of the kind that a ring over so many of its GPUs gets: 1, except on a mesh. */
 double cluster_mesh_share(const struct cluster *cluster, int kind, int gpus);
+/* How the communication library uses the links of a group of nodes of these kinds (bit k: kind k; ~0u: of all): as on
+ * the kind whose links are the slowest, since the group waits for it. NULL: a message takes latency + bytes /
+ * bandwidth. */
+const struct communication *cluster_communication(const struct cluster *cluster, unsigned kinds);
 /* The cost of a transfer in addition to its route: struct op_transfer's delay (s) and overhead (bytes per byte of
  * payload). */
 struct extra { double delay, overhead; };

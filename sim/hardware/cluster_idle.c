@@ -1,4 +1,4 @@
-#include "hardware/cluster_load.h"
+#include "hardware/cluster.h"
 
 #include <string.h>
 
@@ -23,12 +23,29 @@ bool cluster_changes(struct arena *arena, const struct cluster *cluster, const c
     return strcmp(value_at(arena, cluster->node, path), value_at(arena, cluster->base, path)) != 0;
 }
 
+/* What each part changes, after its name. */
+static const char *parts_said(struct arena *arena, const struct list *said)
+{
+    const struct part_spec *parts = said->items;
+    const char *text = "";
+
+    for (size_t i = 0; i < said->count; i++) {
+        const char *own = cluster_said(arena, &parts[i].cluster);
+
+        if (*own)
+            text = arena_printf(arena, "%s%s%s: %s", text, *text ? "; " : "", parts[i].name, own);
+    }
+    return text;
+}
+
 const char *cluster_said(struct arena *arena, const struct cluster *cluster)
 {
     static const char shown_apart[] = "platform nodes gpu gpus_per_node title";
     const struct node *own = cluster->node;
     const char *text = "";
 
+    if (cluster->said.count)
+        return parts_said(arena, &cluster->said);
     for (size_t i = 0; cluster->base && own->kind == NODE_MAPPING && i < own->count; i++) {
         const struct node *value = own->items[i];
         bool map = value->kind == NODE_MAPPING;
@@ -51,12 +68,12 @@ static bool no_time(const struct cluster *cluster)
 
 static bool paced(const struct cluster *cluster)
 {
-    return !cluster->ideal && cluster->communication;
+    return !cluster->ideal && cluster->kinds[0].communication;
 }
 
 static bool unpaced(const struct cluster *cluster)
 {
-    return !cluster->ideal && !cluster->communication;
+    return !cluster->ideal && !cluster->kinds[0].communication;
 }
 
 static const char takes_no_time[] = "the network of the ideal cluster takes no time; expected it to be left out";

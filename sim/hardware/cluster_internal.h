@@ -1,8 +1,10 @@
-/* cluster_internal: what a cluster is made of. Only sim/hardware/ and the tests of clusters read these members; other
- * rooms call the functions of cluster.h. The struct is complete for all so that a scenario can hold one. */
+/* cluster_internal: what a cluster is made of, and the steps of loading one. Only sim/hardware/ and the tests of
+ * clusters read these members; other rooms call the functions of cluster.h. The struct is complete for all so that a
+ * scenario can hold one. */
 #ifndef DTSIM_CLUSTER_INTERNAL_H
 #define DTSIM_CLUSTER_INTERNAL_H
 
+#include "cache/cache.h"
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
 
@@ -32,6 +34,8 @@ struct machine_kind {
     } inside;
     struct nics {
         double bandwidth;            /* B/s per NIC and direction, data sheet; NaN: not given, with one node */
+        double latency;              /* s, one way, GPU to GPU of another node; NaN: not given, with one node */
+        double efficiency;           /* achievable share of the bandwidth of NICs and uplinks */
         double rate;                 /* B/s to which a NIC is limited, at most its bandwidth; NaN or 0: no limit */
         int count;                   /* per node */
     } nics;
@@ -45,26 +49,27 @@ struct machine_kind {
         double across;               /* B/s of all traffic that goes from one PCIe switch through host memory to
                                         another; NaN: not known, taken as unlimited */
     } host;
+    const struct communication_spec *communication_spec;     /* NULL: not given */
+    const struct communication *communication;       /* set by cluster_load; NULL: latency + bytes / bandwidth */
 };
 
 /* Nodes of one kind that follow each other, up to the next part's first node or the cluster's last node. */
 struct machine_part { int kind, first; };
 
-enum { KINDS_MAX = 4, PARTS_MAX = 8 };
+enum { PARTS_MAX = 8, KINDS_MAX = PARTS_MAX };
 struct cluster {
     const struct node *node;
     const struct node *base;         /* the keys of the platform's file; keys of `node` replace them; NULL: none */
     const char *platform;            /* name or absolute path of the platform's file, or NULL; "ideal": a network that
                                         takes no time, whose bandwidths and latencies are NaN */
     const char *title;
+    struct list said;                /* of struct part_spec, where the file says `parts`; else empty */
     int nodes;                       /* of all parts; 0: as many as are needed (cluster_size sets it) */
-    int part_count;                  /* up to 1: all nodes are of kinds[0], as every file says today */
+    int part_count;                  /* up to 1: all nodes are of kinds[0] */
     struct machine_part parts[PARTS_MAX];    /* in the order of their nodes; a leaf switch has nodes of one kind */
     struct machine_kind kinds[KINDS_MAX];
     struct network {                  /* between the nodes */
         const struct node *node;
-        double latency;              /* s, one way, GPU to GPU; NaN: not given, with one node */
-        double efficiency;           /* achievable share of the bandwidth of NICs and uplinks */
         struct topology_spec {
             const struct node *node;
             int kind;                /* enum topology */
@@ -75,8 +80,6 @@ struct cluster {
     bool ideal;                      /* zero latency, infinite bandwidth */
     const double *gpu_slower;        /* a GPU: how many times as long its computations take; NULL: 1 (slow_parts.h) */
     const double *nic_shares;        /* a NIC: the share of its bandwidth that is left; NULL: 1 */
-    const struct communication_spec *communication_spec;     /* NULL: not given */
-    const struct communication *communication;       /* set by cluster_load; NULL: latency + bytes / bandwidth */
 };
 
 static inline const struct machine_kind *cluster_kind(const struct cluster *cluster, int node)
@@ -87,5 +90,38 @@ static inline const struct machine_kind *cluster_kind(const struct cluster *clus
         part++;
     return &cluster->kinds[cluster->parts[part].kind];
 }
+
+/* A part as the file says it: a cluster of its own, of nodes of one kind. Parts of equal kinds that follow each other
+ * are one machine_part. */
+struct part_spec {
+    const struct node *node;
+    const char *name;
+    double slower;                   /* how many times as long computations take on its GPUs */
+    struct cluster cluster;
+    int first;                       /* its first node */
+};
+
+/* Loading a cluster. The keys of a platform's file are merged with the user's keys as trees and then parsed once, so
+ * that every message names the place where its value was written. */
+
+/* The value of `cluster:` as a mapping; a name or a path becomes {platform: NAME}. NULL after an error. */
+struct node *cluster_mapping(struct arena *arena, const struct node *value, struct error *err);
+/* The mapping merged over its platform, which may itself be merged over another platform. *ideal: whether this chain of
+ * platforms ends at 'ideal'. *base: the keys of the platform's file, merged in the same way, or NULL. NULL after an
+ * error. */
+const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, const struct node **base,
+                                    struct error *err);
+/* Refuses keys that have no effect on this cluster, whatever runs on it, if they differ from the platform's. The
+ * platform's own are no mistake: another communication library may use them. -1 after an error. */
+int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struct error *err);
+/* cluster_load of a value that may be a part of a larger cluster: then its nodes need a network, however many they
+ * are. */
+int cluster_load_value(struct arena *arena, const struct node *value, bool is_part, struct cluster *cluster,
+                       struct error *err);
+/* Loads each part of a cluster whose mapping says `parts`, and makes the kinds of node of them. */
+int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct error *err);
+/* Adds all that the kind is: kinds with the same bytes are one. */
+void cluster_kind_key(const struct machine_kind *kind, struct cache_key *key);
+extern const struct table topology_table, part_table;
 
 #endif

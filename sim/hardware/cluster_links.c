@@ -15,14 +15,15 @@ static double usual_at(const struct cluster *cluster, int node, enum link_kind k
 {
     const struct network *network = &cluster->network;
     const struct machine_kind *own = cluster_kind(cluster, node);
+    double efficiency = own->nics.efficiency;
 
     if (cluster->ideal)
         return INFINITY;
     if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
         return own->inside.bandwidth * own->inside.efficiency;
     if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
-        return cluster_nic_rate(cluster, node) * network->efficiency;
-    return network->topology.leaf_nodes * own->nics.count * (one_nic_rate(cluster, node) * network->efficiency) /
+        return cluster_nic_rate(cluster, node) * efficiency;
+    return network->topology.leaf_nodes * own->nics.count * (one_nic_rate(cluster, node) * efficiency) /
            network->topology.oversubscription;
 }
 
@@ -65,7 +66,7 @@ struct route cluster_route(const struct cluster *cluster, int src, int dst)
     }
     src_leaf = cluster_leaf_of(cluster, src_node);
     dst_leaf = cluster_leaf_of(cluster, dst_node);
-    route.latency = cluster->network.latency;
+    route.latency = fmax(cluster_latency(cluster, src_node, false), cluster_latency(cluster, dst_node, false));
     route_through(&route, cluster, src_node, (struct link){LINK_NIC_UP, cluster_nic_of(cluster, src)});
     if (src_leaf != dst_leaf) {
         route_through(&route, cluster, src_node, (struct link){LINK_LEAF_UP, src_leaf});
@@ -87,7 +88,7 @@ bool cluster_is_mesh(const struct cluster *cluster, int node)
 
 double cluster_latency(const struct cluster *cluster, int node, bool inside)
 {
-    return inside ? cluster_kind(cluster, node)->inside.latency : cluster->network.latency;
+    return inside ? cluster_kind(cluster, node)->inside.latency : cluster_kind(cluster, node)->nics.latency;
 }
 
 double cluster_bandwidth(const struct cluster *cluster, int node, bool inside)
@@ -197,14 +198,9 @@ struct extra extra_cost(double usual, double link, double latency, double bandwi
     return (struct extra){latency - usual, isinf(bandwidth) ? 0 : link / bandwidth - 1};
 }
 
-struct extra cluster_send(const struct cluster *cluster, int src, int dst)
+/* The extra cost of a send whose slower end is on that node. */
+static struct extra send_at(const struct cluster *cluster, int node, bool inside, const struct pace *pace)
 {
-    int node = cluster_node_of(cluster, src);
-    bool inside = node == cluster_node_of(cluster, dst);
-    const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
-
-    if (!pace || cluster->ideal)
-        return (struct extra){0, 0};
     double usual = cluster_latency(cluster, node, inside);
     double link = usual_at(cluster, node, inside ? LINK_PORT_UP : LINK_NIC_UP);
 
@@ -214,12 +210,43 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
     return extra_cost(usual, link, fmax(pace->network, usual), pace->network_share * cluster_nic_rate(cluster, node));
 }
 
+static const struct pace *send_pace(const struct cluster *cluster, int node)
+{
+    const struct communication *library = cluster_kind(cluster, node)->communication;
+
+    return library && !cluster->ideal ? library->send : NULL;
+}
+
+/* Between nodes of two kinds the slower end decides. Both kinds have a library, or neither has. */
+struct extra cluster_send(const struct cluster *cluster, int src, int dst)
+{
+    int from = cluster_node_of(cluster, src), to = cluster_node_of(cluster, dst);
+    const struct pace *pace = send_pace(cluster, from);
+    struct extra extra = {0, 0}, other;
+
+    if (!pace)
+        return extra;
+    extra = send_at(cluster, from, from == to, pace);
+    if (cluster_kind(cluster, from) == cluster_kind(cluster, to))
+        return extra;
+    other = send_at(cluster, to, false, send_pace(cluster, to));
+    double usual = cluster_latency(cluster, from, false), other_usual = cluster_latency(cluster, to, false);
+    double whole = fmax(usual + extra.delay, other_usual + other.delay);
+
+    return (struct extra){whole - fmax(usual, other_usual), fmax(extra.overhead, other.overhead)};
+}
+
 double cluster_copy(const struct cluster *cluster, int src, int dst)
 {
-    const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
-    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+    const int nodes[] = {cluster_node_of(cluster, src), cluster_node_of(cluster, dst)};
+    double slowest = INFINITY;
 
-    return pace && !cluster->ideal && !inside && !isnan(pace->copy) ? pace->copy : INFINITY;
+    for (size_t end = 0; end < COUNT(nodes) && nodes[0] != nodes[1]; end++) {
+        const struct pace *pace = send_pace(cluster, nodes[end]);
+
+        slowest = pace ? fmin(slowest, pace->copy) : slowest;    /* fmin ignores NaN */
+    }
+    return slowest;
 }
 
 void cluster_link_name(struct link link, char *buffer, size_t size)

@@ -1,5 +1,5 @@
 /* cluster_load: parses and checks the value of `cluster:`. */
-#include "hardware/cluster_load.h"
+#include "hardware/cluster.h"
 
 #include "files/data.h"
 
@@ -19,7 +19,7 @@ static const struct field topology_fields[] = {
      .fallback = "1", .brief = "bandwidth of all NICs of a leaf switch divided by the bandwidth of its uplinks"},
 };
 
-static const struct table topology_table = {
+const struct table topology_table = {
     TABLE("topology", "the switches between nodes", topology_spec, topology_fields),
     .shorthand = "kind",
 };
@@ -56,9 +56,9 @@ static const struct table inside_table = {
 static const struct field network_fields[] = {
     {.key = "bandwidth", AT(cluster, kinds[0].nics.bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
      .positive = true, .brief = "bandwidth per NIC and direction, from the data sheet"},
-    {.key = "latency", AT(cluster, network.latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+    {.key = "latency", AT(cluster, kinds[0].nics.latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
-    {.key = "efficiency", AT(cluster, network.efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6,
+    {.key = "efficiency", AT(cluster, kinds[0].nics.efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6,
      .max = 1, .fallback = "1", .brief = "share of the bandwidth that transfers achieve"},
     {.key = "rate", AT(cluster, kinds[0].nics.rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
@@ -93,6 +93,15 @@ static const struct table host_table = {
     TABLE("host", "for offloading: the links to the host, its memory and its CPUs", host, host_fields),
 };
 
+/* cluster_load_parts reads them, once what holds for all parts is known. */
+static int keep_part(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    (void)err;
+    ((struct part_spec *)object)->node = value;
+    return 0;
+}
+
 static const struct field cluster_fields[] = {
     {KEY(cluster, platform), .kind = FIELD_STRING,
      .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
@@ -116,14 +125,54 @@ static const struct field cluster_fields[] = {
      .brief = "network between nodes; not needed for nodes: 1"},
     {.key = "host", AT(cluster, kinds[0].host), .kind = FIELD_RECORD, .table = &host_table,
      .brief = "host memory and the links to it; not needed unless something is offloaded"},
-    {.key = "communication", AT(cluster, communication_spec), .kind = FIELD_OPTIONAL,
+    {.key = "communication", AT(cluster, kinds[0].communication_spec), .kind = FIELD_OPTIONAL,
      .table = &communication_spec_table,
      .brief = "how NCCL uses the links; left out: a message costs latency + bytes / bandwidth"},
+    {.key = "parts", AT(cluster, said), .kind = FIELD_LIST, .table = &part_table, .load = keep_part,
+     .brief = "nodes of several kinds, part by part in the order of the ranks: [{name: old, platform: dgx-a100, nodes: "
+              "2}, {name: new, platform: dgx-h100, nodes: 4}]. Then the keys of nodes stand in the parts; 'network' and "
+              "'communication' beside 'parts' hold for each part that does not say them itself"},
 };
+
+/* Where parts say what nodes are, the cluster itself does not. */
+static bool hidden(const void *object, const char *key)
+{
+    return ((const struct cluster *)object)->said.count &&
+           word_in("nodes gpus_per_node gpus_per_switch gpu inside network host communication", key);
+}
 
 const struct table cluster_table = {
     TABLE("cluster", "the cluster: a name of platforms/, a path, or these keys", cluster, cluster_fields),
-    .shorthand = "platform",
+    .shorthand = "platform", .hides = hidden,
+};
+
+/* The same but for the last key: parts have no parts. */
+static const struct table nodes_table = {
+    .name = "parts", .brief = "what its nodes are", .fields = cluster_fields, .count = COUNT(cluster_fields) - 1,
+    .size = sizeof(struct cluster), .node_offset = offsetof(struct cluster, node),
+};
+
+static const struct table *part_nodes(struct arena *arena, void *object, void **extra)
+{
+    (void)arena;
+    *extra = &((struct part_spec *)object)->cluster;
+    return &nodes_table;
+}
+
+static const struct table *part_nodes_at(size_t i)
+{
+    return i == 0 ? &nodes_table : NULL;
+}
+
+static const struct field part_fields[] = {
+    {KEY(part_spec, name), .kind = FIELD_STRING, .required = true,
+     .brief = "what the rest of the scenario calls the part: letters, digits, '_' and '.'"},
+    {KEY(part_spec, slower), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6, .fallback = "1",
+     .brief = "how many times as long computations take on its GPUs as on others of their type"},
+};
+const struct table part_table = {
+    TABLE("parts", "nodes of one kind, with the keys of a cluster", part_spec, part_fields),
+    .extension = part_nodes, .extension_at = part_nodes_at,
 };
 
 /* Checks that bandwidth and latency of a link are both given or, if nothing needs the link, neither; a value that is
@@ -173,12 +222,12 @@ static int check_topology(struct topology_spec *topology, struct error *err)
 
 /* The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal numbers of NICs. A single node uses no NIC, so the platform's number of NICs need
  * not fit the number of GPUs: it is then set to one per GPU. */
-static int check_nics(struct cluster *cluster, struct error *err)
+static int check_nics(struct cluster *cluster, bool alone, struct error *err)
 {
     struct loc loc = field_loc(&network_table, cluster, "nics");
     int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count;
 
-    if (cluster->nodes == 1 && gpus % nics != 0)
+    if (alone && gpus % nics != 0)
         cluster->kinds[0].nics.count = nics = gpus;
     if (gpus % nics == 0 || nics % gpus == 0)
         return 0;
@@ -217,7 +266,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
     int status = 0;
 
     cluster->kinds[0].inside.bandwidth = cluster->kinds[0].inside.latency = NAN;
-    cluster->kinds[0].nics.bandwidth = cluster->network.latency = cluster->kinds[0].nics.rate = NAN;
+    cluster->kinds[0].nics.bandwidth = cluster->kinds[0].nics.latency = cluster->kinds[0].nics.rate = NAN;
     for (size_t i = 0; i < COUNT(silent); i++) {
         if (field_given(&inside_table, &cluster->kinds[0].inside, silent[i]))
             status = error_clash(err, field_loc(&inside_table, &cluster->kinds[0].inside, silent[i]),
@@ -229,12 +278,13 @@ static int check_ideal(struct cluster *cluster, struct error *err)
     return status;
 }
 
-static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
+/* `is_part`: of a larger cluster. */
+static int check_cluster(struct arena *arena, struct cluster *cluster, bool is_part, struct error *err)
 {
     struct host *host = &cluster->kinds[0].host;
     int status = check_topology(&cluster->network.topology, err);
 
-    if (check_nics(cluster, err))
+    if (check_nics(cluster, cluster->nodes == 1 && !is_part, err))
         status = -1;
     if (check_switches(cluster, err))
         status = -1;
@@ -245,7 +295,9 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
     const char *pairs = NULL, *nodes = NULL;
     if (cluster->kinds[0].gpus > 1)
         pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->kinds[0].gpus);
-    if (cluster->nodes > 1)
+    if (is_part)
+        nodes = "the parts need a network between them";
+    else if (cluster->nodes > 1)
         nodes = arena_printf(arena, "%d nodes need its bandwidth and latency", cluster->nodes);
     else if (cluster->nodes == 0)
         nodes = "without 'nodes' there may be several nodes; only 'nodes: 1' needs no network";
@@ -253,7 +305,7 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
     struct nics *nics = &cluster->kinds[0].nics;
     if (check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err))
         status = -1;
-    if (check_link(cluster, &network_table, cluster, nodes, &nics->bandwidth, &cluster->network.latency, err))
+    if (check_link(cluster, &network_table, cluster, nodes, &nics->bandwidth, &nics->latency, err))
         status = -1;
     return check_rate(cluster, err) ? -1 : status;
 }
@@ -280,18 +332,18 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     return 0;
 }
 
-static int load_communication(struct arena *arena, struct cluster *cluster, struct error *err)
+static int load_communication(struct arena *arena, struct machine_kind *kind, struct error *err)
 {
     struct communication_spec *spec;
 
-    if (!cluster->communication_spec || !cluster->communication_spec->profile)
+    if (!kind->communication_spec || !kind->communication_spec->profile)
         return 0;
     spec = ARENA_ARRAY(arena, struct communication_spec, 1);
-    *spec = *cluster->communication_spec;
-    cluster->communication_spec = spec;
-    if (communication_load(arena, spec, &cluster->communication, err))
+    *spec = *kind->communication_spec;
+    kind->communication_spec = spec;
+    if (communication_load(arena, spec, &kind->communication, err))
         return -1;
-    if (spec->nics != NICS_OWN && cluster->kinds[0].gpus_per_switch == 0)
+    if (spec->nics != NICS_OWN && kind->gpus_per_switch == 0)
         return error_clash(err, field_loc(&communication_spec_table, spec, "nics"),
                            "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch "
                            "and its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
@@ -301,7 +353,8 @@ static int load_communication(struct arena *arena, struct cluster *cluster, stru
     return spec->profile ? 0 : -1;
 }
 
-int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err)
+int cluster_load_value(struct arena *arena, const struct node *value, bool is_part, struct cluster *cluster,
+                       struct error *err)
 {
     bool ideal;
     struct node *map = cluster_mapping(arena, value, err);
@@ -317,11 +370,18 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     cluster->part_count = 1;
     cluster->ideal = ideal;
     cluster->base = base;
+    if (cluster->said.node)
+        return status ? status : cluster_load_parts(arena, cluster, err);
     if (!status)
-        status = check_cluster(arena, cluster, err);
-    if (load_communication(arena, cluster, err))
+        status = check_cluster(arena, cluster, is_part, err);
+    if (load_communication(arena, &cluster->kinds[0], err))
         status = -1;
     if (!status)
         status = cluster_check_idle(arena, cluster, err);
     return load_gpu(arena, cluster, err) ? -1 : status;
+}
+
+int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err)
+{
+    return cluster_load_value(arena, value, false, cluster, err);
 }

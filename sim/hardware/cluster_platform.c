@@ -1,4 +1,4 @@
-#include "hardware/cluster_load.h"
+#include "hardware/cluster.h"
 
 #include <stdlib.h>
 #include <string.h>

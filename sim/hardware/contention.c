@@ -1,5 +1,6 @@
 #include "hardware/contention.h"
 
+#include <limits.h>
 #include <math.h>
 
 bool contention_possible(const struct cluster *cluster)
@@ -8,17 +9,30 @@ bool contention_possible(const struct cluster *cluster)
 
     for (int kind = 0; kind < cluster_kinds(cluster); kind++)
         known |= cluster_sheet(cluster, cluster_kind_gpu(cluster, kind))->multiprocessors > 0;
-    return cluster->communication && known &&
-           (cluster->communication->channels_inside > 0 || cluster->communication->channels_spanning > 0);
+    for (int kind = 0; kind < cluster_kinds(cluster) && known; kind++) {
+        const struct communication *library = cluster_communication(cluster, 1u << kind);
+
+        if (library && (library->channels_inside > 0 || library->channels_spanning > 0))
+            return true;
+    }
+    return false;
 }
 
 double contention_share(const struct cluster *cluster, const int *gpus, int n)
 {
-    const struct communication *library = cluster->communication;
-    int nics = cluster_node_nics(cluster, cluster_node_of(cluster, gpus[0]));
-    int multiprocessors = cluster_sheet(cluster, gpus[0])->multiprocessors;
+    const struct communication *library;
+    int nics = INT_MAX, multiprocessors = INT_MAX;
+    unsigned kinds = 0;
     double channels = 0;
 
+    for (int i = 0; i < (cluster_kinds(cluster) > 1 ? n : 1); i++) {     /* of the kinds that it spans, the fewest */
+        int node = cluster_node_of(cluster, gpus[i]), own = cluster_sheet(cluster, gpus[i])->multiprocessors;
+
+        kinds |= 1u << cluster_kind_of(cluster, node);
+        nics = cluster_node_nics(cluster, node) < nics ? cluster_node_nics(cluster, node) : nics;
+        multiprocessors = own < multiprocessors ? own : multiprocessors;
+    }
+    library = cluster_communication(cluster, kinds);
     if (library)
         channels = cluster_within_node(cluster, gpus, n)
                        ? library->channels_inside

@@ -79,11 +79,29 @@ static const double *completed(double *values, int count)
     return any ? values : NULL;
 }
 
+static bool has_slower_part(const struct cluster *cluster)
+{
+    for (int i = 0; i < cluster_said_parts(cluster); i++)
+        if (cluster_said_part(cluster, i).slower > 1)
+            return true;
+    return false;
+}
+
+/* A part's factor holds for all of its GPUs, stragglers among them too. */
+static void slow_down(const struct cluster *cluster, struct said_part part, double *slower)
+{
+    int first = cluster_node_gpu(cluster, part.first, 0);
+    int end = first + part.nodes * cluster_node_gpus(cluster, part.first);
+
+    for (int gpu = first; gpu < end && part.slower > 1; gpu++)
+        slower[gpu] = (slower[gpu] > 0 ? slower[gpu] : 1) * part.slower;
+}
+
 int slow_parts_set(struct arena *arena, const struct list *stragglers, const struct list *slow_links,
                    struct cluster *cluster, struct error *err)
 {
     int gpus = cluster_gpus(cluster), nics = cluster_nics(cluster), rc = 0;
-    double *slower = stragglers->count ? ARENA_ARRAY(arena, double, gpus) : NULL;
+    double *slower = stragglers->count || has_slower_part(cluster) ? ARENA_ARRAY(arena, double, gpus) : NULL;
     double *shares = slow_links->count ? ARENA_ARRAY(arena, double, nics) : NULL;
 
     for (size_t i = 0; i < stragglers->count; i++)
@@ -92,6 +110,8 @@ int slow_parts_set(struct arena *arena, const struct list *stragglers, const str
     for (size_t i = 0; i < slow_links->count; i++)
         if (set_nic((const struct slow_link *)slow_links->items + i, cluster, shares, err))
             rc = -1;
+    for (int i = 0; slower && i < cluster_said_parts(cluster); i++)
+        slow_down(cluster, cluster_said_part(cluster, i), slower);
     cluster->gpu_slower = slower ? completed(slower, gpus) : NULL;
     cluster->nic_shares = shares ? completed(shares, nics) : NULL;
     return rc;

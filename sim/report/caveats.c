@@ -233,8 +233,10 @@ static const char *latency_note(struct arena *arena, const struct scenario *scen
     const char *notes = NULL;
     char least[48], most[48];
 
-    for (size_t i = 0; i < COUNT(paths) && cluster->communication && !cluster->ideal; i++) {
-        struct latencies own = communication_latencies(cluster->communication, i > 0);
+    const struct communication *library = cluster_communication(cluster, ~0u);
+
+    for (size_t i = 0; i < COUNT(paths) && library && !cluster->ideal; i++) {
+        struct latencies own = communication_latencies(library, i > 0);
 
         if (!(cluster_latency(cluster, 0, i == 0) < own.most) ||
             !cluster_changes(arena, cluster, paths[i]))
@@ -268,12 +270,13 @@ static const char *leaves_note(struct arena *arena, const struct scenario *scena
 static bool is_unused(const struct scenario *scenario, const char *part, const char *key)
 {
     const struct cluster *cluster = &scenario->cluster;
+    const struct communication *library = cluster_communication(cluster, ~0u);
     bool one_node = !scenario_spans_nodes(scenario);
 
     if (!strcmp(part, "inside"))
         return cluster_node_gpus(cluster, 0) == 1 || scenario_gpus(scenario) == 1;
     if (!strcmp(key, "across") || !strcmp(key, "gpus_per_switch"))
-        return one_node || cluster->ideal || !cluster->communication || cluster->communication->nics == NICS_OWN;
+        return one_node || cluster->ideal || !library || library->nics == NICS_OWN;
     if (!strcmp(part, "host"))
         return scenario_offloads(scenario, OFFLOAD_NONE) ||
                (!strcmp(key, "update") && !scenario_offloads(scenario, OFFLOAD_OPTIMIZER));

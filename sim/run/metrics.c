@@ -191,9 +191,19 @@ static void read_memory(struct metrics *metrics, const struct workload *workload
     free(peaks);
 }
 
+/* s in which a rank computes. */
+static double rank_compute(const double *seconds)
+{
+    double compute = 0;
+
+    for (int what = 0; what <= WHAT_UPDATE; what++)
+        compute += seconds[account_of((enum op_what)what)];
+    return compute;
+}
+
 static void averages(struct metrics *metrics)
 {
-    double n = metrics->nranks, compute = 0;
+    double n = metrics->nranks, compute;
 
     for (int r = 0; r < metrics->nranks; r++) {
         const struct rank_metrics *rank = &metrics->ranks[r];
@@ -208,8 +218,7 @@ static void averages(struct metrics *metrics)
             metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
         }
     }
-    for (int what = 0; what <= WHAT_UPDATE; what++)
-        compute += metrics->seconds[account_of((enum op_what)what)];
+    compute = rank_compute(metrics->seconds);
     metrics->utilization = metrics->iteration_time > 0 ? compute / metrics->iteration_time : 0;
     metrics->span_utilization = metrics->rank_span > 0 ? compute / metrics->rank_span : NAN;
     metrics->bubble_fraction =
@@ -343,11 +352,29 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     add_seconds(metrics, timeline, scenario->plan.stages);
 }
 
+/* W of GPUs of several kinds, each by what its own rank does; there no rank stands for others. */
+static double mixed_power(const struct metrics *m, const struct scenario *scenario)
+{
+    double sum = energy_nodes(scenario) * energy_host_power(scenario);
+
+    for (int r = 0; r < m->nranks; r++) {
+        const struct rank_metrics *rank = &m->ranks[r];
+        struct occupation occupation = {rank_compute(rank->seconds) / m->iteration_time,
+                                        rank->exposed_communication / m->iteration_time};
+        int replica = r / scenario->plan.stages, p = r % scenario->plan.stages;
+
+        for (int t = 0; t < scenario->parallelism.tensor; t++)
+            sum += energy_gpu_power(scenario, scenario_seat(scenario, t, replica, p).kind, occupation);
+    }
+    return sum;
+}
+
 static void count_energy(struct metrics *m, const struct scenario *scenario)
 {
     struct occupation occupation = {m->utilization, m->exposed_communication / m->iteration_time};
 
-    m->power = energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), occupation);
+    m->power = scenario->layout.mixed ? mixed_power(m, scenario) :
+               energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), occupation);
     m->energy = m->power * m->iteration_time * energy_pue(scenario);
 }
 

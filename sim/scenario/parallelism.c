@@ -230,7 +230,7 @@ static int check_switches(const struct scenario *scenario, struct error *err)
 
 static int check_communicator(const struct scenario *scenario, struct error *err)
 {
-    const struct communication *communication = scenario->cluster.communication;
+    const struct communication *communication = cluster_communication(&scenario->cluster, ~0u);
 
     if (!scenario->parallelism.one_communicator || scenario->cluster.ideal ||
         (communication && !isnan(communication->send->copy)))

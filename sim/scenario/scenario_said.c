@@ -196,7 +196,7 @@ static int check_costs(struct scenario *scenario, struct error *err)
 /* What the library takes, where it is known what that would be; else the collective that all libraries have. */
 static int usual_all_reduce(const struct scenario *scenario)
 {
-    bool known = !scenario->cluster.ideal && scenario->cluster.communication;
+    bool known = !scenario->cluster.ideal && cluster_communication(&scenario->cluster, ~0u);
     int i = 0;
 
     while (strcmp(all_reduce_name((size_t)i), known ? "auto" : "ring"))
@@ -208,7 +208,7 @@ static int usual_all_reduce(const struct scenario *scenario)
 static void take_back(struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    const struct communication *library = scenario->cluster.communication;
+    const struct communication *library = cluster_communication(&scenario->cluster, ~0u);
     bool scatters = spec->zero != 1 || spec->shard < scenario_replicas(scenario);
     bool sockets = !scenario->cluster.ideal && library && !isnan(library->send->copy);
     const struct { int part; const char *key; bool idle;

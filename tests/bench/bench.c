@@ -10,8 +10,7 @@
 static const struct cluster nodes_of_8 = {
     .kinds[0].gpus = 8,
     .kinds[0].inside = {.bandwidth = 450e9, .efficiency = 1, .latency = 1e-6},
-    .kinds[0].nics = {.bandwidth = 50e9, .count = 8},
-    .network = {.efficiency = 1, .latency = 3e-6},
+    .kinds[0].nics = {.bandwidth = 50e9, .count = 8, .efficiency = 1, .latency = 3e-6},
 };
 
 static uint32_t compute(struct program *program, uint32_t lane, const uint32_t *dep)

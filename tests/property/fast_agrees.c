@@ -94,9 +94,8 @@ static void all_to_all(void **state)
     enum { RANKS = 24 };
     struct cluster cluster = {
         .nodes = 6, .kinds[0].gpus = 4, .kinds[0].inside = {.bandwidth = 1e11, .efficiency = 1, .latency = 1e-6},
-        .kinds[0].nics = {.bandwidth = 1e10, .count = 2},
-        .network = {.efficiency = 1, .latency = 5e-6,
-                    .topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 8}},
+        .kinds[0].nics = {.bandwidth = 1e10, .count = 2, .efficiency = 1, .latency = 5e-6},
+        .network.topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 8},
     };
     struct program program = {.ranks = RANKS};
 

@@ -23,7 +23,7 @@ static inline struct cluster make_cluster(int nodes, int gpus_per_node, int nics
     return (struct cluster){
         .nodes = nodes, .kinds[0].gpus = gpus_per_node,
         .kinds[0].inside = {.bandwidth = 3e11, .latency = 1e-6, .efficiency = 1},
-        .kinds[0].nics = {.bandwidth = 2.5e10, .count = nics}, .network = {.latency = 5e-6, .efficiency = 1},
+        .kinds[0].nics = {.bandwidth = 2.5e10, .count = nics, .latency = 5e-6, .efficiency = 1},
     };
 }
 

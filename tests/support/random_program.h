@@ -45,9 +45,9 @@ static inline struct cluster random_cluster(void)
     cluster.kinds[0].inside.bandwidth = 1e9 * (1 + uniform());
     cluster.kinds[0].inside.latency = draw(3) ? 1e-5 * uniform() : 0;
     cluster.kinds[0].nics.bandwidth = 1e8 * (1 + uniform());
-    cluster.network.latency = draw(3) ? 1e-4 * uniform() : 0;
+    cluster.kinds[0].nics.latency = draw(3) ? 1e-4 * uniform() : 0;
     cluster.kinds[0].inside.efficiency = 1 - uniform() / 2;
-    cluster.network.efficiency = 1 - uniform() / 2;
+    cluster.kinds[0].nics.efficiency = 1 - uniform() / 2;
     cluster.kinds[0].nics.count = 1 + (int)draw((uint64_t)cluster.kinds[0].gpus);
     cluster.network.topology.kind = draw(2) ? TOPOLOGY_LEAF_SPINE : TOPOLOGY_NONBLOCKING;
     cluster.network.topology.leaf_nodes = 1 + (int)draw(3);

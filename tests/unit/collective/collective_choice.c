@@ -54,7 +54,7 @@ static void check_flat(const struct collective *collective, enum engine engine, 
 
     if (collective == all_reduce("double-tree"))     /* two children send to their parent at once */
         over = engine == ENGINE_IDEAL ? collective->error : 0.75;
-    cluster.network.latency = latency;
+    cluster.kinds[0].nics.latency = latency;
     expected = collective->ideal(&task, latency, cluster.kinds[0].nics.bandwidth);
     seconds = simulate(engine, &cluster, collective, n, task.bytes, 1).seconds;
     if (seconds < expected * (1 - 1e-7 - collective->error) || seconds > expected * (1 + over))
@@ -318,7 +318,7 @@ static void exchanges_have_protocols_of_their_own(void **state)
     struct cluster node = make_cluster(1, 8, 8), nodes = make_cluster(2, 4, 4);
 
     (void)state;
-    node.communication = nodes.communication = &told;
+    node.kinds[0].communication = nodes.kinds[0].communication = &told;
     for (int n = 2; n <= 8; n *= 2)
         for (double bytes = 1024; bytes < 1e9; bytes *= 8) {
             double latency = (n - 1) * node.kinds[0].inside.latency, part = bytes / n / node.kinds[0].inside.bandwidth;
@@ -332,7 +332,7 @@ static void exchanges_have_protocols_of_their_own(void **state)
     double spanning = simulate(ENGINE_FAST, &nodes, pairwise, 8, 1e6, 1).seconds;
     const struct inside *links = &node.kinds[0].inside;
     double as_send = send.inside + 3 * links->latency + 0.75e6 / (0.5 * links->bandwidth);
-    nodes.communication = node.communication = &plain;
+    nodes.kinds[0].communication = node.kinds[0].communication = &plain;
     assert_true(spanning == simulate(ENGINE_FAST, &nodes, pairwise, 8, 1e6, 1).seconds);
     assert_true(fabs(simulate(ENGINE_FAST, &node, pairwise, 4, 1e6, 1).seconds / as_send - 1) < 1e-9);
 }

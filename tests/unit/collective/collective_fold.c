@@ -269,7 +269,7 @@ static struct cluster random_cluster(uint64_t *seed)
     struct cluster cluster = make_cluster(2 + random_below(seed, 6), gpus, nics);
 
     cluster.kinds[0].nics.bandwidth = 1e9 * (1 + random_below(seed, 100));
-    cluster.network.latency = 1e-6 * random_below(seed, 10);
+    cluster.kinds[0].nics.latency = 1e-6 * random_below(seed, 10);
     if (random_below(seed, 2))
         cluster.network.topology = (struct topology_spec){
             .kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 1 + random_below(seed, 3),

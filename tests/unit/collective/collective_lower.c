@@ -36,7 +36,7 @@ static void times_are_the_closed_form(void **state)
 
                 cluster.kinds[0].inside.latency = k % 2 ? latency : 1;
                 cluster.kinds[0].inside.bandwidth = k % 2 ? bandwidth : 1;
-                cluster.network.latency = k % 2 ? 1 : latency;
+                cluster.kinds[0].nics.latency = k % 2 ? 1 : latency;
                 cluster.kinds[0].nics.bandwidth = k % 2 ? 1 : bandwidth;
                 run_init(&run, collective, &cluster, n, identity(), bytes, channels, NULL);
                 assert_near(run.timeline.makespan, collective->ideal(&run.task, latency, bandwidth), collective, n);

@@ -63,7 +63,7 @@ static void links_of_the_slowest(void **state)
     struct placed_group group;
 
     (void)state;
-    cluster.network.efficiency = 0.5;
+    cluster.kinds[0].nics.efficiency = 0.5;
     cluster.kinds[0].nics.rate = 1e10;
     cluster.nic_shares = shares;
     group = placed_group_of(&cluster, identity(), 16);

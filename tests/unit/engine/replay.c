@@ -131,9 +131,8 @@ static void test_network(void **state)
 {
     struct cluster cluster = {
         .nodes = 4, .kinds[0].gpus = 4, .kinds[0].inside = {.bandwidth = 1e12, .efficiency = 1},
-        .kinds[0].nics = {.bandwidth = 10e9, .count = 2},
-        .network = {.efficiency = 1,
-                    .topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 4}},
+        .kinds[0].nics = {.bandwidth = 10e9, .count = 2, .efficiency = 1},
+        .network.topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 4},
     };
     static const struct flow shared_nic[] = {{0, 4, 10e9, 0, 2}, {1, 6, 10e9, 0, 2}};
     static const struct flow own_nics[] = {{0, 4, 10e9, 0, 1}, {2, 6, 10e9, 0, 1}};

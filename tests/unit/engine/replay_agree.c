@@ -260,7 +260,7 @@ static void test_doubling(void **state)
         for (size_t t = 0; t < program.traits.count; t++)        /* of a COMPUTE these bytes are 0 */
             program.traits.items[t].transfer.delay *= 2;
         cluster.kinds[0].inside.latency *= 2;
-        cluster.network.latency *= 2;
+        cluster.kinds[0].nics.latency *= 2;
         replayed(ENGINE_SIMGRID, &program, &cluster, &twice);
         for (size_t op = 0; op < program.ops.count; op++)
             assert_true(fabs(twice.end[op] - 2 * once.end[op]) <= 1e-12);

@@ -103,7 +103,7 @@ static void test_max_min(void **state)
     (void)state;
     for (uint64_t i = 1; i <= CLUSTERS; i++) {
         struct cluster cluster = {.kinds[0].inside = {.bandwidth = 3e9, .efficiency = 1},
-                                  .kinds[0].nics.bandwidth = 1e9, .network = {.efficiency = 1}};
+                                  .kinds[0].nics = {.bandwidth = 1e9, .efficiency = 1}};
         struct given given = {.cluster = &cluster};
         struct event_heap ends;
         struct flows flows;

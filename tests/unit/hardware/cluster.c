@@ -15,9 +15,8 @@ static const struct cluster leaf_spine = {
     .nodes = 5,
     .kinds[0].gpus = 4,
     .kinds[0].inside = {.bandwidth = 300e9, .latency = 1.1e-6, .efficiency = 1},
-    .kinds[0].nics = {.bandwidth = 25e9, .count = 2},
-    .network = {.latency = 3.3e-6, .efficiency = 1,
-                .topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 3}},
+    .kinds[0].nics = {.bandwidth = 25e9, .count = 2, .latency = 3.3e-6, .efficiency = 1},
+    .network.topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 3},
 };
 
 static void test_size(void **state)
@@ -146,7 +145,7 @@ static void test_bandwidths(void **state)
     struct cluster half = leaf_spine;
 
     (void)state;
-    half.kinds[0].inside.efficiency = half.network.efficiency = 0.5;
+    half.kinds[0].inside.efficiency = half.kinds[0].nics.efficiency = 0.5;
     assert_true(cluster_widest(&half, LINK_PORT_DOWN) == 150e9);
     assert_true(cluster_widest(&half, LINK_NIC_UP) == 12.5e9);
     assert_true(cluster_widest(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);

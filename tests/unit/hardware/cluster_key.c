@@ -31,8 +31,8 @@ static const struct { size_t begin, size; } apart[] = {
     MEMBER(node), MEMBER(base), MEMBER(kinds[0].inside.node), MEMBER(kinds[0].inside.meshes), MEMBER(network.node),
     MEMBER(network.topology.node), MEMBER(kinds[0].host.node), MEMBER(kinds[0].gpu.node),
     MEMBER(kinds[0].gpu.peak.node), MEMBER(platform), MEMBER(title), MEMBER(kinds[0].gpu_spec),
-    MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(communication_spec),
-    MEMBER(communication), MEMBER(kinds[0].gpu.name), MEMBER(kinds[0].gpu.title), MEMBER(kinds[0].gpu.changed),
+    MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(kinds[0].communication_spec),
+    MEMBER(kinds[0].communication), MEMBER(kinds[0].gpu.name), MEMBER(kinds[0].gpu.title), MEMBER(kinds[0].gpu.changed),
     MEMBER(kinds[0].gpu.power),
     /* numbers of kinds and of nodes, of which not every value exists (below); kinds that no node is of */
     MEMBER(part_count), MEMBER(parts),
@@ -114,14 +114,14 @@ static void test_pointers(void **state)
         others[i] = plain;
     others[0].gpu_slower = slower;
     others[1].nic_shares = shares;
-    others[2].communication = &communication;
-    others[3].communication = &slow;
-    others[4].communication = &first;
-    others[5].communication = &many;
+    others[2].kinds[0].communication = &communication;
+    others[3].kinds[0].communication = &slow;
+    others[4].kinds[0].communication = &first;
+    others[5].kinds[0].communication = &many;
     others[6].kinds[0].gpu_spec = &spec;
     others[7].kinds[0].gpu_spec = &smaller;
-    others[8].communication_spec = &with;
-    others[9].communication_spec = &other_library;
+    others[8].kinds[0].communication_spec = &with;
+    others[9].kinds[0].communication_spec = &other_library;
     for (int i = 10; i < 12; i++) {
         others[i].part_count = 2;
         others[i].parts[1] = (struct machine_part){.kind = i - 10, .first = 1};

@@ -13,8 +13,8 @@ static void inline_clusters(void **state)
     assert_close(cluster.kinds[0].inside.bandwidth, 300e9);
     assert_close(cluster.kinds[0].inside.latency, 1e-6);
     assert_close(cluster.kinds[0].inside.efficiency, 1);
-    assert_close(cluster.network.latency, 5e-6);
-    assert_close(cluster.network.efficiency, 1);
+    assert_close(cluster.kinds[0].nics.latency, 5e-6);
+    assert_close(cluster.kinds[0].nics.efficiency, 1);
     assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
     assert_string_equal(cluster.kinds[0].gpu.title, "NVIDIA A100-SXM4-80GB");
 
@@ -31,7 +31,7 @@ static void inline_clusters(void **state)
 
     /* One node needs no network, one GPU a node no inside. */
     cluster = load_good("{nodes: 1, gpus_per_node: 4, inside: {bandwidth: 50 GB/s, latency: 1 us}}");
-    assert_true(isnan(cluster.kinds[0].nics.bandwidth) && isnan(cluster.network.latency));
+    assert_true(isnan(cluster.kinds[0].nics.bandwidth) && isnan(cluster.kinds[0].nics.latency));
     load_good("{nodes: 1}");
     cluster = load_good("{nodes: 4, network: {bandwidth: 1 GB/s, latency: 1 us, topology: {leaf_nodes: 2}}}");
     assert_int_equal(cluster.network.topology.kind, TOPOLOGY_LEAF_SPINE);
@@ -88,7 +88,7 @@ static void paths_and_chains(void **state)
     struct cluster cluster = load_good("./top.yaml");
     assert_int_equal(cluster.nodes, 5);
     assert_int_equal(cluster.kinds[0].gpus, 2);
-    assert_close(cluster.network.latency, 7e-6);
+    assert_close(cluster.kinds[0].nics.latency, 7e-6);
     assert_close(cluster.kinds[0].nics.bandwidth, 1e9);
     assert_string_equal(cluster.kinds[0].gpu.name, "mine");
     assert_close(gpu_peak(&cluster.kinds[0].gpu, DTYPE_BF16), 10e12);

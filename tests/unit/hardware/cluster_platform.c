@@ -83,9 +83,9 @@ static void platforms_are_sane(void **state)
         assert_true(cluster.kinds[0].inside.latency >= 0.5e-6 && cluster.kinds[0].inside.latency <= 10e-6);
         assert_true(cluster.kinds[0].inside.efficiency > 0.5 && cluster.kinds[0].inside.efficiency < 1);
         assert_true(cluster.kinds[0].nics.bandwidth >= 1e9 && cluster.kinds[0].nics.bandwidth <= 100e9);
-        assert_true(cluster.network.latency >= 1e-6 && cluster.network.latency <= 100e-6);
-        assert_true(cluster.network.latency > cluster.kinds[0].inside.latency);
-        assert_true(cluster.network.efficiency > 0.9 && cluster.network.efficiency < 1);
+        assert_true(cluster.kinds[0].nics.latency >= 1e-6 && cluster.network.latency <= 100e-6);
+        assert_true(cluster.kinds[0].nics.latency > cluster.kinds[0].inside.latency);
+        assert_true(cluster.kinds[0].nics.efficiency > 0.9 && cluster.network.efficiency < 1);
         assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
     }
     assert_true(count >= 7);
@@ -112,14 +112,14 @@ static void platform_constants(void **state)
     }
     /* NCCL's measured bus bandwidths: 232 GB/s in a DGX A100, 370 in a DGX H100, 192 and 380 between nodes. */
     struct cluster a100 = load_good("dgx-a100"), h100 = load_good("dgx-h100");
-    const struct pace *a = a100.communication->ring.simple, *h = h100.communication->ring.simple;
+    const struct pace *a = a100.kinds[0].communication->ring.simple, *h = h100.kinds[0].communication->ring.simple;
     const struct machine_kind *kind = a100.kinds, *other = h100.kinds;
     assert_true(fabs(kind->inside.bandwidth * a->inside_share * 14 / (14 + a->ends) / 232e9 - 1) < 0.02);   /* 8 GPUs */
     assert_true(fabs(other->inside.bandwidth * h->inside_share / 370e9 - 1) < 0.02);
     assert_true(fabs(8 * kind->nics.bandwidth * a->network_share / 192e9 - 1) < 0.01);
     assert_true(fabs(8 * other->nics.bandwidth * h->network_share / 380e9 - 1) < 0.01);
-    assert_null(a100.communication->nvls.simple);
-    assert_non_null(h100.communication->nvls.simple);
+    assert_null(a100.kinds[0].communication->nvls.simple);
+    assert_non_null(h100.kinds[0].communication->nvls.simple);
     /* no protocol gives payload more than a copy between two GPUs reaches */
     assert_true(a->inside_share < kind->inside.efficiency && h->inside_share < other->inside.efficiency);
 }

@@ -150,7 +150,7 @@ static void ring_between_nodes(void **state)
                 9e-6 + 3 * (16e-6 + 25e7 / 9e9), 1e-9);
     assert_near(run_text(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), 4, 8, 1e9).seconds,
                 9e-6 + 3 * (16e-6 + 25e7 / 9e9), 1e-9);
-    cluster.network.latency = 1e-3;
+    cluster.kinds[0].nics.latency = 1e-3;
     assert_near(run_text(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
                 9e-6 + 6 * (1e-3 + 25e7 / 9e9), 1e-9);
 }
@@ -295,8 +295,8 @@ static void sends_have_a_pace(void **state)
     assert_near(between.overhead, 1 / 0.95 - 1, 1e-9);
     inside = cluster_send(&bare, 0, 1);
     assert_true(inside.delay == 0 && inside.overhead == 0);
-    assert_null(bare.communication);
-    assert_null(load_good("{platform: dgx-a100, communication: none}").communication);
+    assert_null(bare.kinds[0].communication);
+    assert_null(load_good("{platform: dgx-a100, communication: none}").kinds[0].communication);
     assert_false(collective_runs_on(all_reduce("nvls"), &bare));
     assert_true(collective_runs_on(all_reduce("nvls"), &cluster) && collective_runs_on(all_reduce("ring"), &bare));
 }

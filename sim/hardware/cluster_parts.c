@@ -1,0 +1,199 @@
+/* Parts: a cluster whose file says `parts`. Each is read as a cluster of its own, with its platform; equal ones are of
+ * one kind. */
+#include "hardware/cluster.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_MAX = 1000000 };
+
+/* Keys of nodes, which stand in the parts. */
+static int check_beside(const struct cluster *cluster, struct error *err)
+{
+    static const char *const keys[] = {"nodes", "gpus_per_node", "gpus_per_switch", "gpu", "inside", "host"};
+    const struct node *map = cluster->node;
+    int status = 0;
+
+    if (cluster->base && !node_get(cluster->base, "parts"))
+        return error_clash(err, node_loc(map, "platform"), "cluster: platform: '%s' beside 'parts' has nodes of its own; "
+                           "expected it in a part", cluster->platform);
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (node_get(map, keys[i]))
+            status = error_clash(err, node_loc(map, keys[i]), "cluster: %s: stands beside 'parts', each of which says "
+                                 "its own; expected it in the parts, or no parts", keys[i]);
+    return status;
+}
+
+/* Part `a` and part `b` together are a key, "a-b", and a range of nodes has a '-'. */
+static int check_name(const struct cluster *cluster, const struct part_spec *spec, struct error *err)
+{
+    static const char taken[] = "auto all none any";
+    const struct part_spec *parts = cluster->said.items;
+    struct loc loc = node_loc(spec->node, "name");
+    bool plain = *spec->name && !isdigit((unsigned char)*spec->name);
+
+    for (const char *c = spec->name; *c; c++)
+        plain &= isalnum((unsigned char)*c) || *c == '_' || *c == '.';
+    if (!plain || word_in(taken, spec->name))
+        return error_add(err, EXIT_INPUT, loc, "parts: name: found '%s'; expected letters, digits, '_' and '.', a letter "
+                         "first, and none of: %s", spec->name, taken);
+    for (const struct part_spec *other = parts; other < spec; other++)
+        if (!strcmp(other->name, spec->name))
+            return error_add(err, EXIT_INPUT, loc, "parts: name: two parts are called '%s'; expected a name for each",
+                             spec->name);
+    return 0;
+}
+
+/* The part's mapping without `name` and `slower`, over what the cluster says of all parts. */
+static struct node *nodes_of(struct arena *arena, const struct cluster *cluster, const struct node *part)
+{
+    static const char *const shared[] = {"network", "communication"};
+    struct node *all = node_mapping(arena), *own = node_mapping(arena);
+
+    for (size_t i = 0; i < COUNT(shared); i++)
+        if (node_get(cluster->node, shared[i]))
+            node_put(arena, all, shared[i], node_get(cluster->node, shared[i]));
+    for (size_t i = 0; i < part->count; i++)
+        if (!word_in("name slower", part->keys[i])) {
+            node_put(arena, own, part->keys[i], part->items[i]);
+            own->key_locs[own->count - 1] = part->key_locs[i];
+        }
+    own = node_merge(arena, all, own);
+    own->loc = part->loc;
+    return own;
+}
+
+static int load_part(struct arena *arena, const struct cluster *cluster, struct part_spec *spec, struct error *err)
+{
+    const struct node *said = spec->node;
+    struct node *own = node_mapping(arena);
+
+    if (said->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, said->loc, "parts: expected a mapping such as {name: old, platform: dgx-a100, "
+                         "nodes: 2}");
+    if (node_get(said, "parts"))
+        return error_add(err, EXIT_INPUT, node_loc(said, "parts"), "parts: a part has no parts; expected its nodes");
+    own->loc = said->loc;
+    for (size_t i = 0; i < said->count; i++)
+        if (word_in("name slower", said->keys[i]))
+            node_put(arena, own, said->keys[i], said->items[i]);
+    if (field_parse(arena, &part_table, own, spec, err))
+        return -1;
+    spec->node = said;
+    if (check_name(cluster, spec, err) ||
+        cluster_load_value(arena, nodes_of(arena, cluster, said), cluster->said.count > 1, &spec->cluster, err))
+        return -1;
+    if (spec->cluster.said.count)
+        return error_clash(err, node_loc(said, "platform"), "parts: the platform of '%s' has parts of its own; expected "
+                           "a platform of equal nodes", spec->name);
+    if (!spec->cluster.nodes)
+        return error_add(err, EXIT_INPUT, node_loc(said, "nodes"), "parts: '%s' does not say how many nodes it has; "
+                         "expected 'nodes', 1 or more", spec->name);
+    return 0;
+}
+
+static bool same_bytes(struct cache_key *a, struct cache_key *b)
+{
+    bool same = a->count == b->count && !memcmp(a->items, b->items, a->count);
+
+    free(a->items);
+    free(b->items);
+    return same;
+}
+
+static bool same_kind(const struct machine_kind *kind, const struct machine_kind *other)
+{
+    struct cache_key keys[2] = {{0}, {0}};
+
+    cluster_kind_key(kind, &keys[0]);
+    cluster_kind_key(other, &keys[1]);
+    return same_bytes(&keys[0], &keys[1]);
+}
+
+static bool same_topology(const struct topology_spec *topology, const struct topology_spec *other)
+{
+    struct cache_key keys[2] = {{0}, {0}};
+
+    field_key(&topology_table, topology, &keys[0]);
+    field_key(&topology_table, other, &keys[1]);
+    return same_bytes(&keys[0], &keys[1]);
+}
+
+/* What one part has of the whole network, all have. */
+static int check_alike(const struct part_spec *first, const struct part_spec *spec, struct error *err)
+{
+    const struct cluster *one = &first->cluster, *other = &spec->cluster;
+    struct loc loc = spec->node->loc;
+
+    if (one->ideal != other->ideal)
+        return error_clash(err, loc, "parts: '%s' is on the ideal network and '%s' is not; expected 'platform: ideal' "
+                           "for all parts or for none", one->ideal ? first->name : spec->name,
+                           one->ideal ? spec->name : first->name);
+    if (!one->kinds[0].communication != !other->kinds[0].communication)
+        return error_clash(err, loc, "parts: '%s' has a communication profile and '%s' has none; expected "
+                           "'communication' in both, or beside 'parts' for all",
+                           one->kinds[0].communication ? first->name : spec->name,
+                           one->kinds[0].communication ? spec->name : first->name);
+    if (!same_topology(&one->network.topology, &other->network.topology))
+        return error_clash(err, loc, "parts: '%s' and '%s' have networks of different 'topology'; expected one for all, "
+                           "in 'network' beside 'parts'", first->name, spec->name);
+    return 0;
+}
+
+/* The uplinks of a leaf switch follow from the NICs of its nodes, so these are of one kind. */
+static int check_leaves(const struct cluster *cluster, const struct part_spec *spec, int kind, struct error *err)
+{
+    const struct machine_part *last = &cluster->parts[cluster->part_count - 1];
+    int each = cluster->network.topology.leaf_nodes;
+
+    if (cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE || last->kind == kind || spec->first % each == 0)
+        return 0;
+    return error_clash(err, spec->node->loc, "parts: '%s' begins with node %d, below a leaf switch with nodes of another "
+                       "kind; expected a multiple of the %d nodes of a leaf before it", spec->name, spec->first, each);
+}
+
+/* Adds the part's nodes to the cluster, and its kind where no other part is of it. */
+static int add_part(struct cluster *cluster, struct part_spec *spec, struct error *err)
+{
+    const struct machine_kind *own = &spec->cluster.kinds[0];
+    int kinds = cluster->part_count ? cluster_kinds(cluster) : 0, kind = 0;
+
+    spec->first = cluster->nodes;
+    if (spec->cluster.nodes > NODES_MAX - cluster->nodes)
+        return error_add(err, EXIT_INPUT, node_loc(spec->node, "nodes"), "parts: more than %d nodes in all",
+                         (int)NODES_MAX);
+    while (kind < kinds && !same_kind(&cluster->kinds[kind], own))
+        kind++;
+    if (kind == kinds)
+        cluster->kinds[kind] = *own;
+    if (cluster->part_count && check_leaves(cluster, spec, kind, err))
+        return -1;
+    if (!cluster->part_count || cluster->parts[cluster->part_count - 1].kind != kind)
+        cluster->parts[cluster->part_count++] = (struct machine_part){kind, spec->first};
+    cluster->nodes += spec->cluster.nodes;
+    return 0;
+}
+
+int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    struct part_spec *parts = cluster->said.items;
+    size_t count = cluster->said.count;
+    int status = check_beside(cluster, err);
+
+    if (count > PARTS_MAX)
+        return error_add(err, EXIT_INPUT, cluster->said.node->loc, "cluster: parts: found %zu; expected at most %d", count,
+                         (int)PARTS_MAX);
+    for (size_t i = 0; i < count && !status; i++)
+        status = load_part(arena, cluster, &parts[i], err);
+    for (size_t i = 1; i < count && !status; i++)
+        status = check_alike(&parts[0], &parts[i], err);
+    if (status)
+        return -1;
+    cluster->nodes = cluster->part_count = 0;
+    cluster->network = parts[0].cluster.network;
+    cluster->ideal = parts[0].cluster.ideal;
+    for (size_t i = 0; i < count && !status; i++)
+        status = add_part(cluster, &parts[i], err);
+    return status;
+}
