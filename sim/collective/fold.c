@@ -180,12 +180,14 @@ static void choose(struct folded *folded, const struct groups *groups, const str
 {
     enum unfolded why = obstacle(groups, used);
     int nodes = count_nodes(groups);
+    /* one channel for all would send to the same NIC of another node, where the others cross rails */
+    bool rails = cluster_topology(groups->cluster) == TOPOLOGY_RAIL;
 
     *folded = (struct folded){.of_nodes = {nodes, nodes, FOLDED}, .of_channels = {channels, channels, FOLDED},
                               .n = groups->n, .channels = channels};
     if (!why && nodes_do_the_same(used, groups->n))
         folded->n = 2 * groups->per_node;
-    if (!why)
+    if (!why && !rails)
         folded->channels = fewest_channels(groups, channels);
     if (folded->n < groups->n)
         folded->of_nodes.simulated = 2;
@@ -193,7 +195,8 @@ static void choose(struct folded *folded, const struct groups *groups, const str
         folded->of_nodes.why = why ? why : UNFOLDED_ALGORITHM;
     folded->of_channels.simulated = folded->channels;
     if (channels > 1 && folded->channels == channels)
-        folded->of_channels.why = why ? why : groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
+        folded->of_channels.why = why ? why : rails ? UNFOLDED_PLACES :
+                                  groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
 }
 
 bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups)

@@ -112,6 +112,7 @@ bool cluster_leaves_meet(const struct cluster *cluster, int leaf, int other);
 bool cluster_is_tree(const struct cluster *cluster);
 /* The bandwidth of the NICs below a switch over the bandwidth of its uplinks, of a leaf-spine or of rails; else 1. */
 double cluster_oversubscription(const struct cluster *cluster);
+const char *cluster_topology_note(const struct cluster *cluster);     /* topology_note */
 /* How many times narrower than a NIC the way from one GPU to another is if all GPUs send to far ones at once
  * (topology_crowding), and if they alone send: of a leaf-spine 1, as its uplinks are wider than one NIC. */
 double cluster_crowding(const struct cluster *cluster, int gpu, int other);

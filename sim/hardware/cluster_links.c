@@ -334,6 +334,11 @@ bool cluster_is_tree(const struct cluster *cluster)
     return topology_is_tree(topology_of(cluster));
 }
 
+const char *cluster_topology_note(const struct cluster *cluster)
+{
+    return topology_note(&cluster->network.topology);
+}
+
 bool cluster_refuses(const struct cluster *cluster)
 {
     return !cluster->ideal && cluster_topology(cluster) == TOPOLOGY_RAIL &&

@@ -70,6 +70,9 @@ extern const struct table topology_table;
  * allowed. -1 after an error. */
 int topology_check(struct topology *topology, int *nodes, struct error *err);
 
+/* What a person may not expect of the topology; NULL: nothing. */
+const char *topology_note(const struct topology *topology);
+
 /* A topology for so many nodes with up to so many NICs each. */
 struct topology_of { const struct topology *keys; int nodes, nics; };
 /* A NIC: its node, and its number there. */

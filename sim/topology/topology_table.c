@@ -248,10 +248,9 @@ static int check_dragonfly(const struct topology *topology, int *nodes, struct e
         return -1;
     if (topology->groups > 1 && dragonfly_pair_links(topology) < 1)
         return error_clash(err, place(topology, "global_links"),
-                           "topology: the %d routers of a group have %lld global links, but there are %d other groups; "
-                           "expected a link to each, so global_links: %d or more", topology->routers,
-                           (long long)topology->routers * topology->global_links, topology->groups - 1,
-                           (topology->groups - 2) / topology->routers + 1);
+                           "topology: a group has %d x %d global links, but there are %d other groups; expected a link "
+                           "to each, so global_links: %d or more", topology->routers, topology->global_links,
+                           topology->groups - 1, (topology->groups - 2) / topology->routers + 1);
     double links = (double)topology->groups * topology->routers * (topology->routers + topology->global_links);
     if (links > MOST_LINKS)
         return error_add(err, EXIT_INPUT, place(topology, "routers"),
@@ -259,6 +258,16 @@ static int check_dragonfly(const struct topology *topology, int *nodes, struct e
                          (int)MOST_LINKS);
     snprintf(sum, sizeof sum, "%d x %d x %d", topology->groups, topology->routers, topology->nodes_per_router);
     return check_nodes(topology, "groups", dragonfly_nodes(topology), sum, nodes, err);
+}
+
+const char *topology_note(const struct topology *topology)
+{
+    const int *dims = topology->dims.items;
+
+    for (size_t k = 0; topology->kind == TOPOLOGY_TORUS && topology->wraps && k < topology->dims.count; k++)
+        if (dims[k] == 2)
+            return "a dimension of 2 with wrap has two links between the same two nodes (wrap: false: one)";
+    return NULL;
 }
 
 int topology_check(struct topology *topology, int *nodes, struct error *err)
