@@ -201,11 +201,25 @@ static void print_route(const struct cluster *cluster, const char *what, int src
 
     printf("%s, GPU %d to GPU %d:", what, src, dst);
     for (int i = 0; i < route.count; i++) {
-        cluster_link_name(route.links[i], name, sizeof name);
+        cluster_link_name(cluster, route.links[i], name, sizeof name);
         printf("%s %s", i ? "," : "", name);
     }
     printf("; %s", unit_format_short(UNIT_TIME, route.latency, text, sizeof text));
     printf(", %s\n", unit_format_short(UNIT_BANDWIDTH, route.bandwidth, text, sizeof text));
+}
+
+/* The first of each longer route from GPU 0 to other nodes' first GPUs, past the neighbouring node's. */
+static void print_longer_routes(const struct cluster *cluster)
+{
+    int longest = cluster_route(cluster, 0, cluster_node_gpu(cluster, 1, 0)).count;
+
+    for (int node = 2; node < cluster->nodes; node++) {
+        int gpu = cluster_node_gpu(cluster, node, 0), count = cluster_route(cluster, 0, gpu).count;
+
+        if (count > longest)
+            print_route(cluster, "# farther", 0, gpu);
+        longest = count > longest ? count : longest;
+    }
 }
 
 static void show_platform(const struct cluster *cluster)
@@ -224,8 +238,10 @@ static void show_platform(const struct cluster *cluster)
         print_route(cluster, "# inside a node", 0, 1);
     if (cluster->nodes > 1)
         print_route(cluster, "# between neighbouring nodes", 0, per_node);
-    if (cluster->nodes > leaf)
+    if (cluster->nodes > leaf && cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE)
         print_route(cluster, "# between leaves", 0, per_node * leaf);
+    else if (cluster->nodes > 2)
+        print_longer_routes(cluster);
 }
 
 static void show_kernels(const struct workload *workload, bool json)

@@ -149,26 +149,6 @@ int cluster_nic_of(const struct cluster *cluster, int gpu)
     }
 }
 
-enum topology cluster_topology(const struct cluster *cluster)
-{
-    return (enum topology)cluster->network.topology.kind;
-}
-
-int cluster_leaf_nodes(const struct cluster *cluster)
-{
-    return cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE ? cluster->network.topology.leaf_nodes : cluster->nodes;
-}
-
-double cluster_oversubscription(const struct cluster *cluster)
-{
-    return cluster->network.topology.oversubscription;
-}
-
-int cluster_leaf_of(const struct cluster *cluster, int node)
-{
-    return cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE ? node / cluster_leaf_nodes(cluster) : 0;
-}
-
 bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n)
 {
     for (int i = 1; i < n; i++)
@@ -215,6 +195,31 @@ const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu)
     return &cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpu;
 }
 
+double cluster_host_bandwidth(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.bandwidth * cluster_kind(cluster, node)->host.efficiency;
+}
+
+double cluster_host_copy(const struct cluster *cluster, int node, double bytes)
+{
+    return cluster_kind(cluster, node)->host.latency + bytes / cluster_host_bandwidth(cluster, node);
+}
+
+double cluster_host_memory(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.memory;
+}
+
+double cluster_host_update(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.update;
+}
+
+double cluster_across(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.across;
+}
+
 static void numbers_key(const double *numbers, int count, struct cache_key *key)
 {
     count = numbers ? count : 0;
@@ -230,6 +235,7 @@ void cluster_key(const struct cluster *cluster, struct cache_key *key)
 
     field_key(&cluster_table, cluster, key);
     cache_key_add(key, has, sizeof has);
+    cache_key_add(key, &cluster->network.topology.wraps, sizeof(bool));
     numbers_key(cluster->gpu_slower, cluster_gpus(cluster), key);
     numbers_key(cluster->nic_shares, cluster_nics(cluster), key);
     if (communication) {

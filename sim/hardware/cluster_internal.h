@@ -5,6 +5,7 @@
 
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
+#include "topology/topology.h"
 
 /* In a node whose links connect pairs of GPUs: rings of `gpus` GPUs, which follow these links, get `share` of the
  * bandwidth. */
@@ -65,12 +66,7 @@ struct cluster {
         const struct node *node;
         double latency;              /* s, one way, GPU to GPU; NaN: not given, with one node */
         double efficiency;           /* achievable share of the bandwidth of NICs and uplinks */
-        struct topology_spec {
-            const struct node *node;
-            int kind;                /* enum topology */
-            int leaf_nodes;          /* nodes per leaf switch, >= 1; 0 if nonblocking */
-            double oversubscription; /* bandwidth of a leaf's NICs / bandwidth of its uplinks, >= 1; 1 if nonblocking */
-        } topology;
+        struct topology topology;
     } network;
     bool ideal;                      /* zero latency, infinite bandwidth */
     const double *gpu_slower;        /* a GPU: how many times as long its computations take; NULL: 1 (slow_parts.h) */

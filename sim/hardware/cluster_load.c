@@ -7,22 +7,7 @@
 
 enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
-static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
 static const char *const inside_link_names[] = ENUM_NAMES(INSIDE_LINKS);
-
-static const struct field topology_fields[] = {
-    {KEY(topology_spec, kind), .kind = FIELD_CHOICE, .choices = topology_names, .fallback = "nonblocking",
-     .brief = "the kind of network; if leaf_nodes or oversubscription is given, leaf-spine is the default"},
-    {KEY(topology_spec, leaf_nodes), .kind = FIELD_INT, .fallback = "0", .max = NODES_MAX,
-     .brief = "number of nodes per leaf switch"},
-    {KEY(topology_spec, oversubscription), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
-     .fallback = "1", .brief = "bandwidth of all NICs of a leaf switch divided by the bandwidth of its uplinks"},
-};
-
-static const struct table topology_table = {
-    TABLE("topology", "the switches between nodes", topology_spec, topology_fields),
-    .shorthand = "kind",
-};
 
 static const struct field mesh_fields[] = {
     {KEY(mesh, gpus), .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .required = true,
@@ -150,27 +135,6 @@ static int check_link(const struct cluster *cluster, const struct table *table, 
     return 0;
 }
 
-static int check_topology(struct topology_spec *topology, struct error *err)
-{
-    const struct table *table = &topology_table;
-    bool has_kind = field_given(table, topology, "kind");
-
-    if (!has_kind && (field_given(table, topology, "leaf_nodes") || field_given(table, topology, "oversubscription")))
-        topology->kind = TOPOLOGY_LEAF_SPINE;
-    if (topology->kind == TOPOLOGY_LEAF_SPINE && topology->leaf_nodes < 1)
-        return error_add(err, EXIT_INPUT, field_loc(table, topology, "leaf_nodes"),
-                         "topology: a leaf-spine needs 'leaf_nodes', at least 1");
-    if (topology->kind == TOPOLOGY_LEAF_SPINE)
-        return 0;
-    if (topology->leaf_nodes != 0)
-        return error_clash(err, field_loc(table, topology, "leaf_nodes"),
-                           "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'");
-    if (topology->oversubscription > 1)
-        return error_clash(err, field_loc(table, topology, "oversubscription"),
-                           "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'");
-    return 0;
-}
-
 /* The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal numbers of NICs. A single node uses no NIC, so the platform's number of NICs need
  * not fit the number of GPUs: it is then set to one per GPU. */
 static int check_nics(struct cluster *cluster, struct error *err)
@@ -232,7 +196,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
 {
     struct host *host = &cluster->kinds[0].host;
-    int status = check_topology(&cluster->network.topology, err);
+    int status = topology_check(&cluster->network.topology, &cluster->nodes, err);
 
     if (check_nics(cluster, err))
         status = -1;

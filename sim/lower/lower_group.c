@@ -23,11 +23,12 @@ static bool on_marked_node(const struct cluster *cluster, const struct member *m
 }
 
 /* Marks the nodes whose GPUs share links with the group, or clears these marks: the group's nodes; if it spans leaf
- * switches, and so uses their uplinks, all nodes below these. */
+ * switches, and so uses their uplinks, all nodes below these; all nodes where the uplinks of others may be the same. */
 static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
 {
     const struct cluster *cluster = &member->lowering->scenario->cluster;
-    int each = cluster_within_leaf(cluster, gpus, n) ? 1 : cluster_leaf_nodes(cluster);
+    int each = cluster_within_leaf(cluster, gpus, n) ? 1 :
+               cluster_leaves_meet(cluster, 0, 1) ? cluster->nodes : cluster_leaf_nodes(cluster);
 
     for (int i = 0; i < n; i++) {
         int first = cluster_node_of(cluster, gpus[i]) / each * each;

@@ -253,7 +253,10 @@ static const char *leaves_note(struct arena *arena, const struct scenario *scena
 {
     const struct cluster *cluster = &scenario->cluster;
     bool crowded = cluster_oversubscription(cluster) > 1;
+    const char *note = cluster_topology_note(cluster);
 
+    if (note)
+        return arena_printf(arena, "cluster.network.topology: %s", note);
     if (cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE || !cluster_changes(arena, cluster, "network.topology"))
         return NULL;
     if (crowded && cluster_leaf_nodes(cluster) < cluster->nodes)
