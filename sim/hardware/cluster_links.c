@@ -21,8 +21,8 @@ static double usual_at(const struct cluster *cluster, int node, enum link_kind k
     if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
         return own->inside.bandwidth * own->inside.efficiency;
     if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
-        return cluster_nic_rate(cluster, node) * network->efficiency;
-    return network->topology.leaf_nodes * own->nics.count * (one_nic_rate(cluster, node) * network->efficiency) /
+        return cluster_nic_rate(cluster, node) * cluster_payload_share(cluster, network->efficiency);
+    return network->topology.leaf_nodes * own->nics.count * (one_nic_rate(cluster, node) * cluster_payload_share(cluster, network->efficiency)) /
            network->topology.oversubscription;
 }
 
@@ -181,6 +181,24 @@ double cluster_across(const struct cluster *cluster, int node)
     return cluster_kind(cluster, node)->host.across;
 }
 
+double cluster_payload_share(const struct cluster *cluster, double share)
+{
+    return cluster->network.share > 0 ? fmin(share, cluster->network.share) : share;
+}
+
+const char *cluster_estimates(struct arena *arena, const struct cluster *cluster, bool between)
+{
+    const struct network *network = &cluster->network;
+    const char *own = between ? network->estimate : NULL, *profile = NULL;
+
+    if (cluster->communication && cluster->communication->estimate)
+        profile = arena_printf(arena, "communication profile %s: %s", cluster->communication_spec->profile,
+                               cluster->communication->estimate);
+    if (own)
+        own = arena_printf(arena, "network %s: %s", network->name ? network->name : "", own);
+    return own && profile ? arena_printf(arena, "%s; %s", own, profile) : own ? own : profile;
+}
+
 double cluster_mesh_share(const struct cluster *cluster, int kind, int gpus)
 {
     const struct list *list = &cluster->kinds[kind].inside.meshes;
@@ -211,7 +229,8 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
     if (inside)
         return extra_cost(usual, link, fmax(pace->inside, usual),
                           pace->inside_share * cluster_bandwidth(cluster, node, true));
-    return extra_cost(usual, link, fmax(pace->network, usual), pace->network_share * cluster_nic_rate(cluster, node));
+    return extra_cost(usual, link, fmax(pace->network, usual),
+                      cluster_payload_share(cluster, pace->network_share) * cluster_nic_rate(cluster, node));
 }
 
 double cluster_copy(const struct cluster *cluster, int src, int dst)
