@@ -113,8 +113,8 @@ static void platform_constants(void **state)
         {"p6-b200", "b200-180gb", 900e9, 50e9, 8},     {"g5", "a10g", 31.5e9, 12.5e9, 1},
         {"a2", "a100-40gb", 300e9, 12.5e9, 1},         {"a3-mega", "h100-80gb", 450e9, 25e9, 8},
         {"a4", "b200-180gb", 900e9, 50e9, 8},          {"nd-a100-v4", "a100-40gb", 300e9, 25e9, 8},
-        {"nd-h100-v5", "h100-80gb", 450e9, 50e9, 8},   {"bm-gpu-a100-v2", "a100-80gb", 300e9, 25e9, 8},
-        {"bm-gpu-h100", "h100-80gb", 450e9, 25e9, 16}, {"bm-gpu-mi300x", "mi300x", 448e9, 50e9, 8},
+        {"nd-h100-v5", "h100-80gb", 450e9, 50e9, 8},   {"oci-bm-gpu-a100-v2", "a100-80gb", 300e9, 25e9, 8},
+        {"oci-bm-gpu-h100", "h100-80gb", 450e9, 25e9, 16}, {"oci-bm-gpu-mi300x", "mi300x", 448e9, 50e9, 8},
         {"mi325x-platform", "mi325x", 448e9, 50e9, 8}, {"mi355x-platform", "mi355x", 537e9, 50e9, 8},
     };
     for (size_t i = 0; i < COUNT(expected); i++) {
