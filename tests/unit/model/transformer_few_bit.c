@@ -1,4 +1,4 @@
-/* few_bit: what a block keeps of its activation function, and the traffic of its kernels, counted by hand. */
+/* transformer_few_bit: what a block keeps of its activation function, and the traffic of its kernels, counted by hand. */
 #include "model_files.h"
 
 static double traffic(const struct layer *layer, enum phase phase)
