@@ -115,7 +115,7 @@ static struct rates rates_of(const struct collective_call *call, const struct pa
         rates.inside.bandwidth = stepped(pace, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
                                          call->bytes / group->n);
     rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, call->bytes)),
-                                 pace->network_share * (tuned ? slowest->network_sheet : slowest->nic_rate)};
+                                 cluster_payload_share(group->cluster, pace->network_share) * (tuned ? slowest->network_sheet : slowest->nic_rate)};
     return rates;
 }
 

@@ -249,3 +249,21 @@ void cluster_key(const struct cluster *cluster, struct cache_key *key)
         if (cluster->kinds[kind].gpu_name)
             field_key(&gpu_table, &cluster->kinds[kind].gpu, key);
 }
+
+double cluster_payload_share(const struct cluster *cluster, double share)
+{
+    return cluster->network.share > 0 ? fmin(share, cluster->network.share) : share;
+}
+
+const char *cluster_estimates(struct arena *arena, const struct cluster *cluster, bool between)
+{
+    const struct network *network = &cluster->network;
+    const char *own = between ? network->estimate : NULL, *profile = NULL;
+
+    if (cluster->communication && cluster->communication->estimate)
+        profile = arena_printf(arena, "communication profile %s: %s", cluster->communication_spec->profile,
+                               cluster->communication->estimate);
+    if (own)
+        own = arena_printf(arena, "network %s: %s", network->name ? network->name : "", own);
+    return own && profile ? arena_printf(arena, "%s; %s", own, profile) : own ? own : profile;
+}

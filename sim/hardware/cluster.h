@@ -25,7 +25,10 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 /* Whether the cluster has another value at the dotted path ("inside.efficiency") than its platform or, without a
  * platform, than if the key was left out. */
 bool cluster_changes(struct arena *arena, const struct cluster *cluster, const char *path);
-/* What the cluster changes of its platform, for people: "network.bandwidth 200 Gb/s"; "": nothing, or it has none. */
+/* Whether the cluster names another network than its platform has. */
+bool cluster_names_network(struct arena *arena, const struct cluster *cluster);
+/* What the cluster changes of its platform, for people: "network.bandwidth 25 Gb/s (8 NICs a node)"; "":
+ * nothing, or it has none. */
 const char *cluster_said(struct arena *arena, const struct cluster *cluster);
 /* Sets `nodes`, if it was left out, to enough nodes of the first kind for that many GPUs. */
 void cluster_size(struct cluster *cluster, int gpus);
@@ -149,6 +152,11 @@ struct extra extra_cost(double usual, double link, double latency, double bandwi
 /* B/s at which each end copies a message between its GPU and the buffers of sockets; INFINITY: there is no such
  * copy. */
 double cluster_copy(const struct cluster *cluster, int src, int dst);
+/* Of which links few public measurements are known, for people: "network efa: ..."; `between`: of those between nodes
+ * too. NULL: of none. */
+const char *cluster_estimates(struct arena *arena, const struct cluster *cluster, bool between);
+/* The share of a NIC's bandwidth that payload of a library gets whose profile says `share`: the network's at most. */
+double cluster_payload_share(const struct cluster *cluster, double share);
 /* Adds to the key all that the cluster is: clusters with the same bytes move data and compute alike. */
 void cluster_key(const struct cluster *cluster, struct cache_key *key);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */

@@ -64,8 +64,14 @@ struct cluster {
     struct machine_kind kinds[KINDS_MAX];
     struct network {                  /* between the nodes */
         const struct node *node;
+        const char *name;            /* platforms/networks/NAME.yaml, or an absolute path; NULL: none */
+        const char *file;            /* its path, as its keys' places have it; set by cluster_load */
+        const char *title;
+        const char *estimate;        /* of which rates here few public measurements are known; NULL: of none */
         double latency;              /* s, one way, GPU to GPU; NaN: not given, with one node */
         double efficiency;           /* achievable share of the bandwidth of NICs and uplinks */
+        double share;                /* the most of a NIC's bandwidth that payload gets, whatever a communication profile
+                                        says; NaN or 0: no bound */
         struct topology topology;
     } network;
     bool ideal;                      /* zero latency, infinite bandwidth */

@@ -23,10 +23,16 @@ static struct topology_of topology_of(const struct cluster *cluster)
     return (struct topology_of){&cluster->network.topology, cluster->nodes, nics};
 }
 
+/* The share of the bandwidth of NICs and uplinks that transfers achieve. */
+static double achieved_share(const struct cluster *cluster)
+{
+    return cluster_payload_share(cluster, cluster->network.efficiency);
+}
+
 /* B/s that the NICs of the nodes carry together, or one NIC of each; nodes past the last one are as this one. */
 static double nics_below(const struct cluster *cluster, struct topology_link link)
 {
-    double efficiency = cluster->network.efficiency, sum = 0;
+    double efficiency = achieved_share(cluster), sum = 0;
     int last = cluster->nodes - 1;
 
     for (int node = link.first; node < link.first + link.nodes;) {
@@ -49,12 +55,11 @@ static double between_bandwidth(const struct cluster *cluster, int index)
     if (cluster->ideal)
         return INFINITY;
     return isnan(link.bandwidth) ? nics_below(cluster, link) / link.narrower
-                                 : link.bandwidth * cluster->network.efficiency;
+                                 : link.bandwidth * achieved_share(cluster);
 }
 
 static double usual_at(const struct cluster *cluster, int node, enum link_kind kind)
 {
-    const struct network *network = &cluster->network;
     const struct machine_kind *own = cluster_kind(cluster, node);
 
     if (cluster->ideal)
@@ -62,7 +67,7 @@ static double usual_at(const struct cluster *cluster, int node, enum link_kind k
     if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
         return own->inside.bandwidth * own->inside.efficiency;
     if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
-        return cluster_nic_rate(cluster, node) * network->efficiency;
+        return cluster_nic_rate(cluster, node) * achieved_share(cluster);
     return NAN;      /* links of the topology are of no node */
 }
 
@@ -271,7 +276,8 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
     if (inside)
         return extra_cost(usual, link, fmax(pace->inside, usual),
                           pace->inside_share * cluster_bandwidth(cluster, node, true));
-    return extra_cost(usual, link, fmax(pace->network, usual), pace->network_share * cluster_nic_rate(cluster, node));
+    return extra_cost(usual, link, fmax(pace->network, usual),
+                      cluster_payload_share(cluster, pace->network_share) * cluster_nic_rate(cluster, node));
 }
 
 double cluster_copy(const struct cluster *cluster, int src, int dst)
@@ -376,7 +382,7 @@ double cluster_crowding(const struct cluster *cluster, int gpu, int other)
     int node = cluster_node_of(cluster, gpu);
 
     return topology_crowding(topology_of(cluster), node, cluster_node_of(cluster, other),
-                             cluster_nic_rate(cluster, node) * cluster->network.efficiency);
+                             cluster_nic_rate(cluster, node) * achieved_share(cluster));
 }
 
 double cluster_narrowing(const struct cluster *cluster, int gpu, int other)

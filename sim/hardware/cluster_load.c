@@ -39,12 +39,21 @@ static const struct table inside_table = {
 };
 
 static const struct field network_fields[] = {
+    {.key = "name", AT(cluster, network.name), .kind = FIELD_STRING,
+     .brief = "a name of platforms/networks/ (dtsim list networks) or a path, whose keys replace the platform's; the other "
+              "keys here replace the file's"},
+    {.key = "title", AT(cluster, network.title), .kind = FIELD_STRING, .brief = "full name"},
+    {.key = "estimate", AT(cluster, network.estimate), .kind = FIELD_STRING,
+     .brief = "which numbers rest on few public measurements; results say so, and state no expected error"},
     {.key = "bandwidth", AT(cluster, kinds[0].nics.bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
      .positive = true, .brief = "bandwidth per NIC and direction, from the data sheet"},
     {.key = "latency", AT(cluster, network.latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
     {.key = "efficiency", AT(cluster, network.efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6,
      .max = 1, .fallback = "1", .brief = "share of the bandwidth that transfers achieve"},
+    {.key = "share", AT(cluster, network.share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+     .brief = "the most of a NIC's bandwidth that payload gets on this network; left out: the share of the communication "
+              "profile or, without one, the efficiency"},
     {.key = "rate", AT(cluster, kinds[0].nics.rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
     {.key = "nics", AT(cluster, kinds[0].nics.count), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
@@ -57,7 +66,7 @@ static const struct field network_fields[] = {
  * own: the cluster's table clears the whole. */
 static const struct table network_table = {
     .name = "network", .brief = "the network between nodes", .fields = network_fields, .count = COUNT(network_fields),
-    .size = 0, .node_offset = offsetof(struct cluster, network.node),
+    .size = 0, .node_offset = offsetof(struct cluster, network.node), .shorthand = "name",
 };
 
 static const struct field host_fields[] = {
@@ -182,6 +191,9 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 
     cluster->kinds[0].inside.bandwidth = cluster->kinds[0].inside.latency = NAN;
     cluster->kinds[0].nics.bandwidth = cluster->network.latency = cluster->kinds[0].nics.rate = NAN;
+    if (cluster->network.name)
+        return error_clash(err, field_loc(&network_table, cluster, "name"), "network: the ideal cluster's takes no time; "
+                           "expected a platform with nodes to connect, or no network");
     for (size_t i = 0; i < COUNT(silent); i++) {
         if (field_given(&inside_table, &cluster->kinds[0].inside, silent[i]))
             status = error_clash(err, field_loc(&inside_table, &cluster->kinds[0].inside, silent[i]),
@@ -283,7 +295,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     cluster->base = base;
     if (!status)
         status = check_cluster(arena, cluster, err);
-    if (load_communication(arena, cluster, err))
+    if (cluster_network_file(arena, cluster, err) || load_communication(arena, cluster, err))
         status = -1;
     if (!status)
         status = cluster_check_idle(arena, cluster, err);

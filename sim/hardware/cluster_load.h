@@ -13,6 +13,9 @@ struct node *cluster_mapping(struct arena *arena, const struct node *value, stru
 const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, const struct node **base,
                                     struct error *err);
 
+/* Sets network.file of a cluster whose network is named. -1 after an error. */
+int cluster_network_file(struct arena *arena, struct cluster *cluster, struct error *err);
+
 /* Refuses keys that have no effect on this cluster, whatever runs on it, if they differ from the platform's. The
  * platform's own are no mistake: another communication library may use them. -1 after an error. */
 int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struct error *err);

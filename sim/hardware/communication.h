@@ -91,6 +91,7 @@ enum nic_choice { NIC_CHOICES(ENUM_VALUE) };
 struct communication {
     const struct node *node;
     const char *title;
+    const char *estimate;            /* which numbers rest on few public measurements; NULL: none */
     struct library_paces {
         const struct node *node;
         const struct pace *ll, *ll128, *simple;

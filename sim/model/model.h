@@ -214,9 +214,15 @@ struct shard {
     double capacity;             /* rows of an expert, padding included / rows under balanced routing; 0: no padding */
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;
+    int few_bit;                 /* bits a value of an activation function's derivative that are kept instead of its
+                                    input; 0: none */
     enum cross_entropy cross_entropy;
     bool measured;               /* the training loop computes metrics from the logits */
 };
+
+/* Why blocks cannot keep the derivative of their activation function in a few bits; NULL: they can. */
+const char *few_bit_fault(const struct transformer *shape, enum recompute recompute, unsigned again,
+                          enum activation_formula formula);
 
 /* Bytes that a layer holds while it is computed, in addition to what it keeps for the backward. */
 struct workspace { double forward, backward; };

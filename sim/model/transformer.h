@@ -14,6 +14,7 @@ struct cut {
     unsigned again;          /* what recompute: modules runs again: a bit for each enum recompute_module */
     const struct lora *lora;
     enum activation_formula formula;
+    double few_bit;          /* bytes per value of an activation function's derivative; 0: its input is kept */
     enum cross_entropy cross_entropy;
     bool measured;           /* the training loop computes metrics from the logits */
     double tensor;           /* GPUs of the group */
@@ -118,6 +119,7 @@ void weight_product(struct kernels *list, const struct cut *cut, enum product_id
  * have weights of their own; one grouped product computes all of them. */
 void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
                    double out, double in);
+void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements);
 void activation_function(struct kernels *list, const struct cut *cut, double elements);
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses);
 void norm_kernels(struct kernels *list, const struct cut *cut, const char *name);

@@ -115,7 +115,10 @@ static const char *unlike_costs(struct arena *arena, const struct scenario *scen
     if (costs->model.source == COST_ROOFLINE)
         return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
     if (costs->model.profile && costs->model.profile->changed)
-        return arena_printf(arena, "the data sheet of %s is changed", title);
+        return !*gpu_changes(arena, cluster_gpu_spec(&scenario->cluster, 0))
+                   ? arena_printf(arena, "kernels of %s were not measured: those of %s are scaled by the data sheets",
+                                  title, costs->profile)
+                   : arena_printf(arena, "the data sheet of %s is changed", title);
     for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
         for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
             all += metrics->bases.seconds[kind][basis];
@@ -129,12 +132,16 @@ static const char *unlike_costs(struct arena *arena, const struct scenario *scen
 static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
 {
     const struct evidence *evidence = scenario->evidence;
+    const char *estimates = scenario_gpus(scenario) == 1 ? NULL :
+                            cluster_estimates(arena, &scenario->cluster, scenario_spans_nodes(scenario));
     double nic = slowest_nic(scenario);
     bool slower;
     char own[32], other[32];
 
     if (scenario->cluster.ideal)
         return "its network takes no time";
+    if (estimates)
+        return arena_printf(arena, "rates of its links are estimates (%s)", estimates);
     if (!evidence || evidence->slowest_nic == 0 || !scenario_spans_nodes(scenario))
         return NULL;
     slower = nic < evidence->slowest_nic * (1 - NIC_ROUNDED);

@@ -12,10 +12,13 @@ static struct loc costs_loc(const struct scenario *scenario, const char *key)
     return node_loc(scenario->costs.node ? scenario->costs.node : scenario->node, key);
 }
 
-/* The own profile of a kind's GPU, or NULL. A GPU of one's own file is another one, whatever that is called. */
+/* The own profile of a kind's GPU, or of the GPU that it is based on; or NULL. A GPU of one's own file is another one,
+ * whatever that is called. */
 static int find_own(struct scenario *scenario, int kind, const char **profile, struct error *err)
 {
-    const char *gpu = cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)), *path = NULL;
+    int first = cluster_kind_gpu(&scenario->cluster, kind);
+    const char *base = cluster_sheet(&scenario->cluster, first)->base, *path = NULL;
+    const char *gpu = base ? base : cluster_gpu_name(&scenario->cluster, first);
     int rc = gpu && !data_is_path(gpu) ? data_file(&scenario->arena, folder, gpu, &path, err) : 0;
 
     *profile = path ? gpu : NULL;

@@ -145,6 +145,9 @@ static const struct field memory_spec_fields[] = {
      .choices = CHOICES(ACTIVATION_FORMULAS),
      .choice_briefs = NAMES("every tensor that the backward reads", "ZeRO's estimate: 12 x hidden values per token"),
      .brief = "the formula for the activations that a block keeps"},
+    {KEY(memory_spec, few_bit), .kind = FIELD_INT, .max = 8,
+     .brief = "bits a value that a block's activation function keeps for its backward: the index of a piece of a "
+              "piecewise constant derivative (Few-bit Backward), instead of its input; left out or 0: the input"},
     {KEY(memory_spec, cross_entropy), .kind = FIELD_CHOICE, .fallback = "fp32", .choices = CHOICES(CROSS_ENTROPIES),
      .choice_briefs = NAMES("Megatron-LM's kernels on logits that are converted to fp32",
                             "PyTorch's log_softmax of the logits in their own format",
