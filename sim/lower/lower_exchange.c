@@ -310,10 +310,10 @@ static double exposed_gathers(const struct place *here, const struct work_cost *
 /* Whether kernels of the work overlap with the exchange, so that its seconds are those which they do not hide. */
 static bool overlaps(const struct lowering *lowering, int exchange)
 {
-    bool ring = lowering->scenario->parallelism.context_attention == CONTEXT_RING;
+    bool gathers = lowering->scenario->parallelism.context_attention == CONTEXT_ALL_GATHER;
 
     return (exchange >= EXCHANGE_OVERLAPPED && exchange < EXCHANGE_ROWS) ||
-           (ring && exchange_groups[exchange] == GROUP_CONTEXT);
+           (!gathers && (exchange == EXCHANGE_ATTENTION || exchange == EXCHANGE_ATTENTION_BACKWARD));
 }
 
 /* The share of what kernels do not hide of overlapped exchanges that is longer than the GPU's waits for launches. The

@@ -43,19 +43,19 @@ static int group_and_siblings(const struct member *member, const struct process_
 {
     const struct scenario *scenario = member->lowering->scenario;
     bool replicas = group->axis == AXIS_REPLICA;
-    int step = replicas ? group->size : 1, tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
+    int tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
     int *gpus = member->gpus, size = group_members(group), groups = 1;
 
     group_gpus(scenario, group, t, member->replica, member->rank, gpus);
     if (cluster_within_node(&scenario->cluster, gpus, size))
         return 1;
     mark_nodes(member, gpus, size, true);
-    for (int r = 0; r < scenario_replicas(scenario); r += step)
+    for (int r = 0; r < (replicas ? group_count(scenario, group) : scenario_replicas(scenario)); r++)
         for (int q = 0; q < scenario->parallelism.pipeline; q++)
             for (int u = 0; u < tensors; u++) {
                 int *other = gpus + groups * size;
 
-                group_gpus(scenario, group, u, r, q, other);
+                group_gpus(scenario, group, u, replicas ? group_index(group, r, 0) : r, q, other);
                 groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, size);
             }
     mark_nodes(member, gpus, size, false);
@@ -197,14 +197,26 @@ static int gathered_attention(const struct member *member, double bytes, struct 
     return 0;
 }
 
-/* Every GPU of the context group sends to the next one at the same time: a step of a ring all-gather, launched
- * alone. */
+/* The group around which keys and values are passed: the context group, or one ring of a hybrid one. */
+static enum group_kind ring_kind(const struct parallelism *spec)
+{
+    return spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
+}
+
+static bool passes_keys(const struct parallelism *spec)
+{
+    return spec->context > 1 && (spec->context_attention == CONTEXT_RING ||
+                                 (spec->context_attention == CONTEXT_HYBRID && spec->context > spec->ulysses));
+}
+
+/* Every GPU of the ring sends to the next one at the same time: a step of a ring all-gather, launched alone. */
 static int pass_cost(const struct member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
-    int n = member->lowering->scenario->parallelism.context;
+    enum group_kind kind = ring_kind(&member->lowering->scenario->parallelism);
+    int n = member->lowering->scenario->groups.of[kind].size;
 
-    if (group_cost(member, GROUP_CONTEXT, gather, n * bytes, 1, ring))
+    if (group_cost(member, kind, gather, n * bytes, 1, ring))
         return -1;
     struct placed_group group = placed_group_of(&member->lowering->scenario->cluster, member->gpus, n);
     struct collective_call call = {gather, &group, n * bytes, 1};
@@ -212,6 +224,25 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
     struct collective_call chosen = collective_chosen(call, choice.used, choice.channels);
     double launch = collective_tuning(&chosen, choice.protocol).launch;
     ring->seconds = launch + (ring->seconds - launch) / (n - 1);
+    return 0;
+}
+
+/* Heads for tokens: an all-to-all each for queries and results, which are as large, and one each for keys and values
+ * (Jacobs et al. 2023, DeepSpeed Ulysses, section 3.2). Nothing overlaps with them: attention needs all of its inputs,
+ * and the projection all of its results. */
+static int heads_cost(const struct member *member, const struct stage *stage, struct exchange_cost *heads)
+{
+    const struct collective *exchange = collective_usual(COLLECTIVE_ALL_TO_ALL, false);
+    struct exchange_cost keys;
+
+    if (stage->bytes[EXCHANGE_HEADS] == 0)
+        return 0;
+    if (group_cost(member, GROUP_HEADS, exchange, stage->bytes[EXCHANGE_HEADS] / 2, 1, heads) ||
+        group_cost(member, GROUP_HEADS, exchange, stage->bytes[EXCHANGE_ATTENTION] / 2, 1, &keys))
+        return -1;
+    heads->seconds = 2 * (heads->seconds + keys.seconds);
+    heads->bytes_sent = 2 * (heads->bytes_sent + keys.bytes_sent);
+    heads->vector = 2 * (heads->vector + keys.vector);
     return 0;
 }
 
@@ -223,8 +254,12 @@ static int attention_cost(const struct member *member, const struct stage *stage
 
     if (spec->context == 1 || bytes == 0)
         return 0;
-    if (spec->context_attention != CONTEXT_RING)
+    if (heads_cost(member, stage, &chunk_state->exchanges[EXCHANGE_HEADS]))
+        return -1;
+    if (spec->context_attention == CONTEXT_ALL_GATHER)
         return gathered_attention(member, bytes, chunk_state);
+    if (!passes_keys(spec))
+        return 0;
     return pass_cost(member, bytes, &chunk_state->exchanges[EXCHANGE_PASS]) ||
            pass_cost(member, 2 * bytes, &chunk_state->exchanges[EXCHANGE_PASS_BOTH]) ? -1 : 0;
 }
@@ -236,7 +271,7 @@ static int attention_cost(const struct member *member, const struct stage *stage
  * is longer than its step's kernels is exposed. */
 static void ring_costs(const struct lowering *lowering, const struct place *here)
 {
-    int n = lowering->scenario->parallelism.context;
+    int n = lowering->scenario->groups.of[ring_kind(&lowering->scenario->parallelism)].size;
     double bytes = here->held->bytes[EXCHANGE_ATTENTION];
     struct exchange_cost *costs = here->chunk_state->exchanges;
     struct exchange_cost one = costs[EXCHANGE_PASS], both = costs[EXCHANGE_PASS_BOTH];
@@ -301,7 +336,7 @@ static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
     const struct parallelism *spec = &lowering->scenario->parallelism;
     const struct place *here = &lowering->first_places[prank * lowering->plan->chunks + chunk];
 
-    if (spec->context > 1 && spec->context_attention == CONTEXT_RING)
+    if (passes_keys(spec))
         ring_costs(lowering, here);
     if (spec->overlap_tensor && spec->tensor > 1)
         overlapped_costs(lowering, here->times, here->chunk_state);

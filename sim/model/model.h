@@ -206,6 +206,7 @@ struct shard {
     enum recompute recompute;
     unsigned again;              /* under recompute: modules: a bit for each enum recompute_module; else 0 */
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
+    int ulysses;                 /* GPUs of these that exchange heads for tokens around attention; 0 means 1 */
     bool ring;                   /* these GPUs pass keys and values around a ring, instead of gathering them */
     int expert_tensor;           /* GPUs of the tensor group that divide each expert: `tensor`, or 1; 0 means `tensor` */
     int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */
@@ -279,6 +280,8 @@ struct layer {
      * tensor group gathers and scatters the experts' rows. */
     int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
     double dispatch_bytes, row_all_reduce_bytes;
+    double head_bytes;           /* B of this GPU's own queries and results of attention, which GPUs exchange for tokens of
+                                  * their heads, as they do with keys and values; 0: none */
     double key_value_bytes;      /* B of this GPU's own keys and values as attention reads them, repeated or not, which
                                   * the context group exchanges; 0: none */
 };

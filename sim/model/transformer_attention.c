@@ -223,14 +223,45 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
         memory_kernel(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
 }
 
+struct cut attention_cut(const struct cut *cut)
+{
+    struct cut core = *cut;
+    double n = cut->ulysses;
+
+    core.queries *= n;
+    core.tokens *= n;
+    core.heads /= n;
+    core.query /= n;
+    core.key /= n;
+    core.values /= n;
+    core.attended /= n;
+    return core;
+}
+
+/* Queries, keys, values and results are put into the order in which GPUs exchange them, and after it into the order of
+ * tokens, in a kernel each; so are their gradients (DeepSpeed, sequence/layer.py, single_all_to_all; Transformer Engine,
+ * flash_attn_a2a_communicate). */
+static void exchange_heads(struct kernels *list, const struct cut *cut)
+{
+    double widths = repeats_groups(cut) ? 3 * cut->query : cut->query + cut->key + cut->values;
+    double values = 2 * cut->tokens * (widths + cut->attended);
+
+    for (int phase = PHASE_FORWARD; cut->ulysses > 1 && phase <= PHASE_BACKWARD_INPUT; phase++)
+        unvectorized_kernels(list, cut, "exchanged-heads", (enum phase)phase, CLASS_COPY, 2 * 4, values,
+                             2 * values * cut->value);
+}
+
 void attention_kernels(struct kernels *list, const struct cut *cut)
 {
+    struct cut core = attention_cut(cut);
+
     if (cut->shape->positions == 0 && !cut->shape->alibi)
         rotary(list, cut);
     repeat_groups(list, cut);
+    exchange_heads(list, cut);
     if (cut->shape->flash_attention)
-        flash_attention(list, cut);
+        flash_attention(list, &core);
     else
-        plain_attention(list, cut);
+        plain_attention(list, &core);
     merge_blocks(list, cut);
 }

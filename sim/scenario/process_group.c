@@ -25,13 +25,16 @@ void process_groups_make(struct scenario *scenario)
     const struct parallelism *spec = &scenario->parallelism;
     int replicas = scenario_replicas(scenario), shard = scenario_hybrid(scenario) ? spec->shard : 1;
     int tensors = spec->tensor / scenario_expert_tensor(spec), experts = spec->expert / tensors;
-    bool hybrid = shard > 1, divided = spec->expert > 1;
+    bool hybrid = shard > 1, divided = spec->expert > 1, rings = spec->context_attention == CONTEXT_HYBRID;
+    int heads = scenario_ulysses(spec);
 
     scenario->groups = (struct process_groups){
         .of = {
             [GROUP_TENSOR] = {"tensor", AXIS_TENSOR, spec->tensor, 1, 1, 0, true},
             [GROUP_PIPELINE] = {"pipeline", AXIS_PIPELINE, spec->pipeline, 1, 1, 0, true},
-            [GROUP_CONTEXT] = {"context", AXIS_REPLICA, spec->context, 1, 1, 0, spec->context > 1},
+            [GROUP_CONTEXT] = {"context", AXIS_REPLICA, spec->context, 1, 1, 0, spec->context > 1 && !rings},
+            [GROUP_HEADS] = {"heads", AXIS_REPLICA, heads, 1, 1, 0, rings && heads > 1},
+            [GROUP_RING] = {"ring", AXIS_REPLICA, spec->context / heads, 1, heads, 0, rings && spec->context > heads},
             [GROUP_EXPERT] = {"expert", AXIS_REPLICA, experts, tensors, 1, 0, divided},
             [GROUP_SAME_EXPERTS] = {"same-experts", AXIS_REPLICA, divided ? replicas / experts : 1, 1, experts, 0,
                                     divided},

@@ -218,6 +218,8 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 
     if (resolve_degrees(scenario, err))
         rc = -1;
+    if (!rc)
+        ulysses_resolve(scenario);
     return rc ? rc : shard_resolve(scenario, err);
 }
 

@@ -27,7 +27,7 @@ static const struct field software_spec_fields[] = {
 };
 /* These are of the scenario, which says with them what is exchanged, or how the host was told to launch; a file may say
  * what its framework does. */
-#define FILES_MAY_GIVE "data_parallel all_reduce"
+#define FILES_MAY_GIVE "data_parallel all_reduce context_attention"
 #define FILES_MAY_COST "launch_blocking"
 
 static const char *misplaced(struct arena *arena, const void *object, const char *key)

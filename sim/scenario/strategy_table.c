@@ -83,8 +83,15 @@ static const struct field parallelism_fields[] = {
     {KEY(parallelism, context_attention), .kind = FIELD_CHOICE, .choices = CHOICES(CONTEXT_ATTENTIONS),
      .fallback = "ring",
      .choice_briefs = NAMES("the GPUs pass keys and values around a ring while they compute",
-                            "the GPUs gather all keys and values before they compute"),
-     .brief = "how the GPUs of a context-parallel group exchange keys and values"},
+                            "the GPUs gather all keys and values before they compute",
+                            "each GPU gets all tokens of its share of the heads, and gives its results back "
+                            "(DeepSpeed-Ulysses)",
+                            "all-to-all among neighbours, as many as `ulysses` says, and rings from one such group to "
+                            "the next (Megatron Core's a2a+p2p, USP)"),
+     .brief = "how the GPUs of a context-parallel group exchange what attention reads"},
+    {KEY(parallelism, ulysses), .also = "ulysses_degree", .kind = FIELD_INT, .min = 1, .max = 65536,
+     .brief = "context_attention: hybrid: neighbouring GPUs of a context group that exchange heads for tokens; left out: "
+              "those of a node"},
     {KEY(parallelism, expert), .also = "ep expert_model_parallel_size",
      .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them; "

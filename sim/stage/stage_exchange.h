@@ -5,8 +5,8 @@
 
 #include "stage/stage.h"
 
-/* Whether the context group divides the layer's attention. */
-bool divides_attention(const struct parallelism *spec, const struct layer *layer);
+/* Adds what the context group exchanges for the attention of a forward, or of its recomputation. */
+void exchanges_add_core(struct work_counts *counts, const struct parallelism *spec, const struct layer *layer);
 void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                    const struct layer *layer, enum phase phase);
 /* Adds, to a backward under recompute: operators, the exchanges of the tensor group that its recomputation runs: all but

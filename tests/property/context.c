@@ -68,6 +68,88 @@ static void exposed(void **state)
     assert_true(hidden >= 2 && shown > 2);
 }
 
+/* Heads for tokens, of queries, keys, values and results, and of their gradients: a pairwise all-to-all each among u
+ * GPUs. A hybrid group passes the keys and values of its share of the heads around a ring besides. Here one of four heads
+ * of keys and values stands for two of queries. */
+static void exchanges_heads(void **state)
+{
+    static const struct { int context, ulysses; } shapes[] = {{2, 2}, {4, 4}, {4, 2}, {8, 4}, {8, 2}, {4, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++)
+        for (double bandwidth = 1e8; bandwidth < 1e13; bandwidth *= 100) {
+            int n = shapes[i].context / shapes[i].ulysses;
+            double u = shapes[i].ulysses, own = 2.0 * SEQUENCE / shapes[i].context, peers = u - 1;
+            double query = own * H, key = query / 2, one = 2e-6 + 2 * key / bandwidth, both = 2e-6 + 4 * key / bandwidth;
+            double heads = 4 * peers * 2e-6 + 2 * peers / u * (query + key) / bandwidth, step[2];
+            struct simulated simulated;
+            char more[64];
+
+            snprintf(more, sizeof more, "context_attention: hybrid, ulysses: %d", shapes[i].ulysses);
+            run_text(&simulated,
+                     "model: {transformer: {layers: %d, hidden: %d, heads: %d, kv_heads: 4, sequence: %d,\n"
+                     "        vocabulary: 1000, positions: 0, flash_attention: true}}\n"
+                     "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb,\n"
+                     "          inside: {bandwidth: %.17g B/s, latency: 2 us}}\n"
+                     "strategy: {context: %d, data: 1, %s}\ncosts: {host_launch: 0}\n"
+                     "simulation: {engine: ideal}\nbatch: {micro_batches: 1}\n", LAYERS, H, HEADS, SEQUENCE, bandwidth,
+                     shapes[i].context, n == 1 ? "context_attention: all-to-all" : more);
+            for (int phase = 0; phase < 2; phase++)
+                step[phase] = ordinary_times(&simulated.workload)[0].attention[phase] / n;
+            expect_near("forward", communication(&simulated, WHAT_FORWARD),
+                        LAYERS * (heads + (n - 1) * positive(one - step[0])), simulated.text);
+            expect_near("backward", communication(&simulated, WHAT_BACKWARD),
+                        LAYERS * (heads + (n == 1 ? 0 : 2 * positive(one - step[1]) + (n - 2) * positive(both - step[1]))),
+                        simulated.text);
+            expect_near("sent", simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATIONS] +
+                                simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATION_GRADIENTS],
+                        LAYERS * (4 * peers / u * (query + key) + 3 * (n - 1) * 2 * key), simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
+/* Attention of all tokens and a share of the heads: the FLOPs and the scores are those of a ring's. Degrees that heads
+ * do not divide by are refused by name, wherever the heads are those of keys and values alone. */
+static void divides_heads(void **state)
+{
+    static const struct { const char *why, *sets[4]; } refused[] = {
+        {"2 heads of keys and values", {"strategy.context=4", "strategy.context_attention=all-to-all"}},
+        {"1 heads of keys and values",
+         {"strategy.context=2", "strategy.tensor=2", "strategy.context_attention=all-to-all"}},
+        {"cannot share 12 attention heads", {"strategy.context=8", "strategy.context_attention=hybrid"}},
+        {"does not divide the 4 GPUs",
+         {"strategy.context=4", "strategy.context_attention=hybrid", "strategy.ulysses=3"}},
+        {"goes with 'context_attention: hybrid' alone", {"strategy.context=4", "strategy.ulysses=2"}},
+    };
+    struct place p = {4, 1, 1, 8, 1, 3e11, 2e-6};
+    struct simulated base, runs[2];
+
+    (void)state;
+    simulated_load(&base, "model: {transformer: {layers: 2, hidden: 768, heads: 12, kv_heads: 2, sequence: 4080,\n"
+                   "        vocabulary: 1000, positions: 0, flash_attention: true}}\n"
+                   "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 1}\nstrategy: {data: 1}\n");
+    for (size_t i = 0; i < COUNT(refused); i++) {
+        size_t nsets = refused[i].sets[2] ? 3 : 2;
+        struct scenario varied;
+        struct error err = {0};
+
+        assert_int_equal(scenario_vary(&base.scenario, refused[i].sets, nsets, &varied, &err), -1);
+        assert_non_null(strstr(err.messages[0].text, refused[i].why));
+        scenario_release(&varied);
+        error_release(&err);
+    }
+    simulated_release(&base);
+    for (int k = 0; k < 2; k++)
+        run(&runs[k], &p, k ? "all-to-all" : "ring", "ideal", "", 1);
+    for (int kind = FORWARD; kind <= RECOMPUTE; kind++)
+        expect_near("FLOPs", runs[1].workload.stages[0].work[kind].flop, runs[0].workload.stages[0].work[kind].flop,
+                    runs[1].text);
+    expect_near("activations", runs[1].workload.stages[0].activation, runs[0].workload.stages[0].activation,
+                runs[1].text);
+    simulated_release(&runs[0]);
+    simulated_release(&runs[1]);
+}
+
 /* Every GPU does its share of the products, keeps its share of the activations, and sends its share of a boundary. */
 static void divides(void **state)
 {
@@ -377,7 +459,7 @@ static void placement(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exposed), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
+        cmocka_unit_test(exposed), cmocka_unit_test(exchanges_heads), cmocka_unit_test(divides_heads), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
         cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(turns),
         cmocka_unit_test(overlapped_all_to_alls),
