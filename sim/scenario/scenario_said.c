@@ -311,6 +311,7 @@ enum software_has scenario_in_framework(struct arena *arena, const struct scenar
     const struct parallelism *spec = &scenario->parallelism;
     const struct software_ask asks[] = {
         {"strategy.schedule", spec->pipeline == 1, true},
+        {"strategy.context_attention", spec->context == 1, false},
         {"strategy.zero", scenario_replicas(scenario) == 1, spec->zero > 0},
         {"memory.recompute", false, scenario->memory.recompute.mode != RECOMPUTE_NONE},
     };

@@ -90,8 +90,8 @@ static const struct field parallelism_fields[] = {
                             "the next (Megatron Core's a2a+p2p, USP)"),
      .brief = "how the GPUs of a context-parallel group exchange what attention reads"},
     {KEY(parallelism, ulysses), .also = "ulysses_degree", .kind = FIELD_INT, .min = 1, .max = 65536,
-     .brief = "context_attention: hybrid: neighbouring GPUs of a context group that exchange heads for tokens; left out: "
-              "those of a node"},
+     .brief = "neighbouring GPUs of a context group that exchange heads for tokens under context_attention hybrid; left "
+              "out: those of a node"},
     {KEY(parallelism, expert), .also = "ep expert_model_parallel_size",
      .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them; "
