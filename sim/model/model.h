@@ -207,6 +207,7 @@ struct shard {
     unsigned again;              /* under recompute: modules: a bit for each enum recompute_module; else 0 */
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
     int ulysses;                 /* GPUs of these that exchange heads for tokens around attention; 0 means 1 */
+    bool blocks_apart;           /* they attend block by block, and kernels of their own merge the blocks in fp32 */
     bool ring;                   /* these GPUs pass keys and values around a ring, instead of gathering them */
     int expert_tensor;           /* GPUs of the tensor group that divide each expert: `tensor`, or 1; 0 means `tensor` */
     int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */

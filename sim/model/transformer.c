@@ -43,7 +43,9 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .hidden = shape->hidden,
         .queries = queries,
         .ulysses = fmax(1, shard->ulysses),
-        .blocks = shard->ring ? fmax(1, shard->context / fmax(1, shard->ulysses)) : 1,
+        .blocks_apart = shard->blocks_apart,
+        .gathers_keys = !shard->ring,
+        .blocks = shard->ring || shard->blocks_apart ? fmax(1, shard->context / fmax(1, shard->ulysses)) : 1,
         .tokens = tokens,
         .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
         .input_tokens = shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t :

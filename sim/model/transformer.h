@@ -27,7 +27,9 @@ struct cut {
     double queries;          /* tokens of a sample on this GPU: the sequence, or a share under context parallelism */
     double ulysses;          /* GPUs that exchange heads for tokens, so that attention has so many times the queries and
                                 a share of the heads; else 1 */
-    double blocks;           /* blocks of keys and values that ring attention computes one after another; else 1 */
+    double blocks;           /* blocks of keys and values that attention computes one after another; else 1 */
+    bool blocks_apart;       /* kernels of their own merge them in fp32 */
+    bool gathers_keys;       /* their keys and values are gathered, not passed around a ring */
     double tokens;           /* batch x queries: rows of the products */
     double own_tokens;       /* rows of norms, dropouts and residuals: tokens, or 1/t of them if sequence_parallel */
     double input_tokens;     /* rows that products split by columns keep of their input: own_tokens if the rows are

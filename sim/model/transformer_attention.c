@@ -213,13 +213,39 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     *GROW(list) = kernel;
 }
 
+/* PyTorch's context parallelism (torch/distributed/tensor/experimental/_attention.py of 2.6, _SDPAMerger,
+ * _templated_ring_attention and its backward). Forward: each block's result is converted to fp32; from the second on
+ * out - sigmoid(block_lse - lse) * (out - block_out) is three kernels over all values, and five over a value a row; the
+ * last result is converted back. Keys and values of a block are put into one tensor before it is sent. Backward: the
+ * sums are cleared; a block's gradients are added to sums in fp32, of keys and values to those that came from the
+ * neighbour, which go on in one tensor; the sums are converted back. Of the two halves of a GPU's tokens some steps
+ * change one alone; the slowest GPU's are counted. Traced by torch.compile, the operations on a result are one kernel a
+ * block. What is put together to be gathered it does once, since nobody reads the rest. */
+static void merge_apart(struct kernels *list, const struct cut *cut)
+{
+    double n = cut->blocks, v = cut->value, result = cut->tokens * cut->attended, query = cut->tokens * cut->query;
+    double keys = cut->tokens * (repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values), half = 4 + v;
+    bool compiled = cut->shape->fused_kernels;
+    double packs = compiled && cut->gathers_keys ? 1 : n - 1;
+    double merge = compiled ? 4 + 4 + v : half + (4 + 4 + 4) + (4 + 4) + (4 + 4 + 4);
+
+    plain_kernels(list, cut, "context-pack", PHASE_FORWARD, CLASS_COPY, (int)packs, packs * 2 * v * keys);
+    plain_kernels(list, cut, "context-pack", PHASE_BACKWARD_INPUT, CLASS_COPY, (int)packs, packs * 2 * v * keys);
+    plain_kernels(list, cut, "context-merge", PHASE_FORWARD, CLASS_OTHER, (int)((compiled ? 1 : 9) * (n - 1)) + 2,
+                  result * (half + (n - 1) * merge + half));
+    plain_kernels(list, cut, "context-sums", PHASE_BACKWARD_INPUT, CLASS_OTHER, (int)(compiled ? 3 * n : 4 * n) + 6,
+                  (4 + n * (4 + 4 + v) + half) * (query + keys) + (compiled ? 0 : n * (4 + 4) * keys));
+}
+
 /* Ring attention adds the result of each block of keys and values to the result of the blocks before (Liu et al. 2023,
  * Ring Attention, section 3); the sums of the softmax are not counted. */
 static void merge_blocks(struct kernels *list, const struct cut *cut)
 {
     double values = cut->tokens * cut->attended * cut->value;
 
-    if (cut->blocks > 1)
+    if (cut->blocks > 1 && cut->blocks_apart)
+        merge_apart(list, cut);
+    else if (cut->blocks > 1)
         memory_kernel(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
 }
 

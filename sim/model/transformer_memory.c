@@ -245,17 +245,21 @@ static double mlp_workspace(const struct cut *cut)
 
 /* Keys and values of other GPUs of the context group, in addition to the GPU's own. If they are gathered: of all GPUs.
  * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients.
- * Where heads are exchanged for tokens: what is sent and what arrives of queries, keys and values, or of their
+ * Merged by kernels of their own: the result so far and the next one in fp32; in the backward the sums of keys and values
+ * that are added to, sent and received. Where heads are exchanged for tokens: what is sent and what arrives of queries, keys and values, or of their
  * gradients. */
 static struct workspace context_workspace(const struct cut *cut)
 {
     double own = cut->tokens * (cut->key + cut->values) * cut->value;
     double heads = cut->ulysses > 1 ? 2 * (own + cut->tokens * cut->query * cut->value) : 0, others = 0;
 
-    if (cut->blocks > 1)
-        others = 2 * own;
-    else if (cut->queries < cut->sequence && cut->ulysses <= 1)
+    if (cut->queries < cut->sequence && cut->ulysses <= 1 && cut->gathers_keys)
         others = own * cut->sequence / cut->queries;
+    else if (cut->blocks > 1)
+        others = 2 * own;
+    if (cut->blocks > 1 && cut->blocks_apart)
+        return (struct workspace){.forward = heads + others + 2 * 4 * cut->tokens * cut->attended,
+                                  .backward = heads + others + 3 * 4 * own / cut->value};
     return (struct workspace){.forward = heads + others, .backward = heads + 2 * others};
 }
 

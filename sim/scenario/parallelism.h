@@ -57,6 +57,9 @@ struct parallelism {
     int expert_tensor;               /* GPUs that divide each expert; 0: the tensor group */
     int context_attention;           /* enum context_attention */
     int ulysses;                     /* hybrid: neighbours in a context group that exchange heads for tokens; else 0 */
+    bool context_blocks;             /* gathered keys and values too are attended to block by block; kernels of their own
+                                      * merge the blocks' results and gradients in fp32 */
+    bool overlap_context;            /* exchanges of blocks travel beside the attention to other blocks */
     double capacity_factor;          /* of experts; 0: they compute what they get */
     int dispatch;                    /* enum token_dispatch */
     int chunks;

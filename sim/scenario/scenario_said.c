@@ -120,6 +120,12 @@ static int check_schedule(struct scenario *scenario, struct error *err)
          "pipeline degree above 1"},
         {PART_STRATEGY, "dispatch", spec->dispatch != DISPATCH_COPIES, spec->expert > 1,
          "every replica has all experts; expected an expert degree above 1"},
+        {PART_STRATEGY, "context_blocks", spec->context_blocks, spec->context_attention != CONTEXT_ALL_TO_ALL,
+         "each GPU attends to all keys of its heads at once; expected another context_attention"},
+        {PART_STRATEGY, "overlap_context", !spec->overlap_context,
+         spec->context_attention != CONTEXT_ALL_TO_ALL &&
+         (spec->context_blocks || spec->context_attention != CONTEXT_ALL_GATHER),
+         "attention needs all that is exchanged before it begins; expected 'context_attention: ring', or context_blocks"},
         {PART_STRATEGY, "overlap_products", spec->overlap_products, spec->sequence_parallel,
          "only sequence_parallel gathers and scatters rows; expected that to be true"},
     };

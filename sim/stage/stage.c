@@ -289,6 +289,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .again = recompute_again(&scenario->memory.recompute),
         .context = spec->context,
         .ulysses = scenario_ulysses(spec),
+        .blocks_apart = spec->context_blocks,
         .ring = spec->context_attention == CONTEXT_RING || spec->context_attention == CONTEXT_HYBRID,
         .expert_tensor = spec->expert_tensor,
         .dispatch_group = group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]),

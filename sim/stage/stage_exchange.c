@@ -190,3 +190,25 @@ double scatter_in_pieces(double scatter, const struct pieces *product, double sh
     return fmax(0, SCATTER_PIECES * product->piece +
                    (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
 }
+
+static double step_exposed(const struct context_steps *steps, double exchange, double kernels)
+{
+    return steps->waits ? exchange : fmax(0, exchange - kernels);
+}
+
+double steps_forward(const struct context_steps *steps)
+{
+    return (steps->gathered ? 1 : steps->n - 1) * step_exposed(steps, steps->pass, steps->forward);
+}
+
+double steps_backward(const struct context_steps *steps)
+{
+    double pass = steps->pass, next = steps->next, kernels = steps->backward;
+
+    if (steps->gathered)
+        return step_exposed(steps, pass, kernels) + (steps->n - 1) * step_exposed(steps, next, kernels) + next;
+    if (steps->apart)
+        return step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, pass + next, kernels) +
+               step_exposed(steps, next, kernels) + next;
+    return 2 * step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, next, kernels);
+}

@@ -108,6 +108,88 @@ static void exchanges_heads(void **state)
         }
 }
 
+/* PyTorch's context parallelism: keys and values come by a gather, or a pass at each step; gradients in fp32 are passed on
+ * after every one of the n steps. Each hides behind a step's attention, but for the last gradients; traced by
+ * torch.compile all are waited for. Each block takes kernels of its own, whose traffic is linear in the blocks. */
+static void block_by_block(void **state)
+{
+    int hidden = 0;
+
+    (void)state;
+    for (int n = 2; n <= 8; n *= 2)
+        for (double bandwidth = 1e8; bandwidth < 1e13; bandwidth *= 100)
+            for (int k = 0; k < 4; k++) {
+                bool gathers = k & 1, waits = k & 2;
+                double keys = 2.0 * H * SEQUENCE / n * 2, one = 2e-6 + keys / bandwidth, next = 2e-6 + 2 * keys / bandwidth;
+                double pass = gathers ? (n - 1) * one : one, step[2], forward, backward;
+                struct simulated simulated;
+
+                run_text(&simulated,
+                         "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: 1000,\n"
+                         "        positions: 0, flash_attention: true}}\n"
+                         "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb,\n"
+                         "          inside: {bandwidth: %.17g B/s, latency: 2 us}}\n"
+                         "strategy: {context: %d, data: 1, context_attention: %s, context_blocks: true,\n"
+                         "           overlap_context: %s}\ncosts: {host_launch: 0}\n"
+                         "simulation: {engine: ideal}\nbatch: {micro_batches: 1}\n", LAYERS, H, HEADS, SEQUENCE,
+                         bandwidth, n, gathers ? "all-gather" : "ring", waits ? "false" : "true");
+                for (int phase = 0; phase < 2; phase++)
+                    step[phase] = waits ? 0 : ordinary_times(&simulated.workload)[0].attention[phase] / n;
+                forward = (gathers ? 1 : n - 1) * positive(pass - step[0]);
+                backward = positive(pass - step[1]) + next;
+                backward += gathers ? (n - 1) * positive(next - step[1])
+                                    : (n - 2) * positive(pass + next - step[1]) + positive(next - step[1]);
+                hidden += forward == 0;
+                expect_near("forward", communication(&simulated, WHAT_FORWARD), LAYERS * forward, simulated.text);
+                expect_near("backward", communication(&simulated, WHAT_BACKWARD), LAYERS * backward, simulated.text);
+                expect_near("keys and values", simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATIONS],
+                            LAYERS * 2 * (n - 1) * keys, simulated.text);
+                expect_near("gradients", simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATION_GRADIENTS],
+                            LAYERS * n * 2 * keys, simulated.text);
+                simulated_release(&simulated);
+            }
+    assert_true(hidden > 0);
+}
+
+/* The traffic of the kernels that merge blocks, by name: bytes a value of PyTorch's operations. */
+static double traffic(const struct layer *block, const char *name, enum phase phase)
+{
+    double bytes = 0;
+
+    for (size_t i = 0; i < block->nkernels; i++)
+        if (!strcmp(block->kernels[i].name, name) && block->kernels[i].phase == phase)
+            bytes += block->kernels[i].bytes * fmax(1, block->kernels[i].launches);
+    return bytes;
+}
+
+static void merged_traffic(void **state)
+{
+    (void)state;
+    for (int fused = 0; fused < 2; fused++)
+        for (int n = 2; n <= 16; n *= 2) {
+            struct shard shard = {.micro = 1, .tensor = 1, .dtype = DTYPE_BF16, .context = n, .blocks_apart = true};
+            double values = (double)H * SEQUENCE / n;
+            const struct layer *layers;
+            struct simulated simulated;
+            struct error err = {0};
+            size_t count;
+
+            simulated_load(&simulated, "model: {transformer: {layers: 1, hidden: %d, heads: %d, sequence: %d,\n"
+                           "        vocabulary: 1000, positions: 0, flash_attention: true, fused_kernels: %s}}\n"
+                           "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 1}\nstrategy: {data: 1}\n",
+                           H, HEADS, SEQUENCE, fused ? "true" : "false");
+            assert_int_equal(model_layers(&simulated.scenario.arena, &simulated.scenario.model, &shard,
+                                          (struct loc){0}, &layers, &count, &err), 0);
+            expect_near("merge", traffic(&layers[1], "context-merge", PHASE_FORWARD),
+                        values * (6 + 6 + (n - 1) * (fused ? 10 : 38)), simulated.text);
+            expect_near("sums", traffic(&layers[1], "context-sums", PHASE_BACKWARD_INPUT),
+                        values * (3 * (4 + 6 + n * 10) + (fused ? 0 : 2 * 8 * n)), simulated.text);
+            expect_near("pack", traffic(&layers[1], "context-pack", PHASE_FORWARD),
+                        values * 2 * 4 * (fused ? 1 : n - 1), simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
 /* Attention of all tokens and a share of the heads: the FLOPs and the scores are those of a ring's. Degrees that heads
  * do not divide by are refused by name, wherever the heads are those of keys and values alone. */
 static void divides_heads(void **state)
@@ -459,7 +541,8 @@ static void placement(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exposed), cmocka_unit_test(exchanges_heads), cmocka_unit_test(divides_heads), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
+        cmocka_unit_test(exposed), cmocka_unit_test(exchanges_heads), cmocka_unit_test(divides_heads),
+        cmocka_unit_test(block_by_block), cmocka_unit_test(merged_traffic), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
         cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(turns),
         cmocka_unit_test(overlapped_all_to_alls),
