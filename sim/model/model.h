@@ -33,6 +33,7 @@ struct transformer {
     bool embedding_norm;         /* BERT */
     int window;                  /* keys that a query sees at most, its own included; 0: all */
     bool chunked;                /* the window is one of equal chunks of a sample: a query sees its own */
+    double documents;            /* tokens that attention sees of a packed sample (batch.documents); 0: all */
     int full_every;              /* block i (from 0) has no window if this divides i + 1; 0: all blocks have */
     struct list full_blocks;     /* of int: instead, the blocks that have none */
     bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model

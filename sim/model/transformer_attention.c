@@ -185,12 +185,13 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
  * of dQ in fp32; both have one fp32 sum per row of scores.
  * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split); with a
- * window also those below its band. Chunks are so many shorter samples. */
+ * window also those below its band. Chunks and documents are so many shorter samples. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     bool causal = cut->shape->causal;
     double limit = cut->windowed ? cut->shape->window : 0;
-    double chunks = cut->shape->chunked && limit > 0 ? fmax(1, cut->sequence / limit) : 1;
+    double documents = cut->shape->documents > 0 ? fmax(1, cut->sequence / cut->shape->documents) : 1;
+    double chunks = fmax(documents, cut->shape->chunked && limit > 0 ? cut->sequence / limit : 1);
     double window = cut->shape->chunked ? 0 : limit, keys = cut->sequence / chunks, scores = cut->scores / chunks;
     double share = attention_share(keys, causal, window), rows = 4 * cut->scores / cut->sequence;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);

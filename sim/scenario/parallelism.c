@@ -86,29 +86,6 @@ int placement_resolve(struct scenario *scenario, struct error *err)
     return 0;
 }
 
-int scenario_ulysses(const struct parallelism *spec)
-{
-    return spec->context_attention == CONTEXT_ALL_TO_ALL ? spec->context :
-           spec->context_attention == CONTEXT_HYBRID     ? spec->ulysses : 1;
-}
-
-static int context_node(const struct scenario *scenario, int member)
-{
-    return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, 0, member, 0));
-}
-
-/* Where the degree of a hybrid context group is left out, its GPUs on the first node exchange heads. */
-void ulysses_resolve(struct scenario *scenario)
-{
-    struct parallelism *spec = &scenario->parallelism;
-    int node = context_node(scenario, 0);
-
-    if (spec->context_attention != CONTEXT_HYBRID || spec->ulysses)
-        return;
-    while (spec->ulysses < spec->context && context_node(scenario, spec->ulysses) == node)
-        spec->ulysses++;
-}
-
 /* A GPU needs whole heads: queries, and keys and values unless these are repeated for each of the queries' heads before
  * they are sent (DeepSpeed, sequence/layer.py, single_all_to_all; Transformer Engine, AttnFuncWithCPAndQKVOA2A). */
 static int check_ulysses(const struct scenario *scenario, struct error *err)
@@ -140,6 +117,27 @@ static int check_ulysses(const struct scenario *scenario, struct error *err)
                      "strategy: context_attention: %d GPUs%s cannot share %d heads of keys and values equally; expected a "
                      "degree that divides %d, 'context_attention: ring', or hybrid with a smaller ulysses", heads,
                      tensor > 1 ? " of each tensor index" : "", shape->kv_heads / tensor, shape->kv_heads / tensor);
+}
+
+/* Packed documents (FlashAttention's cu_seqlens, Transformer Engine's format thd): the transformer attends to them alone.
+ * What is not fused computes all scores and masks those of other documents. */
+static int check_documents(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    double documents = scenario->batch.documents;
+    struct loc loc = node_loc(scenario->batch.node, "documents");
+
+    if (documents == 0)
+        return 0;
+    if (!shape)
+        return error_clash(err, loc, "batch: documents: %g needs a transformer; this model has no attention", documents);
+    if (documents < 1 || documents > shape->sequence)
+        return error_add(err, EXIT_INPUT, loc, "batch: documents: %g tokens; expected 1 to the %d tokens of a sample, or 0 "
+                         "where a sample is one document", documents, shape->sequence);
+    if (!shape->flash_attention)
+        return error_clash(err, loc, "batch: documents: attention that is not fused computes all scores of a sample, and "
+                           "masks them; expected 'flash_attention: true', or 0");
+    return 0;
 }
 
 static int check_context(const struct scenario *scenario, struct error *err)
@@ -267,7 +265,7 @@ static int check_companions(const struct scenario *scenario, struct error *err)
 
 int degrees_check(const struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const rules[] = {check_context, check_ulysses, check_expert_tensor, check_expert, check_capacity,
+    static scenario_rule *const rules[] = {check_documents, check_context, check_ulysses, check_expert_tensor, check_expert, check_capacity,
                                           check_companions};
 
     return scenario_check(scenario, rules, COUNT(rules), err);

@@ -2,7 +2,30 @@
 
 #include <stdlib.h>
 
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
+
+int scenario_ulysses(const struct parallelism *spec)
+{
+    return spec->context_attention == CONTEXT_ALL_TO_ALL ? spec->context :
+           spec->context_attention == CONTEXT_HYBRID     ? spec->ulysses : 1;
+}
+
+static int context_node(const struct scenario *scenario, int member)
+{
+    return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, 0, member, 0));
+}
+
+/* Where the degree of a hybrid context group is left out, its GPUs on the first node exchange heads. */
+void ulysses_resolve(struct scenario *scenario)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    int node = context_node(scenario, 0);
+
+    if (spec->context_attention != CONTEXT_HYBRID || spec->ulysses)
+        return;
+    while (spec->ulysses < spec->context && context_node(scenario, spec->ulysses) == node)
+        spec->ulysses++;
+}
 
 /* A tied model's embedding and output layer stand on different ranks. Two directions hold both copies on either rank,
  * and sum them there. Asynchronous schedules do not sum them: waiting for the other end of the pipeline at every update

@@ -34,6 +34,7 @@ struct scenario {
         int global;                      /* samples an iteration, over all replicas */
         int micro;                       /* samples a micro-batch */
         int micro_batches;               /* per replica */
+        double documents;                /* tokens of each of the documents that a sample is packed of; 0: it is one */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
     struct parallelism parallelism;

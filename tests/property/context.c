@@ -190,6 +190,52 @@ static void merged_traffic(void **state)
         }
 }
 
+/* A sample that is packed of documents: attention has the FLOPs of so many shorter samples, on every way of dividing them,
+ * and all else those of one sample. What cannot be is refused by name. */
+static void documents(void **state)
+{
+    static const char *const attentions[] = {"ring", "all-gather", "all-to-all"};
+    static const struct { const char *why, *set; } refused[] = {
+        {"1 to the 4096 tokens", "batch.documents=4097"}, {"1 to the 4096 tokens", "batch.documents=0.5"},
+        {"not fused", "software.flash_attention=false"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(attentions); i++)
+        for (int length = 512; length <= SEQUENCE; length *= 2) {
+            struct simulated runs[2];
+            double pieces = (double)SEQUENCE / length;
+            double core = LAYERS * 3 * 4.0 * SEQUENCE * SEQUENCE * H;       /* of the model, no mask counted */
+
+            for (int k = 0; k < 2; k++)
+                run_text(&runs[k],
+                         "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: 1000,\n"
+                         "        positions: 0, flash_attention: true}}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                         "strategy: {context: 4, data: 1, context_attention: %s}\n"
+                         "simulation: {engine: ideal}\nbatch: {micro_batches: 1, documents: %d}\n", LAYERS, H, HEADS,
+                         SEQUENCE, attentions[i], k ? length : 0);
+            expect_near("model FLOPs", runs[1].run.metrics.model_flop,
+                        runs[0].run.metrics.model_flop - core * (1 - 1 / pieces), runs[1].text);
+            expect_near("attention", runs[0].workload.stages[0].work[FORWARD].flop -
+                                     runs[1].workload.stages[0].work[FORWARD].flop,
+                        core / 3 / 4 * (1 - 1 / pieces), runs[1].text);
+            assert_true(runs[1].run.metrics.iteration_time <= runs[0].run.metrics.iteration_time);
+            expect_near("activations", runs[1].workload.stages[0].activation, runs[0].workload.stages[0].activation,
+                        runs[1].text);
+            for (size_t r = 0; r < COUNT(refused) && length == 512; r++) {
+                struct scenario varied;
+                struct error err = {0};
+
+                assert_int_equal(scenario_vary(&runs[1].scenario, &refused[r].set, 1, &varied, &err), -1);
+                assert_non_null(strstr(err.messages[0].text, refused[r].why));
+                scenario_release(&varied);
+                error_release(&err);
+            }
+            simulated_release(&runs[0]);
+            simulated_release(&runs[1]);
+        }
+}
+
 /* Attention of all tokens and a share of the heads: the FLOPs and the scores are those of a ring's. Degrees that heads
  * do not divide by are refused by name, wherever the heads are those of keys and values alone. */
 static void divides_heads(void **state)
@@ -542,7 +588,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed), cmocka_unit_test(exchanges_heads), cmocka_unit_test(divides_heads),
-        cmocka_unit_test(block_by_block), cmocka_unit_test(merged_traffic), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
+        cmocka_unit_test(block_by_block), cmocka_unit_test(merged_traffic), cmocka_unit_test(documents), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
         cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(turns),
         cmocka_unit_test(overlapped_all_to_alls),
