@@ -17,7 +17,8 @@ static double rajbhandari(const struct cut *cut)
  * for the product with the values. */
 static double core_activation(const struct cut *cut)
 {
-    bool wide = cut->shape->fused_kernels && !softmax_fuses(cut), drops = cut->shape->attention_dropout > 0;
+    struct cut core = attention_cut(cut);
+    bool wide = cut->shape->fused_kernels && !softmax_fuses(&core), drops = cut->shape->attention_dropout > 0;
 
     return cut->scores * (wide ? 4 : cut->value) +                        /* the softmax's output */
            cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask and the dropout's output */
@@ -283,13 +284,23 @@ static double mlp_workspace(const struct cut *cut)
 }
 
 /* Keys and values of other GPUs of the context group, in addition to the GPU's own. If they are gathered: of all GPUs.
- * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients. */
+ * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients.
+ * Merged by kernels of their own: the result so far and the next one in fp32; in the backward the sums of keys and values
+ * that are added to, sent and received. Where heads are exchanged for tokens: what is sent and what arrives of queries, keys and values, or of their
+ * gradients. */
 static struct workspace context_workspace(const struct cut *cut)
 {
     double own = cut->tokens * (cut->key + cut->values) * cut->value;
-    double others = cut->queries == cut->sequence ? 0 : cut->blocks > 1 ? 2 * own : own * cut->sequence / cut->queries;
+    double heads = cut->ulysses > 1 ? 2 * (own + cut->tokens * cut->query * cut->value) : 0, others = 0;
 
-    return (struct workspace){.forward = others, .backward = 2 * others};
+    if (cut->queries < cut->sequence && cut->ulysses <= 1 && cut->gathers_keys)
+        others = own * cut->sequence / cut->queries;
+    else if (cut->blocks > 1)
+        others = 2 * own;
+    if (cut->blocks > 1 && cut->blocks_apart)
+        return (struct workspace){.forward = heads + others + 2 * 4 * cut->tokens * cut->attended,
+                                  .backward = heads + others + 3 * 4 * own / cut->value};
+    return (struct workspace){.forward = heads + others, .backward = heads + 2 * others};
 }
 
 /* Forward: the scores before the softmax. Backward: the gradient along the residual, and the larger of

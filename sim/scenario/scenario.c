@@ -218,6 +218,8 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 
     if (resolve_degrees(scenario, err))
         rc = -1;
+    if (!rc)
+        ulysses_resolve(scenario);
     return rc ? rc : shard_resolve(scenario, err);
 }
 
@@ -274,6 +276,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "micro_batches"),
                                 "batch: %d micro-batches a replica do not divide into the two directions of %s",
                                 scenario->plan.micro_batches, schedule->name);
+    if (scenario->model.transformer)
+        scenario->model.transformer->documents = scenario->batch.documents;
     process_groups_make(scenario);
     scenario->uneven = scenario_uneven(scenario);
     recipe_make(scenario);

@@ -34,6 +34,7 @@ struct scenario {
         int global;                      /* samples an iteration, over all replicas */
         int micro;                       /* samples a micro-batch */
         int micro_batches;               /* per replica */
+        double documents;                /* tokens of each of the documents that a sample is packed of; 0: it is one */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
     struct parallelism parallelism;
@@ -99,6 +100,8 @@ bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 /* The GPUs of a tensor group that divide each expert among them; the others hold other experts. */
 int scenario_expert_tensor(const struct parallelism *spec);
+/* GPUs of a context group that exchange heads for tokens around attention; 1: none do. */
+int scenario_ulysses(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
 /* What kernels take on the GPU of the first seat, of which reports speak. */
 const struct kernel_costs *scenario_first_costs(const struct scenario *scenario);

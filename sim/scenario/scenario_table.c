@@ -15,6 +15,11 @@ static const struct field batch_fields[] = {
     {KEY(batch, micro_batches), .also = "gradient_accumulation_steps",
      .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "micro-batches per replica; give this or global"},
+    {KEY(batch, documents), .also = "document_length", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e9,
+     .fallback = "0",
+     .brief = "tokens of each document that a sample is packed of: fused attention sees its own document alone, and model "
+              "FLOPs count that; of unequal ones give the sum of squared lengths over the sum of lengths, which has the "
+              "same attention; 0: a sample is one document"},
     {KEY(batch, count), .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "number of consecutive batches, for schedules that do not flush between batches (pipedream-2bw)"},
 };
