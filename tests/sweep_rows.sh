@@ -1,6 +1,6 @@
 #!/bin/bash
 # Rows of sweeps are neither lost nor doubled, whoever writes them and whatever is killed meanwhile.
-#   sweep_rows.sh DTSIM same           -j 1, -j 8 and four shards give the same rows
+#   sweep_rows.sh DTSIM same           -j 1, -j 8 and four shards give the same rows, and so does the base in the header
 #   sweep_rows.sh DTSIM ends           a crash, a hang and points that are infeasible are rows too: 100 in all, exit 3
 #   sweep_rows.sh DTSIM kill [TIMES]   kill -9 of the sweep, and of a worker, at random moments: what goes on completes
 #   sweep_rows.sh DTSIM mpi [TIMES]    under mpirun too, also when processes are killed there
@@ -48,6 +48,11 @@ same()
     for folder in eight four; do
         rows $folder | cmp one.rows - || fail "the rows of $folder differ"
     done
+    head -n 1 one/shard-1-of-1.jsonl | python3 -c 'import json; print(json.dumps(json.loads(input())["base"]))' >base.yaml
+    "$dtsim" sweep base.yaml --set 'strategy.pipeline={range: [1, 5]}' --set batch.micro_batches=8,16,32 \
+        --set strategy.schedule=gpipe,1f1b,zb-h1,naive --engine ideal -o again >/dev/null 2>err || fail "$(cat err)"
+    cmp <(rows again | grep -F '"status":"ok"') <(grep -F '"status":"ok"' one.rows) ||
+        fail "the base in the header gives other rows"
     [ "$(wc -l <one.rows)" = 60 ] || fail "found $(wc -l <one.rows) rows"
     [ "$(wc -L <one.rows)" -lt 2048 ] || fail "a row has $(wc -L <one.rows) bytes"
 }

@@ -17,7 +17,7 @@ static void warn_of_memory(const struct run *run)
 {
     char shortage[160];
 
-    if (run->metrics.peak_memory > memory_limit(run->workload->scenario))
+    if (memory_lack(run) > 0)
         fprintf(stderr, "warning: %s; 'dtsim run' refuses it, 'dtsim check --memory' says what would help\n",
                 memory_shortage(run, shortage, sizeof shortage));
     else if (run->metrics.ranks && run->metrics.fits >= 0.005 && run->metrics.fits < SURE)
@@ -27,12 +27,12 @@ static void warn_of_memory(const struct run *run)
 
 static json_t *memory_json(const struct run *run)
 {
-    double room = scenario_least_room(run->workload->scenario), fits = run->metrics.fits;
+    double room = run->metrics.peak_room, fits = run->metrics.fits;
     json_t *json = json_object();
 
     json_put(json, "peak_memory_bytes", json_real(run->metrics.peak_memory));
     json_put(json, "room_bytes", json_finite(room));
-    json_put(json, "fits", json_boolean(run->metrics.peak_memory <= memory_limit(run->workload->scenario)));
+    json_put(json, "fits", json_boolean(memory_lack(run) <= 0));
     json_put(json, "fits_probability", json_finite(fits));
     return json;
 }

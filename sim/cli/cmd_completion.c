@@ -26,6 +26,8 @@ static const struct values path_values[] = {
     {"cluster", NULL, NULL, "platforms"},
     {"cluster.platform", NULL, NULL, "platforms"},
     {"cluster.gpu", NULL, NULL, "platforms/gpus"},
+    {"cluster.network", NULL, NULL, "platforms/networks"},
+    {"cluster.network.name", NULL, NULL, "platforms/networks"},
     {"model.preset", NULL, NULL, "scenarios/models"},
 };
 

@@ -283,8 +283,8 @@ const struct command cmd_help = {
         "  result              the keys of result.json and the columns of the tables beside it\n"
         "  --man               the manual page, for man -l\n"
         "  NAME                of a platform, GPU, model, profile, communication library or software: its file\n"
-        "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, models,\n"
-        "                      software, failures\n",
+        "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks,\n"
+        "                      models, software, failures\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .words = help_topics,

@@ -79,6 +79,7 @@ static const struct { const char *name; void (*list)(json_t *); const char *fold
     {"gpus", NULL, "platforms/gpus", 20},
     {"profiles", NULL, "calibration/data", 20},
     {"platforms", list_ideal, "platforms", 20},
+    {"networks", NULL, "platforms/networks", 20},
     {"communication", NULL, "platforms/communication", 20},
     {"models", NULL, "scenarios/models", 20},
     {"software", NULL, "platforms/software", 20},
@@ -153,7 +154,7 @@ static int unknown_list(const struct command *command, const char *name)
     const char *meant = nearest(name, list_candidate, NULL);
 
     return usage_error(command, "unknown list '%s'%s%s%s", name, meant ? "; did you mean '" : "", meant ? meant : "",
-                       meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, communication, "
+                       meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, networks, communication, "
                        "models, software or failures");
 }
 
@@ -201,8 +202,8 @@ static const char **words(struct arena *arena, struct error *err)
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models | software |\n"
-             "       failures] [--json]",
+    .usage = "[strategies | collectives | gpus | profiles | platforms | networks | communication | models |\n"
+             "       software | failures] [--json]",
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
     .options = "  --json              {LIST: [{name, title}]}, of collectives with their operation\n",

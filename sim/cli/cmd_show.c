@@ -35,15 +35,35 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
     }
 }
 
+/* Of a virtual stage, on the first replica's GPUs where nodes are of several kinds. */
+static const struct stage_times *times_of(const struct workload *workload, int s)
+{
+    if (!workload->scenario->layout.mixed)
+        return &ordinary_times(workload)[s];
+    return &workload_times(workload, 0, plan_rank(&workload->plan, 0, s, 0, NULL))[s];
+}
+
 /* s: the longest of the stages' forwards and backwards. */
 static double longest_work(const struct workload *workload)
 {
-    const struct stage_times *times = ordinary_times(workload);
     double longest = 0;
 
-    for (int s = 0; s < plan_virtual_stages(&workload->scenario->plan); s++)
-        longest = fmax(longest, fmax(times[s].work[FORWARD].seconds, times[s].work[BACKWARD].seconds));
+    for (int s = 0; s < plan_virtual_stages(&workload->scenario->plan); s++) {
+        const struct stage_times *times = times_of(workload, s);
+
+        longest = fmax(longest, fmax(times->work[FORWARD].seconds, times->work[BACKWARD].seconds));
+    }
     return longest;
+}
+
+/* The GPUs of a pipeline rank, whose names its cluster may not say. */
+static void show_gpus(const struct scenario *scenario, int rank, FILE *out)
+{
+    struct arena arena = {0};
+    const char *names = scenario_gpu_names(&arena, scenario, rank);
+
+    fprintf(out, "  %s", names ? names : "");
+    arena_release(&arena);
 }
 
 static void show_stages(const struct workload *workload, FILE *out)
@@ -65,10 +85,10 @@ static void show_stages(const struct workload *workload, FILE *out)
                 unit_format_short(UNIT_COUNT, model_active_parameters(&scenario->model), text[1], 48));
     fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s%s\n", "stage", layers ? " layers" : "", "parameters",
             "forward", "backward", "recompute", "activations", "boundary",
-            plans ? "    offloaded  layer by layer" : "");
+            plans ? "    offloaded  layer by layer" : scenario->layout.mixed ? "  GPU" : "");
     for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
-        const struct stage_times *times = &ordinary_times(workload)[s];
+        const struct stage_times *times = times_of(workload, s);
 
         fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
         double recompute = stage->plan ? times->recomputed.seconds : again ? times->work[RECOMPUTE].seconds : 0;
@@ -84,6 +104,8 @@ static void show_stages(const struct workload *workload, FILE *out)
         if (stage->plan) {
             fprintf(out, " %12s", unit_format_short(UNIT_BYTES, stage->plan->offloaded, text[0], 48));
             show_plan(stage->plan, out);
+        } else if (scenario->layout.mixed) {
+            show_gpus(scenario, plan_rank(&scenario->plan, 0, s, 0, NULL), out);
         }
         fputc('\n', out);
     }
@@ -201,11 +223,25 @@ static void print_route(const struct cluster *cluster, const char *what, int src
 
     printf("%s, GPU %d to GPU %d:", what, src, dst);
     for (int i = 0; i < route.count; i++) {
-        cluster_link_name(route.links[i], name, sizeof name);
+        cluster_link_name(cluster, route.links[i], name, sizeof name);
         printf("%s %s", i ? "," : "", name);
     }
     printf("; %s", unit_format_short(UNIT_TIME, route.latency, text, sizeof text));
     printf(", %s\n", unit_format_short(UNIT_BANDWIDTH, route.bandwidth, text, sizeof text));
+}
+
+/* The first of each longer route from GPU 0 to other nodes' first GPUs, past the neighbouring node's. */
+static void print_longer_routes(const struct cluster *cluster)
+{
+    int longest = cluster_route(cluster, 0, cluster_node_gpu(cluster, 1, 0)).count;
+
+    for (int node = 2; node < cluster->nodes; node++) {
+        int gpu = cluster_node_gpu(cluster, node, 0), count = cluster_route(cluster, 0, gpu).count;
+
+        if (count > longest)
+            print_route(cluster, "# farther", 0, gpu);
+        longest = count > longest ? count : longest;
+    }
 }
 
 static void show_platform(const struct cluster *cluster)
@@ -224,8 +260,10 @@ static void show_platform(const struct cluster *cluster)
         print_route(cluster, "# inside a node", 0, 1);
     if (cluster->nodes > 1)
         print_route(cluster, "# between neighbouring nodes", 0, per_node);
-    if (cluster->nodes > leaf)
+    if (cluster->nodes > leaf && cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE)
         print_route(cluster, "# between leaves", 0, per_node * leaf);
+    else if (cluster->nodes > 2)
+        print_longer_routes(cluster);
 }
 
 static void show_kernels(const struct workload *workload, bool json)

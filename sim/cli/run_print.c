@@ -93,27 +93,45 @@ static double print_bases(int kind, const double *seconds, double compute, FILE 
     return sum;
 }
 
+/* What the compute of a kind of GPU rests on. Returns whether that is a profile. */
+static bool print_source(const struct scenario *scenario, int kind, FILE *out)
+{
+    const struct kernel_costs *costs = &scenario->kernels[kind];
+
+    if (costs->model.source == COST_ROOFLINE) {
+        fputs("roofline of ", out);
+        text_write(TEXT_LINE, cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind))->title, out);
+        fputs(" (data sheet and achievable shares, no measured kernels)", out);
+        return false;
+    }
+    fputs("profile ", out);
+    text_write(TEXT_LINE, costs->model.profile->name, out);
+    fputs(", fitted to kernels of ", out);
+    text_write(TEXT_LINE, costs->model.profile->gpu, out);
+    return true;
+}
+
 /* What the compute rests on. */
 static void print_costs(const struct run *run, FILE *out)
 {
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *m = &run->metrics;
-    const struct kernel_costs *costs = scenario_first_costs(scenario);
     double compute = m->utilization * m->iteration_time, launches = compute;
+    const char *before = "compute costs: ";
+    bool profile = false;
 
     if (model_is_timed(&scenario->model))
         return;
-    if (costs->model.source == COST_ROOFLINE) {
-        fputs("compute costs: roofline of ", out);
-        text_write(TEXT_LINE, cluster_sheet(&scenario->cluster, 0)->title, out);
-        fputs(" (data sheet and achievable shares, no measured kernels)\n", out);
-        return;
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        if (!layout_kind_seats(&scenario->layout, kind))
+            continue;
+        fputs(before, out);
+        profile |= print_source(scenario, kind, out);
+        before = "; ";
     }
-    fputs("compute costs: profile ", out);
-    text_write(TEXT_LINE, costs->model.profile->name, out);
-    fputs(", fitted to kernels of ", out);
-    text_write(TEXT_LINE, costs->model.profile->gpu, out);
-    fputs("; of the compute time\n", out);
+    fputs(profile ? "; of the compute time\n" : "\n", out);
+    if (!profile)
+        return;
     for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
         launches -= print_bases(kind, m->bases.seconds[kind], compute, out);
     if (launches > 0.005 * compute)
@@ -135,6 +153,47 @@ static void print_model(const struct model *model, FILE *out)
     fputc('\n', out);
 }
 
+/* "2 nodes of 8 NVIDIA A100-SXM4-80GB (old)", of each part, what each changes and what the job leaves idle. */
+static void print_parts(const struct scenario *scenario, FILE *out)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    struct arena arena = {0};
+    const char *said = cluster_said(&arena, cluster);
+    int seats = 0;
+
+    for (int i = 0; i < cluster_said_parts(cluster); i++) {
+        struct said_part part = cluster_said_part(cluster, i);
+        int gpu = cluster_node_gpu(cluster, part.first, 0);
+        const struct gpu_spec *spec = cluster_gpu_spec(cluster, gpu);
+        const char *changes = spec ? gpu_changes(&arena, spec) : "";
+
+        fprintf(out, "%s%d node%s of %d ", i ? ", " : "", part.nodes, part.nodes == 1 ? "" : "s",
+                cluster_node_gpus(cluster, part.first));
+        if (cluster_gpu_name(cluster, gpu))
+            text_write(TEXT_LINE, cluster_sheet(cluster, gpu)->title, out);
+        else
+            fputs(cluster_node_gpus(cluster, part.first) == 1 ? "GPU" : "GPUs", out);
+        if (*changes)
+            fprintf(out, " with %s", changes);
+        fprintf(out, " (%s", part.name);
+        if (part.slower > 1)
+            fprintf(out, ", %.4g times slower", part.slower);
+        fputc(')', out);
+    }
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        seats += layout_kind_seats(&scenario->layout, kind);
+    if (seats < cluster_gpus(cluster))
+        fprintf(out, "; %d of their %d GPUs are idle", cluster_gpus(cluster) - seats, cluster_gpus(cluster));
+    if (cluster->ideal)
+        fputs("; a network that takes no time", out);
+    if (*said) {
+        fputs("; ", out);
+        text_write(TEXT_LINE, said, out);
+    }
+    fputc('\n', out);
+    arena_release(&arena);
+}
+
 /* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100". */
 static void print_cluster(const struct scenario *scenario, FILE *out)
 {
@@ -145,6 +204,11 @@ static void print_cluster(const struct scenario *scenario, FILE *out)
     const char *said = cluster_said(&arena, cluster);
 
     fprintf(out, "  %-24s ", "cluster");
+    if (cluster_said_parts(cluster)) {
+        print_parts(scenario, out);
+        arena_release(&arena);
+        return;
+    }
     if (cluster->ideal)
         fputs(cluster_gpu_name(cluster, 0) ? "GPUs on a network that takes no time, each "
                                            : "a network that takes no time", out);
@@ -182,10 +246,15 @@ static void print_span_bubble(const struct scenario *scenario, const struct metr
 /* How far off the peak may be, as PyTorch or the driver measures it, and so whether it fits. */
 static void print_peak(const struct scenario *scenario, const struct metrics *m, FILE *out)
 {
-    const char *before = "";
+    int rank = m->peak_rank % scenario->plan.stages;
+    struct arena arena = {0};
+    const char *names = scenario_gpu_names(&arena, scenario, rank), *before = "";
     char room[48];
 
     line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory);
+    if (scenario->layout.mixed && names)
+        fprintf(out, "  %-24s of the fullest GPU, on pipeline rank %d (%s)\n", "", rank, names);
+    arena_release(&arena);
     if (isnan(m->peaks[0].within))
         return;
     fprintf(out, "  %-24s ", "error of the peak");
@@ -199,7 +268,7 @@ static void print_peak(const struct scenario *scenario, const struct metrics *m,
     if (!isnan(m->fits))
         fprintf(out, "  %-24s with a probability of %s%.0f %%, in %s\n", "fits", m->fits > 0.995 ? "more than " : "",
                 m->fits > 0.995 ? 99 : 100 * m->fits,
-                unit_format_short(UNIT_BYTES, scenario_least_room(scenario), room, sizeof room));
+                unit_format_short(UNIT_BYTES, m->peak_room, room, sizeof room));
 }
 
 /* What was simulated for all that is like it. */
@@ -279,9 +348,9 @@ static void print_shares_of_peak(const struct scenario *scenario, const struct m
 
     if (isnan(m->mfu))
         return;
-    fprintf(out, "  %-24s %.2f %% of the GPU's %s in %s\n", "MFU", 100 * m->mfu,
-            unit_format_short(UNIT_FLOP_RATE, gpu_peak(cluster_sheet(&scenario->cluster, 0), dtype), text, sizeof text),
-            dtype_names[dtype]);
+    fprintf(out, "  %-24s %.2f %% of the %sGPU's %s in %s\n", "MFU", 100 * m->mfu,
+            scenario->layout.mixed ? "mean " : "",
+            unit_format_short(UNIT_FLOP_RATE, scenario_mean_peak(scenario, dtype), text, sizeof text), dtype_names[dtype]);
     percent(out, "HFU", m->hfu);
 }
 

@@ -115,7 +115,8 @@ static struct rates rates_of(const struct collective_call *call, const struct pa
         rates.inside.bandwidth = stepped(pace, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
                                          call->bytes / group->n);
     rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, call->bytes)),
-                                 pace->network_share * (tuned ? slowest->network_sheet : slowest->nic_rate)};
+                                 cluster_payload_share(group->cluster, group->kinds, pace->network_share) *
+                                     (tuned ? slowest->network_sheet : slowest->nic_rate)};
     return rates;
 }
 
@@ -155,9 +156,8 @@ static struct fabric fabric_of(const struct placed_group *group, const struct ra
     double nic = rates->network.bandwidth, most = rates->network_most / channels;
     between = crowded = (struct hop){rates->network.latency,
                                      fmin(nic * fmin(1, (double)topology->fewest_nics / channels), most)};
-    crowded.bandwidth = fmin(nic * topology->share / channels, most);
-    if (topology->leaves)
-        crowded.bandwidth /= cluster_oversubscription(group->cluster);
+    crowded.bandwidth = fmin(nic * topology->share / channels, most) / topology->crowding;
+    between.bandwidth /= topology->narrowing;
     if (topology->scattered)
         between = crowded;
     return (struct fabric){.inside = topology->most > 1 ? inside : between, .between = between, .crowded = crowded};
@@ -168,14 +168,24 @@ static int channels_of(const struct collective *collective, int channels)
     return collective->every_nic ? 1 : channels;
 }
 
-/* The pace of a collective with a protocol; false: the library has no such pair. `nodes`: the group spans several. */
-static bool pace_of(const struct collective *collective, const struct communication *communication, int protocol,
-                    bool nodes, struct pace *pace)
+/* What the profile says of few ranks in the switch, if the group is so small and in one node; else NULL. */
+static const struct nvls_few *few_of(const struct placed_group *group)
 {
+    const struct nvls_few *few = group && group->communication ? group->communication->nvls_few : NULL;
+
+    return few && !group->topology.nodes && group->n <= few->most ? few : NULL;
+}
+
+/* The pace of a collective with a protocol; false: the library has no such pair. `group` NULL: of any group in one
+ * node. */
+static bool pace_of(const struct collective *collective, const struct communication *communication, int protocol,
+                    const struct placed_group *group, struct pace *pace)
+{
+    const struct nvls_few *few = collective->pacer == PACER_NVLS ? few_of(group) : NULL;
     const struct pace *found = NULL;
 
     if (collective->pacer == PACER_SEND)
-        return all_to_all_pace(communication, protocol, nodes, pace);
+        return all_to_all_pace(communication, protocol, group && group->topology.nodes, pace);
     if (collective->pacer == PACER_TREE)
         found = paces_with(&communication->tree, (enum protocol)protocol);
     else if (collective->pacer == PACER_NVLS)
@@ -184,6 +194,8 @@ static bool pace_of(const struct collective *collective, const struct communicat
         found = paces_with(&communication->ring, (enum protocol)protocol);
     if (found)
         *pace = *found;
+    if (found && few && !isnan(few->inside_share))
+        pace->inside_share = few->inside_share;
     return found;
 }
 
@@ -193,7 +205,7 @@ static bool has_paces(const struct collective *collective, const struct communic
     struct pace pace;
 
     for (int protocol = 0; library && protocol < PROTOCOL_COUNT; protocol++)
-        if (pace_of(collective, library, protocol, false, &pace))
+        if (pace_of(collective, library, protocol, NULL, &pace))
             return true;
     return false;
 }
@@ -274,7 +286,7 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
         double seconds;
 
-        if (!pace_of(call.collective, group->communication, protocol, group->topology.nodes, &pace))
+        if (!pace_of(call.collective, group->communication, protocol, group, &pace))
             continue;
         *supposed = fmin(*supposed, cost_at(&call, &pace, true));
         seconds = cost_at(&call, &pace, false);
@@ -307,9 +319,16 @@ bool collective_runs_on(const struct collective *collective, const struct cluste
     return runs;
 }
 
-/* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs
- * several ranks in a node. */
-static bool is_candidate(const struct collective *collective, const struct placed_group *group)
+/* Whether auto may let the switch reduce: it needs several ranks in a node. */
+static bool may_switch(const struct placed_group *group, double bytes)
+{
+    const struct nvls_few *few = few_of(group);
+
+    return group->per_node > 1 && (!few || (group->n >= few->least && !(bytes < few->bytes)));     /* NaN: any */
+}
+
+/* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. */
+static bool is_candidate(const struct collective *collective, const struct placed_group *group, double bytes)
 {
     if (!collective->draw || !runs_on(collective, group->cluster, group->kinds, group->communication))
         return false;
@@ -317,7 +336,7 @@ static bool is_candidate(const struct collective *collective, const struct place
         return true;
     if (!collective->library || !has_paces(collective, group->communication))
         return false;
-    return collective->pacer == PACER_NVLS ? group->per_node > 1 :
+    return collective->pacer == PACER_NVLS ? may_switch(group, bytes) :
            collective->pacer == PACER_TREE ? group->topology.nodes : true;
 }
 
@@ -333,7 +352,7 @@ struct collective_choice collective_choose(const struct collective_call *call)
         struct collective_call other = *call;
         struct collective_choice choice;
 
-        if (!is_candidate(candidate, call->group))
+        if (!is_candidate(candidate, call->group, call->bytes))
             continue;
         other.collective = candidate;
         choice = choose_protocol(other, &supposed);
@@ -368,7 +387,7 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
 
     if (protocol == PROTOCOL_NONE)
         return tuning;
-    pace_of(chosen->collective, group->communication, protocol, topology->nodes, &pace);
+    pace_of(chosen->collective, group->communication, protocol, chosen->group, &pace);
     rates = paced_rates(chosen, &pace);
     tuning.buffered = true;
     tuning.launch = group->n > 1 ? rates.launch : 0;

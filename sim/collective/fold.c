@@ -48,26 +48,66 @@ static bool nodes_are_alike(const struct groups *groups)
     return alike;
 }
 
-/* Some nodes of a leaf send to other leaves, some do not. This makes no difference if the leaf's uplinks carry all that
- * the NICs of the former can send. The number of nodes that receive from other leaves is the same. In a ring a node
- * sends to the next one; in other collectives any node may send to any other. */
+/* The member whose node is the farthest from the first one. */
+static int farthest(const struct groups *groups)
+{
+    int member = 0, most = 0;
+
+    for (int i = groups->per_node; i < groups->n; i += groups->per_node) {
+        int links = cluster_route(groups->cluster, groups->gpus[0], groups->gpus[i]).count;
+
+        member = links > most ? i : member;
+        most = links > most ? links : most;
+    }
+    return member;
+}
+
+/* Adds what the NICs of a node send along the route, or up the tree alone, to the topology's links. Whether they carry
+ * it. */
+static bool carry(const struct cluster *cluster, const struct route *route, double nics, bool up, double *sent)
+{
+    int last = route->count - 1;
+    bool wide = true;
+
+    for (int hop = 0; hop < (up ? route->count / 2 : last); hop++) {
+        struct link link = route->links[hop];
+
+        if (link.kind == LINK_BETWEEN)
+            wide = wide && (sent[link.index] += nics) <= cluster_link_bandwidth(cluster, link);
+    }
+    return wide;
+}
+
+/* Some nodes send by links of the topology, some do not. This makes no difference if these links carry all that the NICs
+ * of the former can send, and take no longer. In a ring a node sends to the next one; in other collectives any node may
+ * send to any other, and in a tree no way leads higher than to the farthest. */
 static bool uplinks_are_wide(const struct groups *groups, bool ring)
 {
     const struct cluster *cluster = groups->cluster;
-    int node = member_node(groups, 0);               /* all nodes are of its kind */
+    const int *gpus = groups->gpus;
+    int node = member_node(groups, 0), n = groups->n, far;       /* all nodes are of its kind */
     double nics = cluster_node_nics(cluster, node) * cluster_node_bandwidth(cluster, node, LINK_NIC_UP);
-    double uplink = cluster_node_bandwidth(cluster, node, LINK_LEAF_UP);
-    bool wide = true, one_leaf = cluster_within_leaf(cluster, groups->gpus, groups->n);
-    int *leaving = xcalloc((size_t)groups->most, sizeof *leaving);
 
-    for (int i = 0; i < groups->n && !one_leaf; i += groups->per_node) {
-        int leaf = cluster_leaf_of(cluster, member_node(groups, i));
-        int next = cluster_leaf_of(cluster, member_node(groups, (i + groups->per_node) % groups->n));
+    if (cluster_within_leaf(cluster, gpus, n))
+        return true;
+    if (!ring && !cluster_is_tree(cluster))
+        return false;
+    far = farthest(groups);
+    struct route longest = cluster_route(cluster, gpus[0], gpus[far]);
+    bool wide = true;
+    double *sent = xcalloc((size_t)cluster_between_links(cluster) + 1, sizeof *sent);
 
-        if (!ring || leaf != next)
-            wide = wide && ++leaving[leaf] * nics <= uplink;
+    for (int i = 0; i < n && wide; i += groups->per_node) {
+        struct route next = cluster_route(cluster, gpus[i], gpus[(i + groups->per_node) % n]), up = next;
+
+        wide = next.latency == longest.latency;
+        if (!ring && i != far)
+            up = cluster_route(cluster, gpus[i], gpus[far]);
+        if (!ring && (i == far || (i && up.count < longest.count)))
+            up = cluster_route(cluster, gpus[i], gpus[0]);
+        wide = wide && carry(cluster, &up, nics, !ring, sent);
     }
-    free(leaving);
+    free(sent);
     return wide;
 }
 
@@ -140,12 +180,14 @@ static void choose(struct folded *folded, const struct groups *groups, const str
 {
     enum unfolded why = obstacle(groups, used);
     int nodes = count_nodes(groups);
+    /* one channel for all would send to the same NIC of another node, where the others cross rails */
+    bool rails = cluster_topology(groups->cluster) == TOPOLOGY_RAIL;
 
     *folded = (struct folded){.of_nodes = {nodes, nodes, FOLDED}, .of_channels = {channels, channels, FOLDED},
                               .n = groups->n, .channels = channels};
     if (!why && nodes_do_the_same(used, groups->n))
         folded->n = 2 * groups->per_node;
-    if (!why)
+    if (!why && !rails)
         folded->channels = fewest_channels(groups, channels);
     if (folded->n < groups->n)
         folded->of_nodes.simulated = 2;
@@ -153,7 +195,8 @@ static void choose(struct folded *folded, const struct groups *groups, const str
         folded->of_nodes.why = why ? why : UNFOLDED_ALGORITHM;
     folded->of_channels.simulated = folded->channels;
     if (channels > 1 && folded->channels == channels)
-        folded->of_channels.why = why ? why : groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
+        folded->of_channels.why = why ? why : rails ? UNFOLDED_PLACES :
+                                  groups->ngroups > 1 ? UNFOLDED_SEVERAL : UNFOLDED_NICS;
 }
 
 bool collective_fold(struct folded *folded, const struct collective_call *chosen, int ngroups)

@@ -49,13 +49,15 @@ void measure_release(struct measure *measure)
 static void add_places(struct cache_key *key, const struct cluster *cluster, const int *gpus, size_t count)
 {
     int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
+    int far = cluster_leaves_meet(cluster, 0, 1) ? node0 : 0;    /* leaves are not alike: where the group is matters */
+
 
     for (size_t i = 0; i < count; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
         const int place[] = {
             node - node0, cluster_leaf_of(cluster, node) - leaf0, cluster_place_of(cluster, gpus[i]),
             cluster_nic_share(cluster, gpus[i]) < 1 ? 1 + cluster_nic_of(cluster, gpus[i]) : 0,
-            cluster_kind_of(cluster, node),
+            cluster_kind_of(cluster, node), far,
         };
 
         cache_key_add(key, place, sizeof place);

@@ -67,7 +67,10 @@ static void find_topology(struct placed_group *group)
         node[i] = cluster_node_of(cluster, group->gpus[i]);
         low = node[i] < low ? node[i] : low;
         high = node[i] > high ? node[i] : high;
-        topology->leaves |= cluster_leaf_of(cluster, node[i]) != cluster_leaf_of(cluster, home);
+        topology->crowding = fmax(topology->crowding, cluster_crowding(cluster, group->gpus[0], group->gpus[i]));
+        if (cluster_leaf_of(cluster, node[i]) != cluster_leaf_of(cluster, node[i ? i - 1 : 0]))
+            topology->narrowing = fmax(topology->narrowing,
+                                       cluster_narrowing(cluster, group->gpus[i - 1], group->gpus[i]));
     }
     topology->nodes = low != high;
     group->slowest = node_links_of(cluster, low);
@@ -123,7 +126,7 @@ static int find_per_node(const struct placed_group *group)
 
 struct placed_group placed_group_of(const struct cluster *cluster, const int *gpus, int n)
 {
-    struct placed_group group = {.cluster = cluster, .n = n, .gpus = gpus, .topology = {.share = 1}, .mesh_share = 1};
+    struct placed_group group = {.cluster = cluster, .n = n, .gpus = gpus, .topology = {.share = 1, .crowding = 1, .narrowing = 1}, .mesh_share = 1};
 
     group.per_node = find_per_node(&group);
     if (cluster->ideal)

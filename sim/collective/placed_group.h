@@ -14,7 +14,9 @@ struct group_topology {
     double share;            /* share of a NIC that a member has while all send; the least of all nodes */
     bool scattered;          /* the members of a node are not next to one another */
     bool together;           /* two members of a node are below one PCIe switch */
-    bool nodes, leaves;      /* the group spans several */
+    bool nodes;              /* the group spans several */
+    double crowding;         /* how many times narrower than a NIC the topology is while all members send, */
+    double narrowing;        /* and while one sends to the next; at least 1 */
 };
 
 /* The links of a node, but for the shares that stragglers' NICs have (slow_parts.h). NaN: there is no such link. */

@@ -137,7 +137,8 @@ static void compare(const struct framework *framework, struct emit *e, const cha
         const struct node *ours = node_get(wanted, key), *other = node_get(theirs, key);
         bool following = (!ours || !other) && !node_get(node_at(e->scenario->node, part), key);
 
-        if ((ours && other && node_equal(ours, other)) || !strcmp(key, "like") || (i >= count && ours))
+        if ((ours && other && node_equal(ours, other)) || !strcmp(key, "like") || (i >= count && ours) ||
+            (e->scenario->parallelism.context == 1 && !strcmp(key, "context_attention")))
             continue;
         if (!is_error(e, part, key, ours, own))
             list = arena_printf(e->arena, "%s%s%s %s (the scenario: %s)", list, *list ? ", " : "", key, shown(e, other),

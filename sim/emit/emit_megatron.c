@@ -156,6 +156,20 @@ static void say_layout(struct emit *e)
     say(e, "pipeline-model-parallel-layout \"%sL\"", text);
 }
 
+static void say_context(struct emit *e)
+{
+    long context = emit_number(e, "strategy.context"), heads = emit_number(e, "strategy.ulysses");
+
+    if (context <= 1)
+        return;
+    if (emit_is(e, "strategy.context_attention", "all-gather"))
+        say(e, "cp-comm-type allgather");
+    if (emit_is(e, "strategy.context_attention", "all-to-all"))
+        say(e, "cp-comm-type a2a");
+    if (emit_is(e, "strategy.context_attention", "hybrid"))
+        say(e, "cp-comm-type a2a+p2p \\\n    --hierarchical-context-parallel-sizes %ld %ld", heads, context / heads);
+}
+
 static void say_strategy(struct emit *e)
 {
     static const char *const shards[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
@@ -169,8 +183,7 @@ static void say_strategy(struct emit *e)
     if (emit_number(e, "strategy.micro_batch_group") && emit_differs(e, "strategy.micro_batch_group"))
         say(e, "microbatch-group-size-per-virtual-pipeline-stage %ld", emit_number(e, "strategy.micro_batch_group"));
     say_layout(e);
-    if (emit_number(e, "strategy.context") > 1 && emit_is(e, "strategy.context_attention", "all-gather"))
-        say(e, "cp-comm-type allgather");
+    say_context(e);
     if (zero == 1)
         say(e, "use-distributed-optimizer");
     if (zero > 1 && zero < 4)

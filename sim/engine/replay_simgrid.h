@@ -9,7 +9,7 @@
 struct simgrid_route {
     int src, dst;
     int count;                       /* may exceed ROUTE_MAX, if SimGrid disagrees */
-    char links[ROUTE_MAX][32];
+    char links[ROUTE_MAX][48];
     double latency, bandwidth;
 };
 

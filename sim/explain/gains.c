@@ -188,7 +188,7 @@ static double time_with(const struct asking *asking, const char *lines, bool *fi
     if (!scenario_vary(asking->run->workload->scenario, sets, count, &changed, &found) &&
         !workload_init(&workload, &changed, &found) && !simulate(&workload, asking->options, &run, &found)) {
         time = run.metrics.iteration_time;
-        *fits = run.metrics.peak_memory <= scenario_least_room(&changed);
+        *fits = run.metrics.peak_memory <= run.metrics.peak_room;
     }
     run_release(&run);
     workload_release(&workload);

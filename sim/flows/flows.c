@@ -19,15 +19,19 @@ void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, 
                 struct event_heap *ends)
 {
     size_t gpus = (size_t)cluster_gpus(cluster), nics = (size_t)cluster_nics(cluster);
-    size_t leaves = (size_t)cluster_leaf_of(cluster, cluster->nodes - 1) + 1, count = 0;
-    const size_t links[] = {gpus, gpus, nics, nics, leaves, leaves};      /* in the order of enum link_kind */
+    size_t between = (size_t)cluster_between_links(cluster), count = 0;
+    const size_t links[] = {gpus, gpus, nics, nics, between};    /* in the order of enum link_kind */
 
     *flows = (struct flows){.cluster = cluster, .ends = ends, .unit = unit, .together = together};
     for (size_t kind = 0; kind < COUNT(links); kind++) {
         flows->first[kind] = count;
         count += links[kind];
     }
-    flows->items = xcalloc(ids + 1, sizeof *flows->items);
+    while (1 << flows->shift < cluster_longest_route(cluster))
+        flows->shift++;
+    flows->flow_size = sizeof(struct flow) + (sizeof(struct flow_hop) << flows->shift);
+    BUG_IF(ids >> (32 - flows->shift));      /* at[] are named by 32 bits */
+    flows->items = xcalloc(ids + 1, flows->flow_size);
     flows->links = xcalloc(count + 1, sizeof *flows->links);
 }
 
@@ -38,21 +42,22 @@ static void add_hop(struct flows *flows, struct flow_route *route, struct link h
     struct flow_link *link = &flows->links[id];
 
     if (link->capacity == 0) {
-        enum link_kind end = hop.kind == LINK_LEAF_UP || hop.kind == LINK_LEAF_DOWN ? LINK_NIC_UP : hop.kind;
+        enum link_kind end = hop.kind == LINK_BETWEEN ? LINK_NIC_UP : hop.kind;
 
         link->capacity = cluster_link_bandwidth(flows->cluster, hop) * flows->unit;
         link->most = most_flows(link->capacity,
                                 fmin(link->capacity, cluster_widest(flows->cluster, end) * flows->unit));
         link->first = NONE;
     }
-    route->links[route->hops++] = id;
+    append(&flows->route_links, id);
+    route->hops++;
     route->cap = fmin(route->cap, link->capacity);
 }
 
 struct flow_route flows_route(struct flows *flows, int src, int dst)
 {
     struct route links = cluster_route(flows->cluster, src, dst);
-    struct flow_route route = {.cap = INFINITY};
+    struct flow_route route = {.cap = INFINITY, .first = (uint32_t)flows->route_links.count};
 
     for (int i = 0; i < links.count; i++)
         add_hop(flows, &route, links.links[i]);
@@ -62,16 +67,17 @@ struct flow_route flows_route(struct flows *flows, int src, int dst)
 void flows_plan(struct flows *flows, const struct flow_route *route)
 {
     for (int hop = 0; hop < route->hops; hop++)
-        flows->links[route->links[hop]].planned++;
+        flows->links[flows->route_links.items[route->first + (uint32_t)hop]].planned++;
 }
 
-void flows_narrow(const struct flows *flows, struct flow_route *route)
+void flows_narrow(struct flows *flows, struct flow_route *route)
 {
+    uint32_t *links = flows->route_links.items + route->first;
     uint8_t kept = 0;
 
     for (int hop = 0; hop < route->hops; hop++)
-        if (flows->links[route->links[hop]].planned > flows->links[route->links[hop]].most)
-            route->links[kept++] = route->links[hop];
+        if (flows->links[links[hop]].planned > flows->links[links[hop]].most)
+            links[kept++] = links[hop];
     route->hops = kept;
 }
 
@@ -84,14 +90,9 @@ static void note_change(struct flows *flows, uint32_t id)
     link->changed = true;
 }
 
-static uint32_t *previous_of(struct flows *flows, uint32_t at)
-{
-    return &flows->items[at / ROUTE_MAX].previous[at % ROUTE_MAX];
-}
-
 void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now)
 {
-    struct flow *flow = &flows->items[id];
+    struct flow *flow = flow_of(flows, id);
 
     BUG_IF(flow->there);
     append(&flows->started, id);
@@ -101,37 +102,35 @@ void flows_start(struct flows *flows, uint32_t id, const struct flow_route *rout
     flow->there = true;
     flow->since = now;
     flow->rate = flow->level = 0;
-    memcpy(flow->links, route->links, sizeof flow->links);
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
-        struct flow_link *link = &flows->links[flow->links[hop]];
-        uint32_t at = ROUTE_MAX * id + hop;
+        uint32_t number = flows->route_links.items[route->first + hop], at = (id << flows->shift) | hop;
+        struct flow_link *link = &flows->links[number];
 
-        flow->previous[hop] = NONE;
-        flow->next[hop] = link->first;
+        flow->at[hop] = (struct flow_hop){number, link->first, NONE};
         if (link->first != NONE)
-            *previous_of(flows, link->first) = at;
+            hop_of(flows, link->first)->previous = at;
         link->first = at;
         link->count++;
-        note_change(flows, flow->links[hop]);
+        note_change(flows, number);
     }
 }
 
 void flows_stop(struct flows *flows, uint32_t id)
 {
-    struct flow *flow = &flows->items[id];
+    struct flow *flow = flow_of(flows, id);
 
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
-        struct flow_link *link = &flows->links[flow->links[hop]];
-        uint32_t next = flow->next[hop], previous = flow->previous[hop];
+        struct flow_hop own = flow->at[hop];
+        struct flow_link *link = &flows->links[own.link];
 
-        if (next != NONE)
-            *previous_of(flows, next) = previous;
-        if (previous != NONE)
-            *next_of(flows, previous) = next;
+        if (own.next != NONE)
+            hop_of(flows, own.next)->previous = own.previous;
+        if (own.previous != NONE)
+            hop_of(flows, own.previous)->next = own.next;
         else
-            link->first = next;
+            link->first = own.next;
         link->count--;
-        note_change(flows, flow->links[hop]);
+        note_change(flows, own.link);
     }
     flow->there = false;
 }
@@ -140,6 +139,7 @@ void flows_release(struct flows *flows)
 {
     free(flows->items);
     free(flows->links);
+    free(flows->route_links.items);
     free(flows->started.items);
     free(flows->changed.items);
     free(flows->open.items);

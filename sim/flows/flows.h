@@ -11,16 +11,21 @@
 #include "flows/event_heap.h"
 #include "hardware/cluster.h"
 
+struct flow_ids { uint32_t *items; size_t count, capacity; };
+
 /* Zero-initialise; flows_init, flows_release. */
 struct flows {
     const struct cluster *cluster;
     struct event_heap *ends;
     double unit;                     /* units in a byte */
     double together;                 /* s: flows that end no further apart may end together */
-    struct flow *items;              /* by id */
+    char *items;                     /* struct flow, by id: flow_of() */
+    size_t flow_size;                /* B of one, with its hops */
     struct flow_link *links;         /* by link_id() */
-    size_t first[LINK_LEAF_DOWN + 1];        /* by kind: the id of its first link */
-    struct flow_ids { uint32_t *items; size_t count, capacity; }
+    size_t first[LINK_BETWEEN + 1];  /* by kind: the id of its first link */
+    unsigned shift;                  /* a flow has room for 1 << shift links */
+    struct flow_ids route_links;     /* the links of all routes, one after another */
+    struct flow_ids
         started, changed,            /* flows, links: since links were shared last */
         open, filling, full;         /* flows and links of the component whose rates are being found */
     double lowest_cap;               /* of its flows that still rise */
@@ -34,14 +39,14 @@ void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, 
 /* The links from one GPU to another. */
 struct flow_route {
     double cap;                      /* units/s of the narrowest link */
-    uint32_t links[ROUTE_MAX];
+    uint32_t first;                  /* its first link among flows.route_links */
     uint8_t hops;                    /* links */
 };
 struct flow_route flows_route(struct flows *flows, int src, int dst);
 /* Says that a flow may take the route, beside those of which this has been said. */
 void flows_plan(struct flows *flows, const struct flow_route *route);
 /* Takes those links out of the route on which no planned flow makes another one slower; once all are planned. */
-void flows_narrow(const struct flows *flows, struct flow_route *route);
+void flows_narrow(struct flows *flows, struct flow_route *route);
 /* Begins a flow on a route at `now` (s). Its end is known after flows_share. */
 void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */

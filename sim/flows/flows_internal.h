@@ -15,8 +15,10 @@ struct flow {
     uint8_t hops;                    /* links of its route */
     bool there;                      /* there is such a flow */
     bool told;                       /* `ends` may know its end */
-    uint32_t links[ROUTE_MAX];
-    uint32_t next[ROUTE_MAX], previous[ROUTE_MAX];   /* of the link's flows: ROUTE_MAX * flow + hop, or NONE */
+    struct flow_hop {
+        uint32_t link;
+        uint32_t next, previous;     /* of the link's flows: flow << shift | hop, or NONE */
+    } at[];                          /* by hop */
 };
 
 struct flow_link {
@@ -31,15 +33,25 @@ struct flow_link {
     bool changed;                    /* it has got or lost a flow since */
 };
 
+static inline struct flow *flow_of(const struct flows *flows, uint32_t id)
+{
+    return (struct flow *)(void *)(flows->items + id * flows->flow_size);
+}
+
 static inline void append(struct flow_ids *ids, uint32_t id)
 {
     *GROW(ids) = id;
 }
 
-/* The next of a link's flows. */
-static inline uint32_t *next_of(struct flows *flows, uint32_t at)
+/* The hop of a flow that `at` names, and the next of its link's flows. */
+static inline struct flow_hop *hop_of(const struct flows *flows, uint32_t at)
 {
-    return &flows->items[at / ROUTE_MAX].next[at % ROUTE_MAX];
+    return &flow_of(flows, at >> flows->shift)->at[at & ((1u << flows->shift) - 1)];
+}
+
+static inline uint32_t next_of(const struct flows *flows, uint32_t at)
+{
+    return hop_of(flows, at)->next;
 }
 
 #endif

@@ -25,7 +25,7 @@ static bool binds(const struct flow_link *link)
 /* Adds a flow to the component, and the links that it shares with others. */
 static void reach(struct flows *flows, uint32_t id)
 {
-    struct flow *flow = &flows->items[id];
+    struct flow *flow = flow_of(flows, id);
 
     if (flow->round == flows->round)
         return;
@@ -34,14 +34,14 @@ static void reach(struct flows *flows, uint32_t id)
     flows->lowest_cap = lower(flows->lowest_cap, flow->cap);
     append(&flows->open, id);
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
-        struct flow_link *link = &flows->links[flow->links[hop]];
+        struct flow_link *link = &flows->links[flow->at[hop].link];
 
         if (!binds(link) || link->round == flows->round)
             continue;
         link->round = flows->round;
         link->room = link->capacity;
         link->open = link->count;
-        append(&flows->filling, flow->links[hop]);
+        append(&flows->filling, flow->at[hop].link);
     }
 }
 
@@ -54,8 +54,8 @@ static void find_component(struct flows *flows, uint32_t id)
     for (size_t i = 0; i < flows->filling.count; i++) {
         uint32_t at = flows->links[flows->filling.items[i]].first;
 
-        for (; at != NONE; at = *next_of(flows, at))
-            reach(flows, at / ROUTE_MAX);
+        for (; at != NONE; at = next_of(flows, at))
+            reach(flows, at >> flows->shift);
     }
 }
 
@@ -64,7 +64,7 @@ static void fix(struct flows *flows, struct flow *flow, double level)
 {
     flow->level = level;
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
-        struct flow_link *link = &flows->links[flow->links[hop]];
+        struct flow_link *link = &flows->links[flow->at[hop].link];
 
         if (link->round == flows->round) {
             link->room -= level;
@@ -99,7 +99,7 @@ static double lowest_cap(const struct flows *flows)
     double cap = INFINITY;
 
     for (size_t i = 0; i < flows->open.count; i++) {
-        const struct flow *flow = &flows->items[flows->open.items[i]];
+        const struct flow *flow = flow_of(flows, flows->open.items[i]);
 
         if (flow->level == 0)
             cap = lower(cap, flow->cap);
@@ -114,7 +114,7 @@ static size_t fix_capped(struct flows *flows, double cap)
     size_t fixed = 0;
 
     for (size_t i = 0; i < flows->open.count; i++) {
-        struct flow *flow = &flows->items[flows->open.items[i]];
+        struct flow *flow = flow_of(flows, flows->open.items[i]);
 
         if (flow->level == 0 && flow->cap == cap) {
             fix(flows, flow, cap);
@@ -130,7 +130,7 @@ static size_t fix_rest(struct flows *flows, double level)
     size_t fixed = 0;
 
     for (size_t i = 0; i < flows->open.count; i++) {
-        struct flow *flow = &flows->items[flows->open.items[i]];
+        struct flow *flow = flow_of(flows, flows->open.items[i]);
 
         if (flow->level == 0) {
             flow->level = level;
@@ -153,8 +153,8 @@ static size_t fix_full(struct flows *flows, double level)
             append(&flows->full, flows->filling.items[i]);
     }
     for (size_t i = 0; i < flows->full.count; i++)
-        for (uint32_t at = flows->links[flows->full.items[i]].first; at != NONE; at = *next_of(flows, at)) {
-            struct flow *flow = &flows->items[at / ROUTE_MAX];
+        for (uint32_t at = flows->links[flows->full.items[i]].first; at != NONE; at = next_of(flows, at)) {
+            struct flow *flow = flow_of(flows, at >> flows->shift);
 
             if (flow->level == 0) {
                 fix(flows, flow, level);
@@ -177,7 +177,7 @@ static void go_on(struct flow *flow, double now)
 
 static void tell(struct flows *flows, uint32_t id)
 {
-    struct flow *flow = &flows->items[id];
+    struct flow *flow = flow_of(flows, id);
 
     event_heap_set(flows->ends, id, flow->end);
     flow->told = true;
@@ -191,13 +191,13 @@ static void tell_ends(struct flows *flows, double now)
     double first = INFINITY;
 
     for (size_t i = 0; i < open->count; i++) {
-        struct flow *flow = &flows->items[open->items[i]];
+        struct flow *flow = flow_of(flows, open->items[i]);
 
         go_on(flow, now);
         first = lower(first, flow->end);
     }
     for (size_t i = 0; i < open->count; i++) {
-        struct flow *flow = &flows->items[open->items[i]];
+        struct flow *flow = flow_of(flows, open->items[i]);
 
         if (flow->end - first <= flows->together) {
             tell(flows, open->items[i]);
@@ -212,7 +212,7 @@ static void tell_ends(struct flows *flows, double now)
 static bool unhindered(const struct flows *flows, const struct flow *flow)
 {
     for (uint32_t hop = 0; hop < flow->hops; hop++)
-        if (binds(&flows->links[flow->links[hop]]))
+        if (binds(&flows->links[flow->at[hop].link]))
             return false;
     return true;
 }
@@ -239,7 +239,7 @@ static void share_component(struct flows *flows, uint32_t id, double now)
 /* A flow that starts now, a component of its own: what share_component() would do. */
 static void begin_alone(struct flows *flows, uint32_t id, double now)
 {
-    struct flow *flow = &flows->items[id];
+    struct flow *flow = flow_of(flows, id);
 
     flow->round = flows->round;
     flow->level = flow->cap;
@@ -257,10 +257,10 @@ static void share_link(struct flows *flows, struct flow_link *link, double now)
     link->changed = false;
     link->bound = binds(link);
     if (link->bound && link->round != flows->round)
-        share_component(flows, link->first / ROUTE_MAX, now);
-    for (uint32_t at = did && !link->bound ? link->first : NONE; at != NONE; at = *next_of(flows, at))
-        if (flows->items[at / ROUTE_MAX].round != flows->round)
-            share_component(flows, at / ROUTE_MAX, now);
+        share_component(flows, link->first >> flows->shift, now);
+    for (uint32_t at = did && !link->bound ? link->first : NONE; at != NONE; at = next_of(flows, at))
+        if (flow_of(flows, at >> flows->shift)->round != flows->round)
+            share_component(flows, at >> flows->shift, now);
 }
 
 void flows_share(struct flows *flows, double now)
@@ -270,7 +270,7 @@ void flows_share(struct flows *flows, double now)
         share_link(flows, &flows->links[flows->changed.items[i]], now);
     for (size_t i = 0; i < flows->started.count; i++) {
         uint32_t id = flows->started.items[i];
-        const struct flow *flow = &flows->items[id];
+        const struct flow *flow = flow_of(flows, id);
 
         if (!flow->there || flow->round == flows->round)
             continue;

@@ -150,26 +150,6 @@ int cluster_nic_of(const struct cluster *cluster, int gpu)
     }
 }
 
-enum topology cluster_topology(const struct cluster *cluster)
-{
-    return (enum topology)cluster->network.topology.kind;
-}
-
-int cluster_leaf_nodes(const struct cluster *cluster)
-{
-    return cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE ? cluster->network.topology.leaf_nodes : cluster->nodes;
-}
-
-double cluster_oversubscription(const struct cluster *cluster)
-{
-    return cluster->network.topology.oversubscription;
-}
-
-int cluster_leaf_of(const struct cluster *cluster, int node)
-{
-    return cluster_topology(cluster) == TOPOLOGY_LEAF_SPINE ? node / cluster_leaf_nodes(cluster) : 0;
-}
-
 bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n)
 {
     for (int i = 1; i < n; i++)
@@ -255,6 +235,31 @@ const struct gpu *cluster_sheet(const struct cluster *cluster, int gpu)
     return &cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpu;
 }
 
+double cluster_host_bandwidth(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.bandwidth * cluster_kind(cluster, node)->host.efficiency;
+}
+
+double cluster_host_copy(const struct cluster *cluster, int node, double bytes)
+{
+    return cluster_kind(cluster, node)->host.latency + bytes / cluster_host_bandwidth(cluster, node);
+}
+
+double cluster_host_memory(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.memory;
+}
+
+double cluster_host_update(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.update;
+}
+
+double cluster_across(const struct cluster *cluster, int node)
+{
+    return cluster_kind(cluster, node)->host.across;
+}
+
 static void numbers_key(const double *numbers, int count, struct cache_key *key)
 {
     count = numbers ? count : 0;
@@ -284,10 +289,50 @@ void cluster_key(const struct cluster *cluster, struct cache_key *key)
 {
     field_key(&cluster_table, cluster, key);
     cache_key_add(key, &cluster->ideal, sizeof cluster->ideal);
+    cache_key_add(key, &cluster->network.topology.wraps, sizeof(bool));
     numbers_key(cluster->gpu_slower, cluster_gpus(cluster), key);
     numbers_key(cluster->nic_shares, cluster_nics(cluster), key);
     for (int part = 0; part < cluster->part_count; part++)
         cache_key_add(key, &cluster->parts[part], sizeof cluster->parts[part]);
     for (int kind = 0; kind < cluster_kinds(cluster); kind++)
         cluster_kind_key(&cluster->kinds[kind], key);
+}
+
+double cluster_payload_share(const struct cluster *cluster, unsigned kinds, double share)
+{
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
+        if (kinds >> kind & 1 && cluster->kinds[kind].nics.share > 0)
+            share = fmin(share, cluster->kinds[kind].nics.share);
+    return share;
+}
+
+/* Of the parts, each estimate once. */
+static const char *parts_estimates(struct arena *arena, const struct list *said, bool between)
+{
+    const struct part_spec *parts = said->items;
+    const char *all = NULL;
+
+    for (size_t i = 0; i < said->count; i++) {
+        const char *own = cluster_estimates(arena, &parts[i].cluster, between);
+
+        if (own && (!all || !strstr(all, own)))
+            all = all ? arena_printf(arena, "%s; %s", all, own) : own;
+    }
+    return all;
+}
+
+const char *cluster_estimates(struct arena *arena, const struct cluster *cluster, bool between)
+{
+    const struct network *network = &cluster->network;
+    const struct machine_kind *kind = &cluster->kinds[0];
+    const char *own = between ? network->estimate : NULL, *profile = NULL;
+
+    if (cluster->said.count)
+        return parts_estimates(arena, &cluster->said, between);
+    if (kind->communication && kind->communication->estimate)
+        profile = arena_printf(arena, "communication profile %s: %s", kind->communication_spec->profile,
+                               kind->communication->estimate);
+    if (own)
+        own = arena_printf(arena, "network %s: %s", network->name ? network->name : "", own);
+    return own && profile ? arena_printf(arena, "%s; %s", own, profile) : own ? own : profile;
 }

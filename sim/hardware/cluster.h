@@ -5,15 +5,12 @@
  * direction; inside a node nothing but these links is shared. Every NIC has one link in each direction; NIC k of a node
  * serves the GPUs with floor(place * nics / gpus) = k, of the node's numbers. A GPU with several NICs of its own uses
  * them together: they are one NIC to all functions here, of all their bandwidth, but of no more than the GPU's link to
- * the host has, which the data crosses too (one PCIe link for both). Every node belongs to a leaf switch. All uplinks of a
- * leaf together are one link up and one down of bandwidth leaf_nodes * nics * bandwidth / oversubscription. */
+ * the host has, which the data crosses too (one PCIe link for both). Behind the NICs are the links of the topology
+ * (topology/topology.h): of the uplinks of leaf switches, say, or of a torus. */
 #ifndef DTSIM_CLUSTER_H
 #define DTSIM_CLUSTER_H
 
 #include "hardware/cluster_internal.h"
-
-#define TOPOLOGIES(X) X(TOPOLOGY_NONBLOCKING, "nonblocking") X(TOPOLOGY_LEAF_SPINE, "leaf-spine")
-enum topology { TOPOLOGIES(ENUM_VALUE) };
 
 /* What connects the GPUs of a node. It names the class of the links in results and changes no time. */
 #define INSIDE_LINKS(X) X(INSIDE_OTHER, "other") X(INSIDE_NVLINK, "nvlink") X(INSIDE_PCIE, "pcie")
@@ -28,7 +25,10 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 /* Whether the cluster has another value at the dotted path ("inside.efficiency") than its platform or, without a
  * platform, than if the key was left out. */
 bool cluster_changes(struct arena *arena, const struct cluster *cluster, const char *path);
-/* What the cluster changes of its platform, for people: "network.bandwidth 200 Gb/s"; "": nothing, or it has none. */
+/* Whether the cluster names another network than its platform has. */
+bool cluster_names_network(struct arena *arena, const struct cluster *cluster);
+/* What the cluster changes of its platform, for people: "network.bandwidth 25 Gb/s (8 NICs a node)"; "":
+ * nothing, or it has none. */
 const char *cluster_said(struct arena *arena, const struct cluster *cluster);
 /* Sets `nodes`, if it was left out, to enough nodes of the first kind for that many GPUs. */
 void cluster_size(struct cluster *cluster, int gpus);
@@ -50,7 +50,6 @@ int cluster_kind_gpu(const struct cluster *cluster, int kind);
 int cluster_node_of(const struct cluster *cluster, int gpu);
 int cluster_nic_of(const struct cluster *cluster, int gpu);     /* numbered over the whole cluster, node by node */
 int cluster_node_of_nic(const struct cluster *cluster, int nic);
-int cluster_leaf_of(const struct cluster *cluster, int node);   /* 0 if nonblocking */
 int cluster_nics(const struct cluster *cluster);                /* of all nodes */
 int cluster_node_gpus(const struct cluster *cluster, int node);
 int cluster_node_nics(const struct cluster *cluster, int node);
@@ -63,23 +62,32 @@ int cluster_place_of(const struct cluster *cluster, int gpu);
 /* Whether two GPUs of a node are below the same PCIe switch; the number of NICs below each switch, at least 1. */
 bool cluster_share_switch(const struct cluster *cluster, int gpu, int other);
 double cluster_switch_nics(const struct cluster *cluster, int node);
-/* Whether all n GPUs belong to one node; to one leaf switch. */
+/* Whether all n GPUs belong to one node; to one leaf (cluster_leaf_of). */
 bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n);
 bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n);
 
-/* The links that a transfer from one GPU to another crosses, in order. Both engines take their routes from here. */
-enum link_kind { LINK_PORT_UP, LINK_PORT_DOWN, LINK_NIC_UP, LINK_NIC_DOWN, LINK_LEAF_UP, LINK_LEAF_DOWN };
-struct link { enum link_kind kind; int index; };                /* index: GPU, NIC or leaf */
-enum { ROUTE_MAX = 4 };
+/* The links that a transfer from one GPU to another crosses, in order. All engines take their routes from here. */
+enum link_kind { LINK_PORT_UP, LINK_PORT_DOWN, LINK_NIC_UP, LINK_NIC_DOWN, LINK_BETWEEN };
+struct link { enum link_kind kind; int index; };                /* index: GPU, NIC or link of the topology */
+enum { ROUTE_MAX = WAY_MAX + 4 };
 struct route {
     int count;
-    struct link links[ROUTE_MAX];
+    bool refused;                    /* the topology does not allow it (across_rails: refuse) */
     double latency;                  /* s, of the whole route */
     double bandwidth;                /* B/s, of the slowest link; INFINITY on the ideal cluster */
+    struct link links[ROUTE_MAX];
 };
 /* A GPU's route to itself leads through its port, as that of a message between two GPUs of a node: it may stand for
  * several GPUs (collective.h, struct folded). */
 struct route cluster_route(const struct cluster *cluster, int src, int dst);
+/* An error if the topology refuses messages from one GPU to the other. */
+bool cluster_refuses(const struct cluster *cluster);     /* whether it refuses any */
+int cluster_check_route(const struct cluster *cluster, int src, int dst, struct error *err);
+/* At least the number of links of the longest route. The number of links of the topology. The s that one of these adds
+ * to a route. */
+int cluster_longest_route(const struct cluster *cluster);
+int cluster_between_links(const struct cluster *cluster);
+double cluster_between_latency(const struct cluster *cluster, int link);
 /* The name of a GPU: platforms/gpus/NAME.yaml, or an absolute path; NULL if the cluster names none, as where the times
  * of a model are given. The value of `gpu:`, or NULL. */
 const char *cluster_gpu_name(const struct cluster *cluster, int gpu);
@@ -101,11 +109,22 @@ double cluster_nic_limit(const struct cluster *cluster, int node);
  * the same at the rate to which software limits each NIC. */
 double cluster_nic_sheet(const struct cluster *cluster, int node);
 double cluster_nic_rate(const struct cluster *cluster, int node);
-/* The switches between the nodes. The number of nodes below each leaf switch; all nodes if nonblocking. The bandwidth
- * of a leaf's NICs over the bandwidth of its uplinks; 1 if nonblocking. */
-enum topology cluster_topology(const struct cluster *cluster);
+/* The switches between the nodes. Leaves are nodes that follow each other, `leaf_nodes` each, and reach each other
+ * without a link of the topology: all nodes if it is nonblocking, the nodes of a leaf switch, of a unit of rails, of a
+ * router, or a single node. */
+enum topology_kind cluster_topology(const struct cluster *cluster);
 int cluster_leaf_nodes(const struct cluster *cluster);
+int cluster_leaf_of(const struct cluster *cluster, int node);
+/* Whether what the nodes of two leaves send to other leaves may meet on a link. Whether the topology is a tree. */
+bool cluster_leaves_meet(const struct cluster *cluster, int leaf, int other);
+bool cluster_is_tree(const struct cluster *cluster);
+/* The bandwidth of the NICs below a switch over the bandwidth of its uplinks, of a leaf-spine or of rails; else 1. */
 double cluster_oversubscription(const struct cluster *cluster);
+const char *cluster_topology_note(const struct cluster *cluster);     /* topology_note */
+/* How many times narrower than a NIC the way from one GPU to another is if all GPUs send to far ones at once
+ * (topology_crowding), and if they alone send: of a leaf-spine 1, as its uplinks are wider than one NIC. */
+double cluster_crowding(const struct cluster *cluster, int gpu, int other);
+double cluster_narrowing(const struct cluster *cluster, int gpu, int other);
 /* B/s of a node's links of that kind that transfers can use, where none is slower than others: their efficiency is
  * applied. */
 double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind);
@@ -142,9 +161,15 @@ struct extra extra_cost(double usual, double link, double latency, double bandwi
 /* B/s at which each end copies a message between its GPU and the buffers of sockets; INFINITY: there is no such
  * copy. */
 double cluster_copy(const struct cluster *cluster, int src, int dst);
+/* Of which links few public measurements are known, for people: "network efa: ..."; `between`: of those between nodes
+ * too. NULL: of none. */
+const char *cluster_estimates(struct arena *arena, const struct cluster *cluster, bool between);
+/* The share of a NIC's bandwidth that payload of a library gets whose profile says `share`: the most that the networks of
+ * nodes of these kinds (bit k: kind k) allow. */
+double cluster_payload_share(const struct cluster *cluster, unsigned kinds, double share);
 /* Adds to the key all that the cluster is: clusters with the same bytes move data and compute alike. */
 void cluster_key(const struct cluster *cluster, struct cache_key *key);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
-void cluster_link_name(struct link link, char *buffer, size_t size);
+void cluster_link_name(const struct cluster *cluster, struct link link, char *buffer, size_t size);
 
 #endif

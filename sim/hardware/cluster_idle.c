@@ -38,6 +38,33 @@ static const char *parts_said(struct arena *arena, const struct list *said)
     return text;
 }
 
+bool cluster_names_network(struct arena *arena, const struct cluster *cluster)
+{
+    const struct part_spec *parts = cluster->said.items;
+
+    for (size_t i = 0; i < cluster->said.count; i++)
+        if (cluster_names_network(arena, &parts[i].cluster))
+            return true;
+    return cluster->network.name && cluster_changes(arena, cluster, "network.name");
+}
+
+/* Whether the key is one that a named network's file says, and nobody else. */
+static bool is_of_file(const struct cluster *cluster, const char *part, const struct node *value)
+{
+    const char *file = cluster->network.file;
+
+    return !strcmp(part, "network") && file && value->loc.file && !strcmp(value->loc.file, file);
+}
+
+/* The NICs of a node, beside what was said of one of them or of the whole network. */
+static const char *nics_said(struct arena *arena, const struct cluster *cluster, bool rate)
+{
+    const struct nics *nics = &cluster->kinds[0].nics;
+    const char *each = rate ? arena_printf(arena, " of %.4g Gb/s", nics->bandwidth * 8 / 1e9) : "";
+
+    return arena_printf(arena, " (%d NIC%s%s a node)", nics->count, nics->count == 1 ? "" : "s", each);
+}
+
 const char *cluster_said(struct arena *arena, const struct cluster *cluster)
 {
     static const char shown_apart[] = "platform nodes gpu gpus_per_node title";
@@ -52,10 +79,13 @@ const char *cluster_said(struct arena *arena, const struct cluster *cluster)
 
         for (size_t k = 0; k < (map ? value->count : 1) && !word_in(shown_apart, own->keys[i]); k++) {
             const char *path = map ? arena_printf(arena, "%s.%s", own->keys[i], value->keys[k]) : own->keys[i];
+            bool name = !strcmp(path, "network.name"), nic = name || !strcmp(path, "network.bandwidth");
 
-            if (cluster_changes(arena, cluster, path))
-                text = arena_printf(arena, "%s%s%s %s", text, *text ? ", " : "", path,
-                                    node_flow(arena, map ? value->items[k] : value));
+            if ((map && is_of_file(cluster, own->keys[i], value->items[k])) || !cluster_changes(arena, cluster, path))
+                continue;
+            text = arena_printf(arena, "%s%s%s %s%s", text, *text ? ", " : "", name ? "network" : path,
+                                name ? cluster->network.name : node_flow(arena, map ? value->items[k] : value),
+                                nic ? nics_said(arena, cluster, name) : "");
         }
     }
     return text;
@@ -89,6 +119,7 @@ static const struct idle {
     {"inside.efficiency", no_time, takes_no_time},
     {"inside.mesh", no_time, takes_no_time},
     {"network.efficiency", no_time, takes_no_time},
+    {"network.share", no_time, takes_no_time},
     {"network.rate", no_time, takes_no_time},
     {"network.nics", no_time, takes_no_time},
     {"network.topology", no_time, takes_no_time},

@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
+#include "topology/topology.h"
 
 /* In a node whose links connect pairs of GPUs: rings of `gpus` GPUs, which follow these links, get `share` of the
  * bandwidth. */
@@ -36,6 +37,8 @@ struct machine_kind {
         double bandwidth;            /* B/s per NIC and direction, data sheet; NaN: not given, with one node */
         double latency;              /* s, one way, GPU to GPU of another node; NaN: not given, with one node */
         double efficiency;           /* achievable share of the bandwidth of NICs and uplinks */
+        double share;                /* the most of a NIC's bandwidth that payload gets, whatever a communication profile
+                                        says; NaN or 0: no bound */
         double rate;                 /* B/s to which a NIC is limited, at most its bandwidth; NaN or 0: no limit */
         int count;                   /* per node */
     } nics;
@@ -66,16 +69,15 @@ struct cluster {
     struct list said;                /* of struct part_spec, where the file says `parts`; else empty */
     int nodes;                       /* of all parts; 0: as many as are needed (cluster_size sets it) */
     int part_count;                  /* up to 1: all nodes are of kinds[0] */
-    struct machine_part parts[PARTS_MAX];    /* in the order of their nodes; a leaf switch has nodes of one kind */
+    struct machine_part parts[PARTS_MAX];    /* in the order of their nodes */
     struct machine_kind kinds[KINDS_MAX];
     struct network {                  /* between the nodes */
         const struct node *node;
-        struct topology_spec {
-            const struct node *node;
-            int kind;                /* enum topology */
-            int leaf_nodes;          /* nodes per leaf switch, >= 1; 0 if nonblocking */
-            double oversubscription; /* bandwidth of a leaf's NICs / bandwidth of its uplinks, >= 1; 1 if nonblocking */
-        } topology;
+        const char *name;            /* platforms/networks/NAME.yaml, or an absolute path; NULL: none */
+        const char *file;            /* its path, as its keys' places have it; set by cluster_load */
+        const char *title;
+        const char *estimate;        /* of which rates here few public measurements are known; NULL: of none */
+        struct topology topology;
     } network;
     bool ideal;                      /* zero latency, infinite bandwidth */
     const double *gpu_slower;        /* a GPU: how many times as long its computations take; NULL: 1 (slow_parts.h) */
@@ -111,6 +113,8 @@ struct node *cluster_mapping(struct arena *arena, const struct node *value, stru
  * error. */
 const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, const struct node **base,
                                     struct error *err);
+/* Sets network.file of a cluster whose network is named. -1 after an error. */
+int cluster_network_file(struct arena *arena, struct cluster *cluster, struct error *err);
 /* Refuses keys that have no effect on this cluster, whatever runs on it, if they differ from the platform's. The
  * platform's own are no mistake: another communication library may use them. -1 after an error. */
 int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struct error *err);
@@ -122,6 +126,6 @@ int cluster_load_value(struct arena *arena, const struct node *value, bool is_pa
 int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct error *err);
 /* Adds all that the kind is: kinds with the same bytes are one. */
 void cluster_kind_key(const struct machine_kind *kind, struct cache_key *key);
-extern const struct table topology_table, part_table;
+extern const struct table part_table;
 
 #endif

@@ -7,22 +7,7 @@
 
 enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
-static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
 static const char *const inside_link_names[] = ENUM_NAMES(INSIDE_LINKS);
-
-static const struct field topology_fields[] = {
-    {KEY(topology_spec, kind), .kind = FIELD_CHOICE, .choices = topology_names, .fallback = "nonblocking",
-     .brief = "the kind of network; if leaf_nodes or oversubscription is given, leaf-spine is the default"},
-    {KEY(topology_spec, leaf_nodes), .kind = FIELD_INT, .fallback = "0", .max = NODES_MAX,
-     .brief = "number of nodes per leaf switch"},
-    {KEY(topology_spec, oversubscription), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
-     .fallback = "1", .brief = "bandwidth of all NICs of a leaf switch divided by the bandwidth of its uplinks"},
-};
-
-const struct table topology_table = {
-    TABLE("topology", "the switches between nodes", topology_spec, topology_fields),
-    .shorthand = "kind",
-};
 
 static const struct field mesh_fields[] = {
     {KEY(mesh, gpus), .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .required = true,
@@ -54,12 +39,21 @@ static const struct table inside_table = {
 };
 
 static const struct field network_fields[] = {
+    {.key = "name", AT(cluster, network.name), .kind = FIELD_STRING,
+     .brief = "a name of platforms/networks/ (dtsim list networks) or a path, whose keys replace the platform's; the other "
+              "keys here replace the file's"},
+    {.key = "title", AT(cluster, network.title), .kind = FIELD_STRING, .brief = "full name"},
+    {.key = "estimate", AT(cluster, network.estimate), .kind = FIELD_STRING,
+     .brief = "which numbers rest on few public measurements; results say so, and state no expected error"},
     {.key = "bandwidth", AT(cluster, kinds[0].nics.bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
      .positive = true, .brief = "bandwidth per NIC and direction, from the data sheet"},
     {.key = "latency", AT(cluster, kinds[0].nics.latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
     {.key = "efficiency", AT(cluster, kinds[0].nics.efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6,
      .max = 1, .fallback = "1", .brief = "share of the bandwidth that transfers achieve"},
+    {.key = "share", AT(cluster, kinds[0].nics.share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+     .brief = "the most of a NIC's bandwidth that payload gets on this network; left out: the share of the communication "
+              "profile or, without one, the efficiency"},
     {.key = "rate", AT(cluster, kinds[0].nics.rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
     {.key = "nics", AT(cluster, kinds[0].nics.count), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
@@ -72,7 +66,7 @@ static const struct field network_fields[] = {
  * own: the cluster's table clears the whole. */
 static const struct table network_table = {
     .name = "network", .brief = "the network between nodes", .fields = network_fields, .count = COUNT(network_fields),
-    .size = 0, .node_offset = offsetof(struct cluster, network.node),
+    .size = 0, .node_offset = offsetof(struct cluster, network.node), .shorthand = "name",
 };
 
 static const struct field host_fields[] = {
@@ -199,27 +193,6 @@ static int check_link(const struct cluster *cluster, const struct table *table, 
     return 0;
 }
 
-static int check_topology(struct topology_spec *topology, struct error *err)
-{
-    const struct table *table = &topology_table;
-    bool has_kind = field_given(table, topology, "kind");
-
-    if (!has_kind && (field_given(table, topology, "leaf_nodes") || field_given(table, topology, "oversubscription")))
-        topology->kind = TOPOLOGY_LEAF_SPINE;
-    if (topology->kind == TOPOLOGY_LEAF_SPINE && topology->leaf_nodes < 1)
-        return error_add(err, EXIT_INPUT, field_loc(table, topology, "leaf_nodes"),
-                         "topology: a leaf-spine needs 'leaf_nodes', at least 1");
-    if (topology->kind == TOPOLOGY_LEAF_SPINE)
-        return 0;
-    if (topology->leaf_nodes != 0)
-        return error_clash(err, field_loc(table, topology, "leaf_nodes"),
-                           "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'");
-    if (topology->oversubscription > 1)
-        return error_clash(err, field_loc(table, topology, "oversubscription"),
-                           "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'");
-    return 0;
-}
-
 /* The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal numbers of NICs. A single node uses no NIC, so the platform's number of NICs need
  * not fit the number of GPUs: it is then set to one per GPU. */
 static int check_nics(struct cluster *cluster, bool alone, struct error *err)
@@ -267,6 +240,9 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 
     cluster->kinds[0].inside.bandwidth = cluster->kinds[0].inside.latency = NAN;
     cluster->kinds[0].nics.bandwidth = cluster->kinds[0].nics.latency = cluster->kinds[0].nics.rate = NAN;
+    if (cluster->network.name)
+        return error_clash(err, field_loc(&network_table, cluster, "name"), "network: the ideal cluster's takes no time; "
+                           "expected a platform with nodes to connect, or no network");
     for (size_t i = 0; i < COUNT(silent); i++) {
         if (field_given(&inside_table, &cluster->kinds[0].inside, silent[i]))
             status = error_clash(err, field_loc(&inside_table, &cluster->kinds[0].inside, silent[i]),
@@ -282,7 +258,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 static int check_cluster(struct arena *arena, struct cluster *cluster, bool is_part, struct error *err)
 {
     struct host *host = &cluster->kinds[0].host;
-    int status = check_topology(&cluster->network.topology, err);
+    int status = is_part ? 0 : topology_check(&cluster->network.topology, &cluster->nodes, err);
 
     if (check_nics(cluster, cluster->nodes == 1 && !is_part, err))
         status = -1;
@@ -374,7 +350,7 @@ int cluster_load_value(struct arena *arena, const struct node *value, bool is_pa
         return status ? status : cluster_load_parts(arena, cluster, err);
     if (!status)
         status = check_cluster(arena, cluster, is_part, err);
-    if (load_communication(arena, &cluster->kinds[0], err))
+    if (cluster_network_file(arena, cluster, err) || load_communication(arena, &cluster->kinds[0], err))
         status = -1;
     if (!status)
         status = cluster_check_idle(arena, cluster, err);

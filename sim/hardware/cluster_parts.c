@@ -45,14 +45,16 @@ static int check_name(const struct cluster *cluster, const struct part_spec *spe
     return 0;
 }
 
-/* The part's mapping without `name` and `slower`, over what the cluster says of all parts. */
+/* The part's mapping without `name` and `slower`, over what the cluster says of all parts; a network that the part
+ * names itself replaces that as a whole. */
 static struct node *nodes_of(struct arena *arena, const struct cluster *cluster, const struct node *part)
 {
     static const char *const shared[] = {"network", "communication"};
     struct node *all = node_mapping(arena), *own = node_mapping(arena);
+    bool named = node_at(part, "network.name");
 
     for (size_t i = 0; i < COUNT(shared); i++)
-        if (node_get(cluster->node, shared[i]))
+        if (node_get(cluster->node, shared[i]) && !(i == 0 && named))
             node_put(arena, all, shared[i], node_get(cluster->node, shared[i]));
     for (size_t i = 0; i < part->count; i++)
         if (!word_in("name slower", part->keys[i])) {
@@ -111,7 +113,7 @@ static bool same_kind(const struct machine_kind *kind, const struct machine_kind
     return same_bytes(&keys[0], &keys[1]);
 }
 
-static bool same_topology(const struct topology_spec *topology, const struct topology_spec *other)
+static bool same_topology(const struct topology *topology, const struct topology *other)
 {
     struct cache_key keys[2] = {{0}, {0}};
 
@@ -141,18 +143,6 @@ static int check_alike(const struct part_spec *first, const struct part_spec *sp
     return 0;
 }
 
-/* The uplinks of a leaf switch follow from the NICs of its nodes, so these are of one kind. */
-static int check_leaves(const struct cluster *cluster, const struct part_spec *spec, int kind, struct error *err)
-{
-    const struct machine_part *last = &cluster->parts[cluster->part_count - 1];
-    int each = cluster->network.topology.leaf_nodes;
-
-    if (cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE || last->kind == kind || spec->first % each == 0)
-        return 0;
-    return error_clash(err, spec->node->loc, "parts: '%s' begins with node %d, below a leaf switch with nodes of another "
-                       "kind; expected a multiple of the %d nodes of a leaf before it", spec->name, spec->first, each);
-}
-
 /* Adds the part's nodes to the cluster, and its kind where no other part is of it. */
 static int add_part(struct cluster *cluster, struct part_spec *spec, struct error *err)
 {
@@ -167,8 +157,6 @@ static int add_part(struct cluster *cluster, struct part_spec *spec, struct erro
         kind++;
     if (kind == kinds)
         cluster->kinds[kind] = *own;
-    if (cluster->part_count && check_leaves(cluster, spec, kind, err))
-        return -1;
     if (!cluster->part_count || cluster->parts[cluster->part_count - 1].kind != kind)
         cluster->parts[cluster->part_count++] = (struct machine_part){kind, spec->first};
     cluster->nodes += spec->cluster.nodes;
@@ -195,5 +183,9 @@ int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct erro
     cluster->ideal = parts[0].cluster.ideal;
     for (size_t i = 0; i < count && !status; i++)
         status = add_part(cluster, &parts[i], err);
-    return status;
+    if (status || topology_check(&cluster->network.topology, &cluster->nodes, err))
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        parts[i].cluster.network.topology = cluster->network.topology;
+    return 0;
 }

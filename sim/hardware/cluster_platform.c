@@ -79,6 +79,57 @@ static void drop_spare_nics(struct arena *arena, const struct node *map, struct 
     node_put(arena, merged, "network", network);
 }
 
+static const struct data_kind network_files = {"platforms/networks", "network", NULL};
+
+/* A mapping whose `network` names a file: with the keys of that file, which its own keys replace. NULL after an error. */
+static const struct node *name_network(struct arena *arena, const struct node *map, struct error *err)
+{
+    const struct node *value = node_get(map, "network"), *root;
+    bool scalar = value && value->kind == NODE_SCALAR && *value->text;
+    const struct node *name = scalar ? value : value ? node_get(value, "name") : NULL;
+    const char *path;
+
+    if (!name || name->kind != NODE_SCALAR)
+        return map;
+    path = data_resolve(arena, &network_files, name->text, name->loc, err);
+    if (!path || conf_shared(arena, path, &root, err))
+        return NULL;
+    if (root->kind != NODE_MAPPING || node_get(root, "name") || node_get(root, "network")) {
+        error_add(err, EXIT_INPUT, root->loc, "this is not a network; expected the keys below cluster.network but 'name'");
+        return NULL;
+    }
+    struct node *network = node_merge(arena, root, scalar ? node_mapping(arena) : value);
+    struct node *named = node_merge(arena, map, node_mapping(arena));
+    struct node *real = node_scalar(arena, data_is_path(name->text) ? data_absolute(arena, path, err) : name->text, true);
+
+    if (!real->text)
+        return NULL;
+    real->loc = network->loc = name->loc;
+    node_put(arena, network, "name", real);
+    node_put(arena, named, "network", network);
+    return named;
+}
+
+/* What a named network says of itself does not hold for another one that replaces it. */
+static const struct node *forget_network(struct arena *arena, const struct node *base, const struct node *map)
+{
+    static const char own[] = "name title estimate share";
+    const struct node *network = node_get(base, "network"), *other = node_get(map, "network");
+    struct node *kept, *copy;
+
+    if (!network || network->kind != NODE_MAPPING || !node_get(network, "name") || !other ||
+        other->kind != NODE_MAPPING || !node_get(other, "name"))
+        return base;
+    kept = node_mapping(arena);
+    kept->loc = network->loc;
+    for (size_t i = 0; i < network->count; i++)
+        if (!word_in(own, network->keys[i]))
+            node_put(arena, kept, network->keys[i], network->items[i]);
+    copy = node_merge(arena, base, node_mapping(arena));
+    node_put(arena, copy, "network", kept);
+    return copy;
+}
+
 /* The mapping merged over its platform, *base, which may itself be merged over another one; NULL after an error. */
 static const struct node *resolve_platform(struct arena *arena, const struct node *map, struct chain *chain,
                                            const struct node **base, struct error *err)
@@ -88,6 +139,9 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
     struct node *merged;
 
     *base = NULL;
+    map = name_network(arena, map, err);
+    if (!map)
+        return NULL;
     if (!name || name->kind != NODE_SCALAR)
         return map;
     if (strcmp(name->text, "ideal") == 0) {
@@ -110,7 +164,7 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
     *base = resolve_platform(arena, root, chain, &below, err);
     if (!*base)
         return NULL;
-    merged = merge(arena, *base, map, err);
+    merged = merge(arena, forget_network(arena, *base, map), map, err);
     if (!merged)
         return NULL;
     drop_spare_nics(arena, map, merged);
@@ -120,6 +174,15 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
         node_put(arena, merged, "platform", real);
     }
     return merged;
+}
+
+int cluster_network_file(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    const char *name = cluster->network.name;
+
+    cluster->network.file = !name ? NULL :
+                            data_resolve(arena, &network_files, name, node_loc(cluster->network.node, "name"), err);
+    return name && !cluster->network.file ? -1 : 0;
 }
 
 struct node *cluster_mapping(struct arena *arena, const struct node *value, struct error *err)

@@ -127,13 +127,32 @@ static const struct table all_to_all_paces_table = {
           all_to_all_paces_fields),
 };
 
+static const struct field nvls_few_fields[] = {
+    {KEY(nvls_few, most), .kind = FIELD_INT, .min = 2, .max = 1024, .required = true,
+     .brief = "this holds of groups of up to so many ranks, all of one node"},
+    {KEY(nvls_few, least), .kind = FIELD_INT, .min = 2, .max = 1024, .required = true,
+     .brief = "the fewest ranks for which the library chooses the switch"},
+    {KEY(nvls_few, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .brief = "the smallest vector for which the library chooses the switch; left out: any, if the switch is faster"},
+    {KEY(nvls_few, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+     .brief = "payload bandwidth divided by the bandwidth on the data sheet; left out: as of nvls"},
+};
+
+static const struct table nvls_few_table = {
+    TABLE("nvls_few", "reduction in the switch for few ranks of one node", nvls_few, nvls_few_fields),
+};
+
 static const struct field communication_fields[] = {
     {KEY(communication, title), .kind = FIELD_STRING, .brief = "full name"},
+    {KEY(communication, estimate), .kind = FIELD_STRING,
+     .brief = "which numbers rest on few public measurements; results say so, and state no expected error"},
     {KEY(communication, ring), .kind = FIELD_RECORD, .table = &library_table, .required = true,
      .brief = "rings, and all algorithms that NCCL does not have"},
     {KEY(communication, tree), .kind = FIELD_RECORD, .table = &library_table, .brief = "trees"},
     {KEY(communication, nvls), .kind = FIELD_RECORD, .table = &library_table,
      .brief = "reduction in the switch of a node (NVLink SHARP)"},
+    {KEY(communication, nvls_few), .kind = FIELD_OPTIONAL, .table = &nvls_few_table,
+     .brief = "where few ranks of one node reduce in the switch; left out: as for many"},
     {KEY(communication, send), .kind = FIELD_OPTIONAL, .table = &pace_table, .required = true,
      .brief = "sends between two GPUs; also all-to-alls where all_to_all says nothing"},
     {KEY(communication, all_to_all), .kind = FIELD_RECORD, .table = &all_to_all_paces_table,

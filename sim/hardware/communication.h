@@ -91,10 +91,19 @@ enum nic_choice { NIC_CHOICES(ENUM_VALUE) };
 struct communication {
     const struct node *node;
     const char *title;
+    const char *estimate;            /* which numbers rest on few public measurements; NULL: none */
     struct library_paces {
         const struct node *node;
         const struct pace *ll, *ll128, *simple;
     } ring, tree, nvls;              /* nvls: in switches that reduce and copy; empty: switches cannot */
+    /* Where few ranks, all of one node, reduce in the switch: the library does not choose it for fewer ranks, nor for
+     * fewer bytes, and they get another share of the bandwidth. */
+    const struct nvls_few {
+        const struct node *node;
+        int most, least;             /* ranks of which this holds; the fewest that the library lets the switch reduce */
+        double bytes;                /* B of the smallest vector; NaN: of any size */
+        double inside_share;         /* instead of the pace's; NaN: as the pace's */
+    } *nvls_few;                     /* NULL: the library's own estimate decides */
     const struct pace *send;         /* between two GPUs */
     struct all_to_all_paces {
         const struct node *node;

@@ -70,19 +70,29 @@ static const struct field power_fields[] = {
 };
 const struct table gpu_power_table = {TABLE("power", "power by what a GPU does", gpu_power, power_fields)};
 
+/* A file with a base says what differs, and reads as if it held the rest too. */
+static bool has_base(const struct node *sheet)
+{
+    return node_get(sheet, "gpu") != NULL;
+}
+
+#define REQUIRED .required = true, .dispensable = has_base
 static const struct field gpu_fields[] = {
+    {.key = "gpu", AT(gpu, base), .kind = FIELD_STRING,
+     .brief = "a name of platforms/gpus/ or a path: the other keys replace values of that data sheet, and its measured "
+              "kernels are scaled by what differs; its power counts only where nothing that they depend on differs"},
     {KEY(gpu, title), .kind = FIELD_STRING, .brief = "the product's full name"},
-    {KEY(gpu, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .required = true, .positive = true,
+    {KEY(gpu, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, REQUIRED, .positive = true,
      .brief = "size of the device memory"},
-    {KEY(gpu, memory_bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .required = true, .positive = true,
+    {KEY(gpu, memory_bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, REQUIRED, .positive = true,
      .brief = "bandwidth of the device memory, from the data sheet"},
-    {KEY(gpu, memory_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .min = 1e-6,
+    {KEY(gpu, memory_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, REQUIRED, .min = 1e-6,
      .max = 1, .brief = "share of memory_bandwidth that large element-wise kernels achieve; measured: 0.70 to 0.87"},
-    {KEY(gpu, peak), .kind = FIELD_RECORD, .table = &rates_table, .required = true,
+    {KEY(gpu, peak), .kind = FIELD_RECORD, .table = &rates_table, REQUIRED,
      .brief = "peak rates of dense GEMMs, from the data sheet"},
-    {KEY(gpu, matmul_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .min = 1e-6,
+    {KEY(gpu, matmul_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, REQUIRED, .min = 1e-6,
      .max = 1, .brief = "share of the peak that large GEMMs achieve; measured: 0.72 to 0.81"},
-    {KEY(gpu, launch_overhead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+    {KEY(gpu, launch_overhead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, REQUIRED,
      .brief = "time of each kernel in addition to its work: start, ramp and tail; about 3 us"},
     {KEY(gpu, multiprocessors), .kind = FIELD_INT, .min = 0, .max = 100000, .fallback = "0",
      .brief = "number of streaming multiprocessors, from the data sheet; 0: not known, and collectives then do not "
@@ -114,12 +124,58 @@ const struct table gpu_spec_table = {
 
 const struct table gpu_table = {TABLE("gpu", "one type of GPU (a file of platforms/gpus/)", gpu, gpu_fields)};
 
+/* What differs of what kernels depend on; NULL: nothing. */
+static const struct gpu_ratios *ratios_of(struct arena *arena, const struct gpu *gpu, const struct gpu *sheet)
+{
+    struct gpu_ratios *ratios = ARENA_ARRAY(arena, struct gpu_ratios, 1);
+    bool differ;
+
+    ratios->memory_bandwidth = gpu->memory_bandwidth / sheet->memory_bandwidth;
+    ratios->multiprocessors = sheet->multiprocessors ? (double)gpu->multiprocessors / sheet->multiprocessors : 1;
+    differ = ratios->memory_bandwidth != 1 || ratios->multiprocessors != 1;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        ratios->peak[dtype] = gpu_peak(gpu, (enum dtype)dtype) / gpu_peak(sheet, (enum dtype)dtype);
+        differ |= ratios->peak[dtype] != 1;
+    }
+    return differ ? ratios : NULL;
+}
+
+static const struct data_kind gpu_files = {"platforms/gpus", "GPU", NULL};
+
+/* Reads a file whose `gpu` names another: that GPU's keys, replaced by its own. */
+static int load_based(struct arena *arena, const struct node *root, struct gpu *gpu, struct error *err)
+{
+    const struct node *name = node_get(root, "gpu"), *base;
+    const char *path = name->kind == NODE_SCALAR ? data_resolve(arena, &gpu_files, name->text, name->loc, err) : NULL;
+    struct gpu sheet;
+
+    if (name->kind != NODE_SCALAR)
+        return error_add(err, EXIT_INPUT, name->loc, "gpu: expected a name of platforms/gpus/ or a path");
+    if (!path || conf_shared(arena, path, &base, err))
+        return -1;
+    if (has_base(base))
+        return error_add(err, EXIT_INPUT, name->loc, "gpu: '%s' is itself based on another GPU; expected that one",
+                         name->text);
+    if (field_load(arena, &gpu_table, path, &sheet, err) ||
+        field_parse(arena, &gpu_table, node_merge(arena, base, root), gpu, err))
+        return -1;
+    gpu->base = data_is_path(name->text) ? path : name->text;
+    gpu->changed = ratios_of(arena, gpu, &sheet);
+    if (gpu->changed && !node_get(root, "power"))
+        gpu->power = NULL;
+    if (gpu->changed && !node_get(root, "unvectorized_rate"))
+        gpu->unvectorized_rate *= gpu->changed->multiprocessors;
+    return 0;
+}
+
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err)
 {
-    static const struct data_kind kind = {"platforms/gpus", "GPU", NULL};
-    const char *path = data_resolve(arena, &kind, name, loc, err);
+    const char *path = data_resolve(arena, &gpu_files, name, loc, err);
+    const struct node *root;
 
-    if (!path || field_load(arena, &gpu_table, path, gpu, err))
+    if (!path || conf_shared(arena, path, &root, err))
+        return -1;
+    if (has_base(root) ? load_based(arena, root, gpu, err) : field_load(arena, &gpu_table, path, gpu, err))
         return -1;
     gpu->name = data_stem(arena, path);
     if (!gpu->title)
@@ -134,8 +190,9 @@ static void replace(double *value, double by)
 
 void gpu_change(struct arena *arena, const struct gpu_spec *spec, struct gpu *gpu)
 {
-    struct gpu_ratios *changed = ARENA_ARRAY(arena, struct gpu_ratios, 1);
     const struct gpu sheet = *gpu;
+    const struct gpu_ratios *own;
+    struct gpu_ratios *changed;
 
     replace(&gpu->memory, spec->memory);
     if (isnan(spec->memory_bandwidth) && !spec->peak && !spec->multiprocessors)
@@ -147,11 +204,14 @@ void gpu_change(struct arena *arena, const struct gpu_spec *spec, struct gpu *gp
         replace((double *)((char *)&gpu->peak + at), *(const double *)((const char *)spec->peak + at));
     }
     gpu->multiprocessors = spec->multiprocessors ? spec->multiprocessors : gpu->multiprocessors;
-    changed->memory_bandwidth = gpu->memory_bandwidth / sheet.memory_bandwidth;
+    own = ratios_of(arena, gpu, &sheet);
+    changed = ARENA_ARRAY(arena, struct gpu_ratios, 1);
+    *changed = own ? *own : (struct gpu_ratios){.memory_bandwidth = 1, .multiprocessors = 1};
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        changed->peak[dtype] = gpu_peak(gpu, (enum dtype)dtype) / gpu_peak(&sheet, (enum dtype)dtype);
-    changed->multiprocessors = sheet.multiprocessors ? (double)gpu->multiprocessors / sheet.multiprocessors : 1;
+        changed->peak[dtype] = (own ? own->peak[dtype] : 1) * (sheet.changed ? sheet.changed->peak[dtype] : 1);
     gpu->unvectorized_rate *= changed->multiprocessors;
+    changed->memory_bandwidth *= sheet.changed ? sheet.changed->memory_bandwidth : 1;
+    changed->multiprocessors *= sheet.changed ? sheet.changed->multiprocessors : 1;
     gpu->changed = changed;
 }
 

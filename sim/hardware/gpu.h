@@ -26,6 +26,8 @@ double dtype_scaled_bytes(enum dtype dtype);            /* with its share of the
 struct gpu {
     const struct node *node;
     const char *name;                /* the file's name: "a100-80gb" */
+    const char *base;                /* the GPU whose data sheet this one changes; NULL: none. Kernels are that GPU's,
+                                      * scaled by the data sheets */
     const char *title;               /* "NVIDIA A100-SXM4-80GB" */
     double memory;                   /* B */
     double memory_bandwidth;         /* B/s, data sheet */
@@ -45,12 +47,13 @@ struct gpu {
         double compute;
         double communication;        /* and it does not compute meanwhile */
     } *power;                        /* NULL: nothing is published */
-    const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file */
+    const struct gpu_ratios *changed;    /* NULL: kernels run as on the GPU of the file, or of its base */
 };
 extern const struct table gpu_table;
 extern const struct table gpu_power_table;
 
-/* What a scenario changes of a data sheet on which kernels' times depend: the new value over the file's. */
+/* What a scenario, or a file with a base, changes of a data sheet on which kernels' times depend: the new value over the
+ * value of the GPU whose kernels were measured. */
 struct gpu_ratios { double memory_bandwidth, peak[DTYPE_COUNT], multiprocessors; };
 
 /* The value of a cluster's `gpu:`. What is given replaces what the data sheet says. */

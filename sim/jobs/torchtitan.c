@@ -187,8 +187,9 @@ static long put_data(struct imported *m)
     }
     if (context > 1) {
         imported_put(m, "strategy.context", "%ld", context);
-        if (!strcmp(imported_word(m, PARALLEL "context_parallel_rotate_method"), "allgather"))
-            imported_put(m, "strategy.context_attention", "all-gather");
+        imported_put(m, "strategy.context_attention", "%s",
+                     strcmp(imported_word(m, PARALLEL "context_parallel_rotate_method"), "allgather") ? "ring"
+                                                                                                     : "all-gather");
     }
     if (expert > 1)
         imported_put(m, "strategy.expert", "%ld", expert);

@@ -310,10 +310,11 @@ static double exposed_gathers(const struct place *here, const struct work_cost *
 /* Whether kernels of the work overlap with the exchange, so that its seconds are those which they do not hide. */
 static bool overlaps(const struct lowering *lowering, int exchange)
 {
-    bool ring = lowering->scenario->parallelism.context_attention == CONTEXT_RING;
+    const struct parallelism *spec = &lowering->scenario->parallelism;
+    bool blocks = spec->context_attention != CONTEXT_ALL_GATHER || spec->context_blocks;
 
     return (exchange >= EXCHANGE_OVERLAPPED && exchange < EXCHANGE_ROWS) ||
-           (ring && exchange_groups[exchange] == GROUP_CONTEXT);
+           (blocks && spec->overlap_context && (exchange == EXCHANGE_ATTENTION || exchange == EXCHANGE_ATTENTION_BACKWARD));
 }
 
 /* The share of what kernels do not hide of overlapped exchanges that is longer than the GPU's waits for launches. The
@@ -345,10 +346,10 @@ void exchange_within(struct lowering *lowering, const struct place *here, const 
     communicate(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
     op->compute.sent += cost->counts.hidden_gathers * gather->bytes_sent;
     op->compute.vector += cost->counts.hidden_gathers * gather->vector;
-    /* half of the backward's bytes are keys and values, half are their gradients */
+    /* keys and values come again for the backward; the rest of its bytes are their gradients */
     op->compute.activations =
         cost->counts.hidden_gathers * gather->bytes_sent +
-        cost->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+        cost->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION].bytes_sent;
     if (contention->collective == 0)
         return;
     contention_pass(contention, op->compute.communication);

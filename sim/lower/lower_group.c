@@ -23,11 +23,12 @@ static bool on_marked_node(const struct cluster *cluster, const struct member *m
 }
 
 /* Marks the nodes whose GPUs share links with the group, or clears these marks: the group's nodes; if it spans leaf
- * switches, and so uses their uplinks, all nodes below these. */
+ * switches, and so uses their uplinks, all nodes below these; all nodes where the uplinks of others may be the same. */
 static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
 {
     const struct cluster *cluster = &member->lowering->scenario->cluster;
-    int each = cluster_within_leaf(cluster, gpus, n) ? 1 : cluster_leaf_nodes(cluster);
+    int each = cluster_within_leaf(cluster, gpus, n) ? 1 :
+               cluster_leaves_meet(cluster, 0, 1) ? cluster->nodes : cluster_leaf_nodes(cluster);
 
     for (int i = 0; i < n; i++) {
         int first = cluster_node_of(cluster, gpus[i]) / each * each;
@@ -43,19 +44,19 @@ static int group_and_siblings(const struct member *member, const struct process_
 {
     const struct scenario *scenario = member->lowering->scenario;
     bool replicas = group->axis == AXIS_REPLICA;
-    int step = replicas ? group->size : 1, tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
+    int tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
     int *gpus = member->gpus, size = group_members(group), groups = 1;
 
     group_gpus(scenario, group, t, member->replica, member->rank, gpus);
     if (cluster_within_node(&scenario->cluster, gpus, size))
         return 1;
     mark_nodes(member, gpus, size, true);
-    for (int r = 0; r < scenario_replicas(scenario); r += step)
+    for (int r = 0; r < (replicas ? group_count(scenario, group) : scenario_replicas(scenario)); r++)
         for (int q = 0; q < scenario->parallelism.pipeline; q++)
             for (int u = 0; u < tensors; u++) {
                 int *other = gpus + groups * size;
 
-                group_gpus(scenario, group, u, r, q, other);
+                group_gpus(scenario, group, u, replicas ? group_index(group, r, 0) : r, q, other);
                 groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, size);
             }
     mark_nodes(member, gpus, size, false);
@@ -197,14 +198,27 @@ static int gathered_attention(const struct member *member, double bytes, struct 
     return 0;
 }
 
-/* Every GPU of the context group sends to the next one at the same time: a step of a ring all-gather, launched
- * alone. */
+/* The group around which keys and values are passed: the context group, or one ring of a hybrid one. */
+static enum group_kind ring_kind(const struct parallelism *spec)
+{
+    return spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
+}
+
+/* Whether attention goes block by block. */
+static bool has_steps(const struct parallelism *spec)
+{
+    return spec->context > scenario_ulysses(spec) &&
+           (spec->context_attention != CONTEXT_ALL_GATHER || spec->context_blocks);
+}
+
+/* Every GPU of the ring sends to the next one at the same time: a step of a ring all-gather, launched alone. */
 static int pass_cost(const struct member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
-    int n = member->lowering->scenario->parallelism.context;
+    enum group_kind kind = ring_kind(&member->lowering->scenario->parallelism);
+    int n = member->lowering->scenario->groups.of[kind].size;
 
-    if (group_cost(member, GROUP_CONTEXT, gather, n * bytes, 1, ring))
+    if (group_cost(member, kind, gather, n * bytes, 1, ring))
         return -1;
     struct placed_group group = placed_group_of(&member->lowering->scenario->cluster, member->gpus, n);
     struct collective_call call = {gather, &group, n * bytes, 1};
@@ -215,40 +229,69 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
     return 0;
 }
 
+/* Heads for tokens: an all-to-all each for queries and results, which are as large, and one each for keys and values
+ * (Jacobs et al. 2023, DeepSpeed Ulysses, section 3.2). Nothing overlaps with them: attention needs all of its inputs,
+ * and the projection all of its results. */
+static int heads_cost(const struct member *member, const struct stage *stage, struct exchange_cost *heads)
+{
+    const struct collective *exchange = collective_usual(COLLECTIVE_ALL_TO_ALL, false);
+    struct exchange_cost keys;
+
+    if (stage->bytes[EXCHANGE_HEADS] == 0)
+        return 0;
+    if (group_cost(member, GROUP_HEADS, exchange, stage->bytes[EXCHANGE_HEADS] / 2, 1, heads) ||
+        group_cost(member, GROUP_HEADS, exchange, stage->bytes[EXCHANGE_ATTENTION] / 2, 1, &keys))
+        return -1;
+    heads->seconds = 2 * (heads->seconds + keys.seconds);
+    heads->bytes_sent = 2 * (heads->bytes_sent + keys.bytes_sent);
+    heads->vector = 2 * (heads->vector + keys.vector);
+    return 0;
+}
+
 /* The exchanges of a context group's attention. */
 static int attention_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     const struct parallelism *spec = &member->lowering->scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
+    double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&member->lowering->scenario->memory.precision));
+    struct exchange_cost *one = &chunk_state->exchanges[EXCHANGE_PASS];
 
     if (spec->context == 1 || bytes == 0)
         return 0;
-    if (spec->context_attention != CONTEXT_RING)
-        return gathered_attention(member, bytes, chunk_state);
-    return pass_cost(member, bytes, &chunk_state->exchanges[EXCHANGE_PASS]) ||
-           pass_cost(member, 2 * bytes, &chunk_state->exchanges[EXCHANGE_PASS_BOTH]) ? -1 : 0;
+    if (heads_cost(member, stage, &chunk_state->exchanges[EXCHANGE_HEADS]))
+        return -1;
+    if (!has_steps(spec))
+        return spec->context_attention == CONTEXT_ALL_GATHER ? gathered_attention(member, bytes, chunk_state) : 0;
+    if (spec->context_attention != CONTEXT_ALL_GATHER ? pass_cost(member, bytes, one) :
+        ring_group(member, GROUP_CONTEXT, COLLECTIVE_ALL_GATHER, spec->context * bytes, one))
+        return -1;
+    return pass_cost(member, spec->context_blocks ? gradients : 2 * bytes, &chunk_state->exchanges[EXCHANGE_PASS_BOTH]);
 }
 
-/* Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU attends to one block of keys and values, and
- * the block goes on to the next GPU, n - 1 times. Under the zigzag split all steps attend to equally many keys, so each
- * step takes 1/n of the attention. In the backward the gradients of a block follow it a step later: the first step
- * passes the block, the last step its gradients, all other steps both (Transformer Engine). The part of a transfer that
- * is longer than its step's kernels is exposed. */
-static void ring_costs(const struct lowering *lowering, const struct place *here)
+/* Of attention block by block. Under the zigzag split all steps attend to equally many keys, so each step takes 1/n of
+ * the attention. */
+static void step_costs(const struct lowering *lowering, const struct place *here)
 {
-    int n = lowering->scenario->parallelism.context;
-    double bytes = here->held->bytes[EXCHANGE_ATTENTION];
-    struct exchange_cost *costs = here->chunk_state->exchanges;
-    struct exchange_cost one = costs[EXCHANGE_PASS], both = costs[EXCHANGE_PASS_BOTH];
-    double forward = here->times->attention[0] / n, backward = here->times->attention[1] / n;
+    const struct parallelism *spec = &lowering->scenario->parallelism;
+    struct exchange_cost *costs = here->chunk_state->exchanges, *forward = &costs[EXCHANGE_ATTENTION];
+    struct exchange_cost *backward = &costs[EXCHANGE_ATTENTION_BACKWARD], one = costs[EXCHANGE_PASS];
+    struct context_steps steps = {
+        .n = lowering->scenario->groups.of[ring_kind(spec)].size,
+        .gathered = spec->context_attention == CONTEXT_ALL_GATHER,
+        .apart = spec->context_blocks, .waits = !spec->overlap_context,
+        .pass = one.seconds, .next = costs[EXCHANGE_PASS_BOTH].seconds,
+    };
+    double n = steps.n, bytes = here->held->bytes[EXCHANGE_ATTENTION];
+    double both = costs[EXCHANGE_PASS_BOTH].vector / n;      /* B that a GPU passes on: gradients alone, or both */
 
-    costs[EXCHANGE_ATTENTION] = costs[EXCHANGE_ATTENTION_BACKWARD] = one;
-    costs[EXCHANGE_ATTENTION].seconds = (n - 1) * fmax(0, one.seconds - forward);
-    costs[EXCHANGE_ATTENTION].bytes_sent = (n - 1) * bytes;
-    costs[EXCHANGE_ATTENTION_BACKWARD].seconds =
-        2 * fmax(0, one.seconds - backward) + (n - 2) * fmax(0, both.seconds - backward);
-    costs[EXCHANGE_ATTENTION_BACKWARD].bytes_sent = 2 * (n - 1) * bytes;
-    costs[EXCHANGE_ATTENTION_BACKWARD].vector = 2 * one.vector;
+    steps.forward = here->times->attention[0] / n;
+    steps.backward = here->times->attention[1] / n;
+    *forward = *backward = one;
+    forward->seconds = steps_forward(&steps);
+    forward->bytes_sent = (n - 1) * bytes;
+    backward->seconds = steps_backward(&steps);
+    backward->bytes_sent = spec->context_blocks ? (n - 1) * bytes + n * both : 2 * (n - 1) * bytes;
+    backward->vector = spec->context_blocks ? one.vector + n * both : 2 * one.vector;
 }
 
 /* Replicas of a lockstep group exchange in every layer, so each exchange takes as long as the slowest of them. */
@@ -301,8 +344,8 @@ static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
     const struct parallelism *spec = &lowering->scenario->parallelism;
     const struct place *here = &lowering->first_places[prank * lowering->plan->chunks + chunk];
 
-    if (spec->context > 1 && spec->context_attention == CONTEXT_RING)
-        ring_costs(lowering, here);
+    if (has_steps(spec))
+        step_costs(lowering, here);
     if (spec->overlap_tensor && spec->tensor > 1)
         overlapped_costs(lowering, here->times, here->chunk_state);
     if (spec->overlap_products && spec->tensor > 1)

@@ -134,7 +134,8 @@ static bool share_links(const struct cluster *cluster, const int *a, const int *
         for (int k = 0; k < n; k++) {
             int one = cluster_node_of(cluster, a[i]), other = cluster_node_of(cluster, b[k]);
 
-            if (one == other || (uplinks && cluster_leaf_of(cluster, one) == cluster_leaf_of(cluster, other)))
+            if (one == other || (uplinks && cluster_leaves_meet(cluster, cluster_leaf_of(cluster, one),
+                                                                cluster_leaf_of(cluster, other))))
                 return true;
         }
     return false;

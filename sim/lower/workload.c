@@ -97,11 +97,27 @@ static const struct gpu_class *find_class(const struct workload *workload, int k
     return NULL;
 }
 
+/* How many times as long the slowest of a tensor group's GPUs of that kind takes. */
+static double slower_of(const struct scenario *scenario, int kind, int replica, int p)
+{
+    double slowest = 1;
+
+    if (!scenario->layout.mixed)
+        return scenario_slower(scenario, replica, p);
+    for (int t = 0; t < scenario->parallelism.tensor; t++) {
+        struct seat seat = scenario_seat(scenario, t, replica, p);
+
+        slowest = seat.kind == kind ? fmax(slowest, seat.slower) : slowest;
+    }
+    return slowest;
+}
+
 static int build_classes(struct workload *workload, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
     struct scenario settled = *scenario;
-    size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)cluster_kinds(&scenario->cluster);
+    size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)(1 + cluster_said_parts(&scenario->cluster)) *
+                  (size_t)cluster_kinds(&scenario->cluster);
     int usual = scenario_seat(scenario, 0, 0, 0).kind;
 
     workload->classes = arena_alloc(&workload->arena, most * sizeof *workload->classes);
@@ -116,13 +132,16 @@ static int build_classes(struct workload *workload, struct error *err)
                     &workload->classes[0].times, err))
         return -1;
     for (int r = 0; scenario->uneven & UNEVEN_GPUS && r < scenario_replicas(scenario); r++)
-        for (int p = 0; p < workload->plan.stages; p++) {
-            int kind = scenario_seat(scenario, 0, r, p).kind;
-            double slower = scenario_slower(scenario, r, p);
+        for (int p = 0; p < workload->plan.stages; p++)
+            for (int t = 0; t < scenario->parallelism.tensor; t++) {
+                int kind = scenario_seat(scenario, t, r, p).kind;
+                double slower = slower_of(scenario, kind, r, p);
 
-            if (!find_class(workload, kind, slower) && add_class(workload, kind, slower, err))
-                return -1;
-        }
+                if (!find_class(workload, kind, slower) && add_class(workload, kind, slower, err))
+                    return -1;
+                if (!scenario->layout.mixed)
+                    break;
+            }
     return 0;
 }
 
@@ -137,12 +156,28 @@ static void time_plans(const struct workload *workload)
         }
 }
 
+/* s of a forward and its backward. */
+static double both_works(const struct stage_times *times)
+{
+    return times->work[FORWARD].seconds + times->work[BACKWARD].seconds;
+}
+
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p)
 {
+    const struct scenario *scenario = workload->scenario;
+    const struct stage_times *slowest = NULL;
+    int stage = plan_virtual_stage(&workload->plan, p, 0);
+
     if (workload->nclasses == 1)
         return ordinary_times(workload);
-    return find_class(workload, scenario_seat(workload->scenario, 0, replica, p).kind,
-                      scenario_slower(workload->scenario, replica, p))->times;
+    for (int t = 0; t < (scenario->layout.mixed ? scenario->parallelism.tensor : 1); t++) {
+        int kind = scenario_seat(scenario, t, replica, p).kind;
+        const struct stage_times *own = find_class(workload, kind, slower_of(scenario, kind, replica, p))->times;
+
+        if (!slowest || both_works(&own[stage]) > both_works(&slowest[stage]))
+            slowest = own;
+    }
+    return slowest;
 }
 
 int workload_timed_replicas(const struct workload *workload)

@@ -39,14 +39,23 @@ static void put_schedule(struct imported *m)
 
 static void put_context(struct imported *m)
 {
+    static const char levels[] = "hierarchical-context-parallel-sizes";
     const char *type = imported_word(m, "cp-comm-type");
 
     if (imported_number(m, "context-parallel-size") <= 1)
         return;
     if (!strcmp(type, "allgather") || !strcmp(type, "all_gather"))
         imported_put(m, "strategy.context_attention", "all-gather");
+    else if (!strcmp(type, "a2a"))
+        imported_put(m, "strategy.context_attention", "all-to-all");
+    else if (!strcmp(type, "a2a+p2p"))
+        imported_put(m, "strategy.context_attention", "hybrid");
     else if (strcmp(type, "p2p"))
-        imported_refuse(m, "cp-comm-type", "%s is not simulated; expected p2p or allgather", type);
+        imported_refuse(m, "cp-comm-type", "%s is not simulated; expected p2p, allgather, a2a or a2a+p2p", type);
+    if (!strcmp(type, "a2a+p2p") && imported_number(m, levels) < 1)
+        imported_refuse(m, levels, "a2a+p2p needs it: the GPUs that exchange heads, then the rings among these");
+    else if (!strcmp(type, "a2a+p2p"))
+        imported_put(m, "strategy.ulysses", "%ld", imported_number(m, levels));
 }
 
 static void put_zero(struct imported *m, long data)

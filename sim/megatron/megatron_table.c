@@ -95,7 +95,7 @@ static const struct argument_row rows[] = {
     LACKS("overlap-p2p-communication-warmup-flush", KIND_FLAG, NULL, "warm-up and flush overlap as the steady phase does"),
     NUMBER("context-parallel-size", "1", "strategy.context"),
     WITH("context-parallel-size", "cp-comm-type", KIND_LIST, "p2p"),
-    LACKS("hierarchical-context-parallel-sizes", KIND_LIST, NULL, "a context group has one level"),
+    WITH("cp-comm-type", "hierarchical-context-parallel-sizes", KIND_LIST, NULL),
     READ("sequence-parallel", KIND_FLAG, NULL),
     NUMBER("expert-model-parallel-size", "1", "strategy.expert"),
     WITH("num-experts", "expert-tensor-parallel-size", KIND_INT, NULL),

@@ -33,6 +33,7 @@ struct transformer {
     bool embedding_norm;         /* BERT */
     int window;                  /* keys that a query sees at most, its own included; 0: all */
     bool chunked;                /* the window is one of equal chunks of a sample: a query sees its own */
+    double documents;            /* tokens that attention sees of a packed sample (batch.documents); 0: all */
     int full_every;              /* block i (from 0) has no window if this divides i + 1; 0: all blocks have */
     struct list full_blocks;     /* of int: instead, the blocks that have none */
     bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model
@@ -206,6 +207,8 @@ struct shard {
     enum recompute recompute;
     unsigned again;              /* under recompute: modules: a bit for each enum recompute_module; else 0 */
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
+    int ulysses;                 /* GPUs of these that exchange heads for tokens around attention; 0 means 1 */
+    bool blocks_apart;           /* they attend block by block, and kernels of their own merge the blocks in fp32 */
     bool ring;                   /* these GPUs pass keys and values around a ring, instead of gathering them */
     int expert_tensor;           /* GPUs of the tensor group that divide each expert: `tensor`, or 1; 0 means `tensor` */
     int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */
@@ -214,9 +217,15 @@ struct shard {
     double capacity;             /* rows of an expert, padding included / rows under balanced routing; 0: no padding */
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;
+    int few_bit;                 /* bits a value of an activation function's derivative that are kept instead of its
+                                    input; 0: none */
     enum cross_entropy cross_entropy;
     bool measured;               /* the training loop computes metrics from the logits */
 };
+
+/* Why blocks cannot keep the derivative of their activation function in a few bits; NULL: they can. */
+const char *few_bit_fault(const struct transformer *shape, enum recompute recompute, unsigned again,
+                          enum activation_formula formula);
 
 /* Bytes that a layer holds while it is computed, in addition to what it keeps for the backward. */
 struct workspace { double forward, backward; };
@@ -279,6 +288,8 @@ struct layer {
      * tensor group gathers and scatters the experts' rows. */
     int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
     double dispatch_bytes, row_all_reduce_bytes;
+    double head_bytes;           /* B of this GPU's own queries and results of attention, which GPUs exchange for tokens of
+                                  * their heads, as they do with keys and values; 0: none */
     double key_value_bytes;      /* B of this GPU's own keys and values as attention reads them, repeated or not, which
                                   * the context group exchanges; 0: none */
 };

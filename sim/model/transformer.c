@@ -30,6 +30,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .again = shard->again,
         .lora = shard->lora,
         .formula = shard->formula,
+        .few_bit = shard->few_bit / 8.,
         .cross_entropy = shard->cross_entropy,
         .measured = shard->measured,
         .tensor = shard->tensor,
@@ -42,7 +43,10 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .sequence = shape->sequence,
         .hidden = shape->hidden,
         .queries = queries,
-        .blocks = shard->ring ? fmax(1, shard->context) : 1,
+        .ulysses = fmax(1, shard->ulysses),
+        .blocks_apart = shard->blocks_apart,
+        .gathers_keys = !shard->ring,
+        .blocks = shard->ring || shard->blocks_apart ? fmax(1, shard->context / fmax(1, shard->ulysses)) : 1,
         .tokens = tokens,
         .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
         .input_tokens = shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t :
@@ -255,6 +259,7 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     layer.row_all_reduce_bytes = rows ? cut->received * cut->hidden * cut->value : 0;
     /* the context group takes the place of the attention kernel, and gets what that would: copies (torchtitan 1283) */
     layer.key_value_bytes = cut->tokens * (repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values) * cut->value;
+    layer.head_bytes = cut->ulysses > 1 ? cut->tokens * (cut->query + cut->attended) * cut->value : 0;
     block_kernels(&kernels, cut);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);

@@ -14,6 +14,7 @@ struct cut {
     unsigned again;          /* what recompute: modules runs again: a bit for each enum recompute_module */
     const struct lora *lora;
     enum activation_formula formula;
+    double few_bit;          /* bytes per value of an activation function's derivative; 0: its input is kept */
     enum cross_entropy cross_entropy;
     bool measured;           /* the training loop computes metrics from the logits */
     double tensor;           /* GPUs of the group */
@@ -25,7 +26,11 @@ struct cut {
     double batch;            /* samples of the micro-batch */
     double sequence, hidden;
     double queries;          /* tokens of a sample on this GPU: the sequence, or a share under context parallelism */
-    double blocks;           /* blocks of keys and values that ring attention computes one after another; else 1 */
+    double ulysses;          /* GPUs that exchange heads for tokens, so that attention has so many times the queries and
+                                a share of the heads; else 1 */
+    double blocks;           /* blocks of keys and values that attention computes one after another; else 1 */
+    bool blocks_apart;       /* kernels of their own merge them in fp32 */
+    bool gathers_keys;       /* their keys and values are gathered, not passed around a ring */
     double tokens;           /* batch x queries: rows of the products */
     double own_tokens;       /* rows of norms, dropouts and residuals: tokens, or 1/t of them if sequence_parallel */
     double input_tokens;     /* rows that products split by columns keep of their input: own_tokens if the rows are
@@ -84,6 +89,8 @@ struct kernels {
 void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
+/* The same cut as its attention sees it, where GPUs exchange heads for tokens: all tokens of theirs, a share of heads. */
+struct cut attention_cut(const struct cut *cut);
 /* Part of block_kernels: what turns and repeats queries and keys, and attention. */
 void attention_kernels(struct kernels *list, const struct cut *cut);
 void expert_kernels(struct kernels *list, const struct cut *cut);        /* part of block_kernels */
@@ -118,6 +125,7 @@ void weight_product(struct kernels *list, const struct cut *cut, enum product_id
  * have weights of their own; one grouped product computes all of them. */
 void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
                    double out, double in);
+void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements);
 void activation_function(struct kernels *list, const struct cut *cut, double elements);
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses);
 void norm_kernels(struct kernels *list, const struct cut *cut, const char *name);

@@ -185,12 +185,13 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
  * of dQ in fp32; both have one fp32 sum per row of scores.
  * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split); with a
- * window also those below its band. Chunks are so many shorter samples. */
+ * window also those below its band. Chunks and documents are so many shorter samples. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     bool causal = cut->shape->causal;
     double limit = cut->windowed ? cut->shape->window : 0;
-    double chunks = cut->shape->chunked && limit > 0 ? fmax(1, cut->sequence / limit) : 1;
+    double documents = cut->shape->documents > 0 ? fmax(1, cut->sequence / cut->shape->documents) : 1;
+    double chunks = fmax(documents, cut->shape->chunked && limit > 0 ? cut->sequence / limit : 1);
     double window = cut->shape->chunked ? 0 : limit, keys = cut->sequence / chunks, scores = cut->scores / chunks;
     double share = attention_share(keys, causal, window), rows = 4 * cut->scores / cut->sequence;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
@@ -213,24 +214,81 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     *GROW(list) = kernel;
 }
 
+/* PyTorch's context parallelism (torch/distributed/tensor/experimental/_attention.py of 2.6, _SDPAMerger,
+ * _templated_ring_attention and its backward). Forward: each block's result is converted to fp32; from the second on
+ * out - sigmoid(block_lse - lse) * (out - block_out) is three kernels over all values, and five over a value a row; the
+ * last result is converted back. Keys and values of a block are put into one tensor before it is sent. Backward: the
+ * sums are cleared; a block's gradients are added to sums in fp32, of keys and values to those that came from the
+ * neighbour, which go on in one tensor; the sums are converted back. Of the two halves of a GPU's tokens some steps
+ * change one alone; the slowest GPU's are counted. Traced by torch.compile, the operations on a result are one kernel a
+ * block. What is put together to be gathered it does once, since nobody reads the rest. */
+static void merge_apart(struct kernels *list, const struct cut *cut)
+{
+    double n = cut->blocks, v = cut->value, result = cut->tokens * cut->attended, query = cut->tokens * cut->query;
+    double keys = cut->tokens * (repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values), half = 4 + v;
+    bool compiled = cut->shape->fused_kernels;
+    double packs = compiled && cut->gathers_keys ? 1 : n - 1;
+    double merge = compiled ? 4 + 4 + v : half + (4 + 4 + 4) + (4 + 4) + (4 + 4 + 4);
+
+    plain_kernels(list, cut, "context-pack", PHASE_FORWARD, CLASS_COPY, (int)packs, packs * 2 * v * keys);
+    plain_kernels(list, cut, "context-pack", PHASE_BACKWARD_INPUT, CLASS_COPY, (int)packs, packs * 2 * v * keys);
+    plain_kernels(list, cut, "context-merge", PHASE_FORWARD, CLASS_OTHER, (int)((compiled ? 1 : 9) * (n - 1)) + 2,
+                  result * (half + (n - 1) * merge + half));
+    plain_kernels(list, cut, "context-sums", PHASE_BACKWARD_INPUT, CLASS_OTHER, (int)(compiled ? 3 * n : 4 * n) + 6,
+                  (4 + n * (4 + 4 + v) + half) * (query + keys) + (compiled ? 0 : n * (4 + 4) * keys));
+}
+
 /* Ring attention adds the result of each block of keys and values to the result of the blocks before (Liu et al. 2023,
  * Ring Attention, section 3); the sums of the softmax are not counted. */
 static void merge_blocks(struct kernels *list, const struct cut *cut)
 {
     double values = cut->tokens * cut->attended * cut->value;
 
-    if (cut->blocks > 1)
+    if (cut->blocks > 1 && cut->blocks_apart)
+        merge_apart(list, cut);
+    else if (cut->blocks > 1)
         memory_kernel(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
+}
+
+struct cut attention_cut(const struct cut *cut)
+{
+    struct cut core = *cut;
+    double n = cut->ulysses;
+
+    core.queries *= n;
+    core.tokens *= n;
+    core.heads /= n;
+    core.query /= n;
+    core.key /= n;
+    core.values /= n;
+    core.attended /= n;
+    return core;
+}
+
+/* Queries, keys, values and results are put into the order in which GPUs exchange them, and after it into the order of
+ * tokens, in a kernel each; so are their gradients (DeepSpeed, sequence/layer.py, single_all_to_all; Transformer Engine,
+ * flash_attn_a2a_communicate). */
+static void exchange_heads(struct kernels *list, const struct cut *cut)
+{
+    double widths = repeats_groups(cut) ? 3 * cut->query : cut->query + cut->key + cut->values;
+    double values = 2 * cut->tokens * (widths + cut->attended);
+
+    for (int phase = PHASE_FORWARD; cut->ulysses > 1 && phase <= PHASE_BACKWARD_INPUT; phase++)
+        unvectorized_kernels(list, cut, "exchanged-heads", (enum phase)phase, CLASS_COPY, 2 * 4, values,
+                             2 * values * cut->value);
 }
 
 void attention_kernels(struct kernels *list, const struct cut *cut)
 {
+    struct cut core = attention_cut(cut);
+
     if (cut->shape->positions == 0 && !cut->shape->alibi)
         rotary(list, cut);
     repeat_groups(list, cut);
+    exchange_heads(list, cut);
     if (cut->shape->flash_attention)
-        flash_attention(list, cut);
+        flash_attention(list, &core);
     else
-        plain_attention(list, cut);
+        plain_attention(list, &core);
     merge_blocks(list, cut);
 }

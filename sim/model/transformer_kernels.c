@@ -239,7 +239,9 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
     size_t first = list->count;
 
     clamp_kernels(list, cut, elements);
-    if (gated && !cut->shape->fused_kernels) {
+    if (cut->few_bit > 0) {
+        few_bit_function(list, cut, name, elements);
+    } else if (gated && !cut->shape->fused_kernels) {
         plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
         plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
     } else if (!gated && !cut->shape->fused_gelu) {

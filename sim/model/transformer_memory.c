@@ -17,7 +17,8 @@ static double rajbhandari(const struct cut *cut)
  * for the product with the values. */
 static double core_activation(const struct cut *cut)
 {
-    bool wide = cut->shape->fused_kernels && !softmax_fuses(cut), drops = cut->shape->attention_dropout > 0;
+    struct cut core = attention_cut(cut);
+    bool wide = cut->shape->fused_kernels && !softmax_fuses(&core), drops = cut->shape->attention_dropout > 0;
 
     return cut->scores * (wide ? 4 : cut->value) +                        /* the softmax's output */
            cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask and the dropout's output */
@@ -30,15 +31,55 @@ static bool runs_again(const struct cut *cut, enum recompute_module module)
 
 /* The inputs of the activation function (with its gate) and, unless it runs again, of the second product; in plain
  * PyTorch then also the SiLU's output, the other factor of the gate, or of a GELU operation by operation the factors of
- * its three products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. */
+ * its three products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. With
+ * few_bit a GELU keeps the index of a piece of its derivative alone, and a SiLU that index instead of its input (Novikov et
+ * al. 2023, "Few-bit Backward", arXiv 2202.00441, figure 2). */
 static double mlp_activation(const struct cut *cut, double rows, double ffn)
 {
     bool again = runs_again(cut, MODULE_ACTIVATION);
     bool clamps = !again && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
     int gelu = again || cut->shape->fused_gelu ? 1 : 7, swiglu = again || cut->shape->fused_kernels ? 2 : 3;
 
-    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? swiglu + 2 * clamps : gelu) * cut->value +
+    if (cut->few_bit > 0) {
+        gelu = 0;
+        swiglu--;
+    }
+    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? swiglu + 2 * clamps : gelu) * cut->value + cut->few_bit +
                          (!again && lora_trains(cut, LORA_MLP_DOWN)) * cut->saved);
+}
+
+const char *few_bit_fault(const struct transformer *shape, enum recompute recompute, unsigned again,
+                          enum activation_formula formula)
+{
+    if (!shape)
+        return "needs a transformer; this model says nothing of its activation functions";
+    if (formula == ACTIVATIONS_RAJBHANDARI)
+        return "does not go with 'activations: rajbhandari', which counts values of a fixed size; expected korthikanti";
+    if (shape->mlp == MLP_SWIGLU && shape->fused_kernels)
+        return "saves nothing of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's result instead of "
+               "the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
+    if (recompute == RECOMPUTE_OPERATORS)
+        return "does not go with 'recompute: operators', which keeps results of GEMMs and computes the function again";
+    if (again >> MODULE_ACTIVATION & 1)
+        return "does not go with recomputation of the activation function (recompute: modules), which needs its input";
+    return NULL;
+}
+
+/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
+ * of inputs. */
+void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+
+    if (gated)                                                           /* a SiLU, and a product with the gate */
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+    else
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + cut->few_bit));
+    if (gated)
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
+                  elements * (2 * cut->value + cut->few_bit));
 }
 
 /* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of the
@@ -243,13 +284,23 @@ static double mlp_workspace(const struct cut *cut)
 }
 
 /* Keys and values of other GPUs of the context group, in addition to the GPU's own. If they are gathered: of all GPUs.
- * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients. */
+ * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients.
+ * Merged by kernels of their own: the result so far and the next one in fp32; in the backward the sums of keys and values
+ * that are added to, sent and received. Where heads are exchanged for tokens: what is sent and what arrives of queries, keys and values, or of their
+ * gradients. */
 static struct workspace context_workspace(const struct cut *cut)
 {
     double own = cut->tokens * (cut->key + cut->values) * cut->value;
-    double others = cut->queries == cut->sequence ? 0 : cut->blocks > 1 ? 2 * own : own * cut->sequence / cut->queries;
+    double heads = cut->ulysses > 1 ? 2 * (own + cut->tokens * cut->query * cut->value) : 0, others = 0;
 
-    return (struct workspace){.forward = others, .backward = 2 * others};
+    if (cut->queries < cut->sequence && cut->ulysses <= 1 && cut->gathers_keys)
+        others = own * cut->sequence / cut->queries;
+    else if (cut->blocks > 1)
+        others = 2 * own;
+    if (cut->blocks > 1 && cut->blocks_apart)
+        return (struct workspace){.forward = heads + others + 2 * 4 * cut->tokens * cut->attended,
+                                  .backward = heads + others + 3 * 4 * own / cut->value};
+    return (struct workspace){.forward = heads + others, .backward = heads + 2 * others};
 }
 
 /* Forward: the scores before the softmax. Backward: the gradient along the residual, and the larger of

@@ -70,7 +70,7 @@ static void configure(size_t lanes)
 
 /* A C program can describe a platform to SimGrid only in XML. A file in memory leaves nothing behind, even after a
  * crash. */
-static void load_platform(const struct cluster *cluster, const bool *used)
+static void load_platform(const struct cluster *cluster, struct platform_use use)
 {
     int fd = memfd_create("platform.xml", MFD_CLOEXEC);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
@@ -80,7 +80,7 @@ static void load_platform(const struct cluster *cluster, const bool *used)
         fprintf(stderr, "cannot write the platform: %s", strerror(errno));
         exit(EXIT_FAILURE);
     }
-    platform_print(cluster, used, out);
+    platform_print(cluster, use, out);
     fflush(out);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     simgrid_load_platform(path);
@@ -120,9 +120,9 @@ static void find_hosts(const struct cluster *cluster, const bool *used)
 
         if (used && !used[gpu])
             continue;
-        if (cluster_node_gpus(cluster, cluster_node_of(cluster, gpu)) > 1)
+        if (platform_is_paired(cluster) || cluster_node_gpus(cluster, cluster_node_of(cluster, gpu)) > 1)
             simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
-        if (cluster->nodes > 1 && !simulation.nics[nic])
+        if (!platform_is_paired(cluster) && cluster->nodes > 1 && !simulation.nics[nic])
             simulation.home = simulation.nics[nic] = find_host("nic", nic);
     }
 }
@@ -130,7 +130,7 @@ static void find_hosts(const struct cluster *cluster, const bool *used)
 static void endpoints(int src, int dst, sg_host_t *from, sg_host_t *to)
 {
     const struct cluster *cluster = simulation.cluster;
-    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+    bool inside = platform_is_paired(cluster) || cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
 
     *from = inside ? simulation.ports[src] : simulation.nics[cluster_nic_of(cluster, src)];
     *to = inside ? simulation.ports[dst] : simulation.nics[cluster_nic_of(cluster, dst)];
@@ -225,6 +225,39 @@ static bool *used_gpus(void)
     return used;
 }
 
+static int by_pair(const void *a, const void *b)
+{
+    const struct platform_pair *one = a, *other = b;
+
+    return one->src != other->src ? (one->src < other->src ? -1 : 1) : (one->dst > other->dst) - (one->dst < other->dst);
+}
+
+/* The pairs of GPUs between which bytes go, each once; the caller frees them. */
+static struct platform_pair *used_pairs(size_t *count)
+{
+    const struct program *program = simulation.program;
+    struct platform_pair *pairs = xcalloc(program->traits.count + 1, sizeof *pairs);
+    bool *seen = xcalloc(program->traits.count + 1, sizeof *seen);
+    size_t all = 0;
+
+    *count = 0;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+
+        if (op->kind != OP_TRANSFER || op->amount <= 0 || seen[op->traits])
+            continue;
+        seen[op->traits] = true;
+        pairs[all++] = (struct platform_pair){(int)transfer->src, (int)transfer->dst};
+    }
+    free(seen);
+    qsort(pairs, all, sizeof *pairs, by_pair);
+    for (size_t i = 0; i < all; i++)
+        if (!i || by_pair(&pairs[i], &pairs[*count - 1]))
+            pairs[(*count)++] = pairs[i];
+    return pairs;
+}
+
 static void simulate(const struct cluster *cluster, struct dispatcher *dispatcher, struct simgrid_so_far *so_far)
 {
     bool *used;
@@ -236,7 +269,11 @@ static void simulate(const struct cluster *cluster, struct dispatcher *dispatche
     simulation.resolution = resolution_of(simulation.program, dispatcher->costs);
     used = used_gpus();
     configure(simulation.program->lanes.count);
-    load_platform(simulation.cluster, used);
+    struct platform_use use = {.gpus = used};
+    struct platform_pair *pairs = used_pairs(&use.count);
+    use.pairs = pairs;
+    load_platform(simulation.cluster, use);
+    free(pairs);
     adapt_links();
     find_hosts(simulation.cluster, used);
     simulation.work = sg_sem_init(0);
@@ -273,7 +310,8 @@ static void look_up(const struct cluster *cluster, struct simgrid_route *route)
     simulation.route = route;
     simulation.resolution = resolution_of(&none, NULL);
     configure(1);
-    load_platform(simulation.cluster, NULL);
+    struct platform_pair pair = {simulation.route->src, simulation.route->dst};
+    load_platform(simulation.cluster, (struct platform_use){NULL, &pair, 1});
     find_hosts(simulation.cluster, NULL);
     sg_actor_create("reader", simulation.home, look_up_route, 0, NULL);
     simgrid_run();

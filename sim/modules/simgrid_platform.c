@@ -11,19 +11,23 @@
  *                     +- leaf1 (star)     leaf0 to leaf1: [leaf0.up, leaf1.down]
  *
  * One star holds the ports of all nodes. Ports of different nodes never talk, so it routes inside a node exactly as one
- * star for each node would, and SimGrid loads it in linear time (its Full zone is quadratic in the zones inside). */
+ * star for each node would, and SimGrid loads it in linear time (its Full zone is quadratic in the zones inside).
+ *
+ * Other topologies have no such zones: each pair of GPUs that sends gets its route, link by link. */
 
 /* 17 digits name every double. */
 static void print_link(const struct cluster *cluster, struct link link, FILE *out)
 {
-    char name[32];
-    double latency = 0;     /* of uplinks: the NICs' links have the latency of the whole route */
+    char name[48];
+    double latency;         /* the NICs' links have that of the whole route; links of the topology what they add */
 
     if (link.kind == LINK_PORT_UP || link.kind == LINK_PORT_DOWN)
         latency = cluster_latency(cluster, cluster_node_of(cluster, link.index), true) / 2;
     else if (link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN)
         latency = cluster_latency(cluster, cluster_node_of_nic(cluster, link.index), false) / 2;
-    cluster_link_name(link, name, sizeof name);
+    else
+        latency = cluster_between_latency(cluster, link.index);
+    cluster_link_name(cluster, link, name, sizeof name);
     fprintf(out, "      <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", name,
             cluster_link_bandwidth(cluster, link), latency);
 }
@@ -32,10 +36,10 @@ static void print_link(const struct cluster *cluster, struct link link, FILE *ou
 static void print_arm(const struct cluster *cluster, const char *host, int index, enum link_kind up,
                       enum link_kind down, FILE *out)
 {
-    char up_name[32], down_name[32];
+    char up_name[48], down_name[48];
 
-    cluster_link_name((struct link){up, index}, up_name, sizeof up_name);
-    cluster_link_name((struct link){down, index}, down_name, sizeof down_name);
+    cluster_link_name(cluster, (struct link){up, index}, up_name, sizeof up_name);
+    cluster_link_name(cluster, (struct link){down, index}, down_name, sizeof down_name);
     fprintf(out, "      <host id=\"%s%d\" speed=\"1f\"/>\n", host, index);
     print_link(cluster, (struct link){up, index}, out);
     print_link(cluster, (struct link){down, index}, out);
@@ -63,14 +67,15 @@ static void print_leaf(const struct cluster *cluster, const bool *nics, int leaf
     fprintf(out, "      <router id=\"leaf%d.gateway\"/>\n    </zone>\n", leaf);
 }
 
-/* Links come first: a zone's routes may only name links that are declared before them. */
+/* Links come first: a zone's routes may only name links that are declared before them. The topology has one level: its
+ * links are the leaves' uplinks, up, then down. */
 static void print_spine(const struct cluster *cluster, const bool *leaves, int count, FILE *out)
 {
     for (int leaf = 0; leaf < count; leaf++) {
         if (!leaves[leaf])
             continue;
-        print_link(cluster, (struct link){LINK_LEAF_UP, leaf}, out);
-        print_link(cluster, (struct link){LINK_LEAF_DOWN, leaf}, out);
+        print_link(cluster, (struct link){LINK_BETWEEN, leaf}, out);
+        print_link(cluster, (struct link){LINK_BETWEEN, count + leaf}, out);
     }
     for (int src = 0; src < count; src++)
         for (int dst = 0; dst < count; dst++)
@@ -108,16 +113,71 @@ static bool has_ports(const struct cluster *cluster)
     return false;
 }
 
+bool platform_is_paired(const struct cluster *cluster)
+{
+    return cluster_topology(cluster) != TOPOLOGY_NONBLOCKING && cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE;
+}
+
+static void print_route(const struct cluster *cluster, int src, int dst, FILE *out)
+{
+    struct route route = cluster_route(cluster, src, dst);
+
+    fprintf(out, "    <route src=\"gpu%d\" dst=\"gpu%d\" symmetrical=\"NO\">", src, dst);
+    for (int i = 0; i < route.count; i++) {
+        char name[48];
+
+        cluster_link_name(cluster, route.links[i], name, sizeof name);
+        fprintf(out, "<link_ctn id=\"%s\"/>", name);
+    }
+    fputs("</route>\n", out);
+}
+
+static void print_links(const struct cluster *cluster, struct platform_use use, FILE *out)
+{
+    const int counts[] = {
+        cluster_gpus(cluster), cluster_gpus(cluster), cluster_nics(cluster), cluster_nics(cluster),
+        cluster_between_links(cluster),
+    };
+    bool *used[COUNT(counts)];
+
+    for (size_t kind = 0; kind < COUNT(counts); kind++)
+        used[kind] = xcalloc((size_t)counts[kind] + 1, sizeof *used[kind]);
+    for (size_t i = 0; i < use.count; i++) {
+        struct route route = cluster_route(cluster, use.pairs[i].src, use.pairs[i].dst);
+
+        for (int hop = 0; hop < route.count; hop++)
+            used[route.links[hop].kind][route.links[hop].index] = true;
+    }
+    for (size_t kind = 0; kind < COUNT(counts); kind++) {
+        for (int i = 0; i < counts[kind]; i++)
+            if (used[kind][i])
+                print_link(cluster, (struct link){(enum link_kind)kind, i}, out);
+        free(used[kind]);
+    }
+}
+
+static void print_pairs(const struct cluster *cluster, struct platform_use use, FILE *out)
+{
+    for (int gpu = 0; gpu < cluster_gpus(cluster); gpu++)
+        if (!use.gpus || use.gpus[gpu])
+            fprintf(out, "      <host id=\"gpu%d\" speed=\"1f\"/>\n", gpu);
+    print_links(cluster, use, out);
+    for (size_t i = 0; i < use.count; i++)
+        print_route(cluster, use.pairs[i].src, use.pairs[i].dst, out);
+}
+
 /* A cluster of one node needs no network (its file may leave it out); the ideal cluster has no links at all. */
-void platform_print(const struct cluster *cluster, const bool *used, FILE *out)
+void platform_print(const struct cluster *cluster, struct platform_use use, FILE *out)
 {
     fprintf(out, "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                  "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Full\">\n");
-    if (!cluster->ideal) {
+    if (!cluster->ideal && platform_is_paired(cluster)) {
+        print_pairs(cluster, use, out);
+    } else if (!cluster->ideal) {
         if (has_ports(cluster))
-            print_ports(cluster, used, out);
+            print_ports(cluster, use.gpus, out);
         if (cluster->nodes > 1)
-            print_network(cluster, used, out);
+            print_network(cluster, use.gpus, out);
     }
     fprintf(out, "  </zone>\n</platform>\n");
 }

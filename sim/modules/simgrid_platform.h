@@ -4,7 +4,14 @@
 
 #include "hardware/cluster.h"
 
-/* XML that holds only the given GPUs (`used`, cluster_gpus() flags; NULL: all). */
-void platform_print(const struct cluster *cluster, const bool *used, FILE *out);
+/* Two GPUs that send to each other, in one direction. */
+struct platform_pair { int src, dst; };
+/* What a simulation needs of the platform: the GPUs (cluster_gpus() flags; NULL: all), and each pair that sends once, by
+ * src, then dst. */
+struct platform_use { const bool *gpus; const struct platform_pair *pairs; size_t count; };
+/* Whether the platform has a host, "gpu3", for each GPU and a route for each pair, as the topology is no star of stars;
+ * else "gpu3" and "nic0" are hosts. */
+bool platform_is_paired(const struct cluster *cluster);
+void platform_print(const struct cluster *cluster, struct platform_use use, FILE *out);
 
 #endif

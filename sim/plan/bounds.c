@@ -46,14 +46,14 @@ static uint32_t size_of(const struct scenario *scenario)
 /* B that the fullest GPU lacks for what it holds all the time. */
 static double lacks(const struct workload *workload)
 {
-    double most = 0;
+    double most = -INFINITY;
 
     for (int rank = 0; rank < workload->plan.stages; rank++) {
         struct memory states = memory_states(workload->scenario, workload->stages, rank);
 
-        most = fmax(most, memory_total(&states));
+        most = fmax(most, memory_total(&states) - memory_limit_of(workload->scenario, rank));
     }
-    return most - memory_limit(workload->scenario);
+    return most;
 }
 
 /* Whether the path is an axis whose values follow from rules; NULL: whether any is. */

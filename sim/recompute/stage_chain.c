@@ -52,7 +52,9 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
                               const struct stage_times *times, int rank, struct estimates *estimates)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, attention = times->attention[0];
+    enum group_kind keys = spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
+    int n = scenario->groups.of[keys].size, heads = scenario_ulysses(spec);
+    double bytes = stage->bytes[EXCHANGE_ATTENTION] * n, attention = times->attention[0];
     const struct process_group *experts = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
     const struct recipe *recipe = &scenario->recipe;
     int *gpus = estimates->gpus;
@@ -61,12 +63,18 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     estimates->exchange[EXCHANGE_DISPATCH] =
         estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, group_members(experts),
                  stage->bytes[EXCHANGE_DISPATCH]);
-    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
+    group_gpus(scenario, &scenario->groups.of[keys], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_ATTENTION] =
-        estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, spec->context, bytes);
-    if (spec->context_attention == CONTEXT_RING)
+        estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, n, bytes);
+    if (spec->context_attention != CONTEXT_ALL_GATHER)
         estimates->exchange[EXCHANGE_ATTENTION] =
-            fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - attention * (spec->context - 1) / spec->context);
+            fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - attention * (n - 1) / n);
+    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
+    estimates->exchange[EXCHANGE_HEADS] =
+        2 * estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, heads,
+                     stage->bytes[EXCHANGE_HEADS] / 2) +
+        2 * estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, heads,
+                     stage->bytes[EXCHANGE_ATTENTION] / 2);
     estimates->scatters = recipe->gradients.unit == SUM_LAYERS ? recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
     estimates->gathers = recipe->weights.stay_forward ? 1 : recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON];
 }

@@ -43,11 +43,12 @@ static const char *gpu_note(struct arena *arena, const struct scenario *scenario
 {
     const struct profile *profile = scenario_first_costs(scenario)->model.profile;
     const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
+    const struct gpu_spec *spec = cluster_gpu_spec(&scenario->cluster, 0);
+    const char *changes = spec ? gpu_changes(arena, spec) : "";
 
-    if (!gpu->changed)
+    if (!gpu->changed || !*changes)      /* certainty_unlike says so of a GPU that is based on another one */
         return NULL;
-    return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title,
-                        gpu_changes(arena, cluster_gpu_spec(&scenario->cluster, 0)),
+    return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title, changes,
                         model_is_timed(&scenario->model) ? "without effect on the times, which the scenario gives" :
                         profile ? "kernels that this moves by more than 1 % are scaled from those that were measured, "
                                   "and count as extrapolated" :
@@ -255,7 +256,10 @@ static const char *leaves_note(struct arena *arena, const struct scenario *scena
 {
     const struct cluster *cluster = &scenario->cluster;
     bool crowded = cluster_oversubscription(cluster) > 1;
+    const char *note = cluster_topology_note(cluster);
 
+    if (note)
+        return arena_printf(arena, "cluster.network.topology: %s", note);
     if (cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE || !cluster_changes(arena, cluster, "network.topology"))
         return NULL;
     if (crowded && cluster_leaf_nodes(cluster) < cluster->nodes)
@@ -307,6 +311,11 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
     for (size_t i = 0; i < COUNT(all); i++) {
         const struct table *table = all[i].key ? NULL : field_find(&cluster_table, all[i].part)->table;
 
+        if (table && is_unused(scenario, all[i].part, "name") && !strcmp(all[i].part, "network") &&
+            cluster_names_network(arena, cluster)) {
+            names = arena_printf(arena, "%s%scluster.%s", names, *names ? ", " : "", all[i].part);
+            continue;
+        }
         for (size_t k = 0; k < (table ? table->count : 1) && (cluster->base || all[i].always); k++) {
             const char *key = table ? table->fields[k].key : all[i].key;
             const char *path = arena_printf(arena, "%s%s%s", all[i].part, *all[i].part ? "." : "", key);

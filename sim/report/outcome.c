@@ -47,7 +47,7 @@ void outcome_refused(json_t *row, const struct error *err)
 /* B that are left on the GPU that holds most; negative where it does not fit; NaN where its memory is not known. */
 static double memory_margin(const struct run *run)
 {
-    double room = scenario_least_room(run->workload->scenario);
+    double room = run->metrics.peak_room;
 
     return isfinite(room) ? room - run->metrics.peak_memory : NAN;
 }
@@ -80,21 +80,20 @@ static void too_large(json_t *row, const struct run *run)
 
     put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason));
     json_put(metrics, "peak_memory_bytes", json_finite(m->peak_memory));
-    json_put(metrics, "memory_margin_bytes", json_finite(memory_limit(run->workload->scenario) - m->peak_memory));
+    json_put(metrics, "memory_margin_bytes", json_finite(-memory_lack(run)));
     json_put(row, "metrics", metrics);
 }
 
 /* Finds out what the scenario needs, where it hardly fits: for a row that says so nothing else is asked. */
 static int find_shortage(const struct workload *workload, struct run *run, struct error *err)
 {
-    double limit = memory_limit(workload->scenario);
     struct simulate_options options = memory_options_of(workload->scenario);
 
-    if (options.what == LOWER_ITERATION || memory_seems_to_fit(workload, limit))
+    if (options.what == LOWER_ITERATION || memory_seems_to_fit(workload))
         return 0;
     if (simulate(workload, options, run, err))
         return -1;
-    if (run->metrics.peak_memory <= limit)
+    if (memory_lack(run) <= 0)
         run_release(run);
     return 0;
 }
@@ -126,7 +125,7 @@ int outcome_simulate(json_t *row, const struct scenario *scenario, const struct 
         (!run.metrics.ranks && simulate(&workload, simulate_numbers_of(scenario), &run, &found))) {
         rc = error_pass_system(&found, err);
         outcome_refused(row, &found);
-    } else if (run.metrics.peak_memory > memory_limit(scenario)) {
+    } else if (memory_lack(&run) > 0) {
         too_large(row, &run);
     } else {
         json_put(row, "status", json_words(outcome_names[OUTCOME_OK]));

@@ -254,9 +254,12 @@ json_t *model_json(const struct scenario *scenario)
 
 json_t *gpu_json(const struct scenario *scenario)
 {
-    const char *name = cluster_gpu_name(&scenario->cluster, 0);
+    struct arena arena = {0};
+    const char *names = scenario_gpu_names(&arena, scenario, -1);
+    json_t *json = names ? json_words(names) : json_null();
 
-    return name ? json_words(name) : json_null();
+    arena_release(&arena);
+    return json;
 }
 
 double result_cost(const struct run *run)
@@ -281,7 +284,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_put(json, "link_bytes", links_json(run));
     json_put(json, "memory_breakdown_bytes", memory_json(&m->memory));
-    json_put(json, "memory_limit_bytes", json_finite(scenario_least_room(scenario)));
+    json_put(json, "memory_limit_bytes", json_finite(m->peak_room));
     json_put(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));
     json_put(json, "breakdown_s", breakdown_json(m));
     json_put(json, "closed_form_bubble", json_finite(workload_ideal_bubble(run->workload)));

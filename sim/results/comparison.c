@@ -25,7 +25,7 @@ static int micro_fits(const struct scenario *scenario, int micro, bool *fit, str
     int rc = scenario_vary(scenario, sets, node_get(scenario->batch.node, "global") ? 2 : 1, &varied, err);
 
     *fit = !rc && !workload_init(&workload, &varied, &own) &&
-           memory_fits(&workload, options, memory_limit(scenario), &own);
+           memory_fits(&workload, options, false, &own);
     for (int i = 0; i < own.count && !(planned && error_exit_code(&own) == EXIT_INFEASIBLE); i++)
         rc = error_add(err, own.messages[i].code, own.messages[i].loc, "%s", own.messages[i].text);
     workload_release(&workload);

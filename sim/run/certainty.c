@@ -53,7 +53,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     const struct kernel_costs *costs = scenario_first_costs(scenario);
     bool timed = model_is_timed(&scenario->model);
     const char *software = scenario->software.like, *family = scenario->software.names.family;
-    const char *gpu = cluster_gpu_name(&scenario->cluster, 0);
+    struct arena arena = {0};
+    const char *gpu = scenario_gpu_names(&arena, scenario, -1);
     const struct transformer *shape = scenario->model.transformer;
     struct likeness likeness = {
         .gpus = scenario_gpus(scenario), .measured = measured_share(&metrics->bases),
@@ -69,6 +70,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
         snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatch]);
     certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.gpu, sizeof likeness.gpu, "%s", gpu ? gpu : "");
+    arena_release(&arena);
     snprintf(likeness.schedule, sizeof likeness.schedule, "%s", scenario_schedule(scenario)->name);
     if (!scenario->cluster.ideal && scenario_spans_nodes(scenario))
         likeness.nic = slowest_nic(scenario);
@@ -103,19 +105,22 @@ static double stated_error(const struct metrics *metrics, const struct kernel_co
     return stated ? seconds / metrics->iteration_time : NAN;
 }
 
-/* What the times of kernels stand on; NULL: most of them on measured ones. */
-static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+/* What the times of kernels on a kind of GPU stand on; NULL: most of them on measured ones. */
+static const char *unlike_kind(struct arena *arena, const struct scenario *scenario, int kind_of_node,
+                               const struct metrics *metrics)
 {
-    const struct kernel_costs *costs = scenario_first_costs(scenario);
-    const char *title = cluster_sheet(&scenario->cluster, 0)->title;
+    const struct kernel_costs *costs = &scenario->kernels[kind_of_node];
+    int gpu = cluster_kind_gpu(&scenario->cluster, kind_of_node);
+    const char *title = cluster_sheet(&scenario->cluster, gpu)->title;
     double sheet = 0, all = 0;
 
-    if (model_is_timed(&scenario->model))
-        return "its kernel times are given";
     if (costs->model.source == COST_ROOFLINE)
         return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
     if (costs->model.profile && costs->model.profile->changed)
-        return arena_printf(arena, "the data sheet of %s is changed", title);
+        return !*gpu_changes(arena, cluster_gpu_spec(&scenario->cluster, gpu))
+                   ? arena_printf(arena, "kernels of %s were not measured: those of %s are scaled by the data sheets",
+                                  title, costs->profile)
+                   : arena_printf(arena, "the data sheet of %s is changed", title);
     for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
         for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
             all += metrics->bases.seconds[kind][basis];
@@ -125,16 +130,33 @@ static const char *unlike_costs(struct arena *arena, const struct scenario *scen
            arena_printf(arena, "most of its kernel times come from the data sheet of %s", title);
 }
 
+/* What the times of kernels stand on; NULL: most of them on measured ones. */
+static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+{
+    const char *why = NULL;
+
+    if (model_is_timed(&scenario->model))
+        return "its kernel times are given";
+    for (int kind = 0; !why && kind < cluster_kinds(&scenario->cluster); kind++)
+        if (layout_kind_seats(&scenario->layout, kind) > 0)
+            why = unlike_kind(arena, scenario, kind, metrics);
+    return why;
+}
+
 /* What its network has that no published run's has, or NULL. */
 static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
 {
     const struct evidence *evidence = scenario->evidence;
+    const char *estimates = scenario_gpus(scenario) == 1 ? NULL :
+                            cluster_estimates(arena, &scenario->cluster, scenario_spans_nodes(scenario));
     double nic = slowest_nic(scenario);
     bool slower;
     char own[32], other[32];
 
     if (scenario->cluster.ideal)
         return "its network takes no time";
+    if (estimates)
+        return arena_printf(arena, "rates of its links are estimates (%s)", estimates);
     if (!evidence || evidence->slowest_nic == 0 || !scenario_spans_nodes(scenario))
         return NULL;
     slower = nic < evidence->slowest_nic * (1 - NIC_ROUNDED);
@@ -160,9 +182,12 @@ static const char *reasons_unlike(struct arena *arena, const struct scenario *sc
         unlike_costs(arena, scenario, metrics),
         scenario->costs.speed == 1 ? NULL : arena_printf(arena, "costs.speed is %g", scenario->costs.speed),
         unlike_network(arena, scenario),
-        scenario->layout.mixed ? "its nodes are of several kinds" :
-        scenario->uneven & UNEVEN_GPUS ? "some of its GPUs are slower (stragglers)" : NULL,
-        scenario->uneven & UNEVEN_LINKS ? "some of its NICs are slower (slow_links)" : NULL,
+        scenario->layout.mixed ? "its nodes are of several kinds" : NULL,
+        scenario->cluster.gpu_slower && scenario->uneven & UNEVEN_GPUS ?
+            scenario->simulation.stragglers.count ? "some of its GPUs are slower (stragglers)" :
+                                                    "some of its GPUs are slower (a part's 'slower')" : NULL,
+        scenario->cluster.nic_shares && scenario->uneven & UNEVEN_LINKS ?
+            "some of its NICs are slower (slow_links)" : NULL,
         scenario->simulation.jitter > 0 ? "its kernels vary at random (jitter)" : NULL,
     };
     const char *text = NULL;
@@ -228,7 +253,7 @@ void certainty_memory(struct metrics *metrics, const struct scenario *scenario)
         return;
     for (enum peak_kind kind = 0; kind < PEAK_KIND_COUNT; kind++)
         metrics->peaks[kind] = evidence_expect_peak(scenario->evidence, kind, NULL);
-    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, scenario_least_room(scenario));
+    metrics->fits = evidence_fits(scenario->evidence, metrics->peak_memory, metrics->peak_room);
 }
 
 void certainty_shares(const struct metrics *metrics, double shares[ANCHOR_CLASSES])

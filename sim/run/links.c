@@ -28,7 +28,7 @@ enum link_class carrier_class(const struct cluster *cluster, int carrier, int in
 {
     static const enum link_class classes[CARRIER_COUNT] = {
         [LINK_PORT_UP] = LINKS_INSIDE, [LINK_PORT_DOWN] = LINKS_INSIDE, [LINK_NIC_UP] = LINKS_NIC,
-        [LINK_NIC_DOWN] = LINKS_NIC, [LINK_LEAF_UP] = LINKS_UPLINK, [LINK_LEAF_DOWN] = LINKS_UPLINK,
+        [LINK_NIC_DOWN] = LINKS_NIC, [LINK_BETWEEN] = LINKS_UPLINK,
         [CARRIER_TO_HOST] = LINKS_HOST, [CARRIER_FROM_HOST] = LINKS_HOST,
     };
 
@@ -41,10 +41,10 @@ double carrier_bandwidth(const struct cluster *cluster, int carrier, int index)
                                      : cluster_host_bandwidth(cluster, cluster_node_of(cluster, index));
 }
 
-void carrier_name(int carrier, int index, char *buffer, size_t size)
+void carrier_name(const struct cluster *cluster, int carrier, int index, char *buffer, size_t size)
 {
     if (carrier < CARRIER_TO_HOST)
-        cluster_link_name((struct link){(enum link_kind)carrier, index}, buffer, size);
+        cluster_link_name(cluster, (struct link){(enum link_kind)carrier, index}, buffer, size);
     else
         snprintf(buffer, size, "gpu%d.%s", index, carrier == CARRIER_TO_HOST ? "to-host" : "from-host");
 }
@@ -176,12 +176,12 @@ static void count_measured(const struct counting *counting, const struct measure
 static void make_loads(struct links *links, const struct cluster *cluster)
 {
     int gpus = cluster_gpus(cluster), nics = cluster->ideal ? 0 : cluster_nics(cluster);
-    int leaves = cluster->ideal ? 0 : cluster_leaf_of(cluster, cluster->nodes - 1) + 1;
+    int between = cluster->ideal ? 0 : cluster_between_links(cluster);
 
     for (int c = 0; c < CARRIER_COUNT; c++) {
         enum link_class kind = carrier_class(cluster, c, 0);
 
-        links->counts[c] = kind == LINKS_NIC ? nics : kind == LINKS_UPLINK ? leaves : gpus;
+        links->counts[c] = kind == LINKS_NIC ? nics : kind == LINKS_UPLINK ? between : gpus;
         links->loads[c] = xcalloc((size_t)links->counts[c] + 1, sizeof *links->loads[c]);
     }
 }

@@ -9,21 +9,21 @@ enum link_class {
     LINKS_INSIDE,            /* between the GPUs of a node, where the cluster does not say that they are one of these */
     LINKS_NVLINK, LINKS_PCIE,
     LINKS_NIC,
-    LINKS_UPLINK,            /* of a leaf switch */
+    LINKS_UPLINK,            /* of the topology: uplinks of switches, or links between nodes or routers */
     LINKS_HOST,              /* between a GPU and host memory */
     LINKS_COUNT
 };
 extern const char *const link_class_names[];     /* "inside", "nvlink", ...; NULL-terminated */
 
 /* Kinds of links: those of routes, then those to the host and from it. */
-enum { CARRIER_TO_HOST = LINK_LEAF_DOWN + 1, CARRIER_FROM_HOST, CARRIER_COUNT };
+enum { CARRIER_TO_HOST = LINK_BETWEEN + 1, CARRIER_FROM_HOST, CARRIER_COUNT };
 enum link_class carrier_class(const struct cluster *cluster, int carrier, int index);
 /* Whether the cluster's links may be of that class: of the first three, one is. */
 bool link_class_used(const struct cluster *cluster, enum link_class class);
 /* What transfers get of the link of that kind and index, B/s. */
 double carrier_bandwidth(const struct cluster *cluster, int carrier, int index);
 /* "gpu3.up", "nic12.down", "leaf0.up", "gpu3.to-host". */
-void carrier_name(int carrier, int index, char *buffer, size_t size);
+void carrier_name(const struct cluster *cluster, int carrier, int index, char *buffer, size_t size);
 
 /* Bytes that crossed each link: `payload` is what was sent, `wire` with all that protocols add or leave out. */
 struct load { double payload, wire; };

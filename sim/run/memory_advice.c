@@ -134,14 +134,14 @@ static double least_cost(const struct workload *workload)
 }
 
 /* What the workload costs; INFINITY where it does not fit, or costs `most` or more and that is known beforehand. */
-static double workload_cost(const struct workload *workload, double limit, double most, struct error *err)
+static double workload_cost(const struct workload *workload, double most, struct error *err)
 {
     const struct simulate_options whole = {.engine = ENGINE_IDEAL, .numbers = true};
     struct run run = {0};
     double cost = INFINITY;
 
-    if (least_cost(workload) < most && memory_fits(workload, memory_needs, limit, err) &&
-        !simulate(workload, whole, &run, err) && run.metrics.peak_memory <= limit)
+    if (least_cost(workload) < most && memory_fits(workload, memory_needs, true, err) &&
+        !simulate(workload, whole, &run, err) && run.metrics.peak_memory <= run.metrics.peak_room)
         cost = run.metrics.iteration_time * scenario_gpus(workload->scenario) / run.metrics.samples;
     run_release(&run);
     return cost;
@@ -149,7 +149,7 @@ static double workload_cost(const struct workload *workload, double limit, doubl
 
 /* What the candidate costs, where that is less than `most`; its collectives are measured alone, which is enough to
  * compare. */
-static double cost_of(const struct scenario *scenario, const char *lines, double limit, double most, struct error *err)
+static double cost_of(const struct scenario *scenario, const char *lines, double most, struct error *err)
 {
     enum { MOST = 16 };
     const char *sets[MOST + 1];
@@ -167,7 +167,7 @@ static double cost_of(const struct scenario *scenario, const char *lines, double
     }
     sets[count++] = "simulation.collectives=measured";
     if (!scenario_vary(scenario, sets, count, &changed, &found) && !workload_init(&workload, &changed, &found))
-        cost = workload_cost(&workload, limit, most, &found);
+        cost = workload_cost(&workload, most, &found);
     workload_release(&workload);
     scenario_release(&changed);
     arena_release(&arena);
@@ -200,11 +200,11 @@ static char *sets_of(const struct scenario *scenario, const struct step *steps, 
 }
 
 /* Becomes the best where it fits and costs less; takes the text. */
-static void consider(const struct scenario *scenario, char *sets, double limit, struct candidate *best,
+static void consider(const struct scenario *scenario, char *sets, struct candidate *best,
                      struct error *err)
 {
     bool over = scenario->progress && scenario->progress->over;
-    double cost = *sets && !over ? cost_of(scenario, sets, limit, best->cost, err) : INFINITY;
+    double cost = *sets && !over ? cost_of(scenario, sets, best->cost, err) : INFINITY;
 
     if (cost < best->cost * (1 - 1e-9)) {
         free(best->sets);
@@ -215,37 +215,36 @@ static void consider(const struct scenario *scenario, char *sets, double limit, 
 }
 
 /* Looks at all ways to take `wanted` steps of different changes that begin with the `count` first ones. */
-static void consider_more(const struct scenario *scenario, struct step *steps, int count, int wanted, double limit,
-                          struct candidate *best, struct error *err)
+static void consider_more(const struct scenario *scenario, struct step *steps, int count, int wanted, struct candidate *best, struct error *err)
 {
     if (count == wanted) {
-        consider(scenario, sets_of(scenario, steps, count), limit, best, err);
+        consider(scenario, sets_of(scenario, steps, count), best, err);
         return;
     }
     for (size_t c = count ? steps[count - 1].change + 1 : 0; c < COUNT(changes); c++)
         for (int step = 0; step < (wanted > 1 ? changes[c].paired : changes[c].steps); step++) {
             steps[count] = (struct step){c, step};
-            consider_more(scenario, steps, count + 1, wanted, limit, best, err);
+            consider_more(scenario, steps, count + 1, wanted, best, err);
         }
 }
 
 /* The cheapest single change that fits, else the cheapest pair or three; sets, freed by the caller, is NULL where none
  * does. */
-static struct candidate cheapest(const struct scenario *scenario, double limit, struct error *err)
+static struct candidate cheapest(const struct scenario *scenario, struct error *err)
 {
     struct candidate best = {.sets = NULL, .cost = INFINITY};
     struct step steps[TOGETHER];
 
     for (int wanted = 1; wanted <= TOGETHER && !best.sets; wanted++)
-        consider_more(scenario, steps, 0, wanted, limit, &best, err);
+        consider_more(scenario, steps, 0, wanted, &best, err);
     return best;
 }
 
 /* "--set strategy.zero=1 --set memory.recompute=full": what a person can add to the command as it stands, in quotes
  * where a shell would take it apart. */
-static const char *advice(struct arena *arena, const struct scenario *scenario, double limit, struct error *err)
+static const char *advice(struct arena *arena, const struct scenario *scenario, struct error *err)
 {
-    struct candidate best = cheapest(scenario, limit, err);
+    struct candidate best = cheapest(scenario, err);
     bool over = scenario->progress && scenario->progress->over;
     const char *text = "";
 
@@ -295,7 +294,7 @@ void memory_advise(const struct scenario *scenario, struct error *err)
     const struct error_message *last = err->count ? &err->messages[err->count - 1] : NULL;
 
     if (last && last->kind == ERROR_MEMORY && scenario_by_layers(scenario))
-        error_infeasible(err, ERROR_MEMORY, last->loc, "memory: %s", advice(&arena, scenario, scenario_least_room(scenario), err));
+        error_infeasible(err, ERROR_MEMORY, last->loc, "memory: %s", advice(&arena, scenario, err));
     arena_release(&arena);
 }
 
@@ -307,7 +306,7 @@ char *memory_shortage(const struct run *run, char *buffer, size_t size)
     snprintf(buffer, size, "memory: a GPU of rank %d needs %s and has %s",
              run->metrics.peak_rank % scenario->plan.stages,
              unit_format_short(UNIT_BYTES, run->metrics.peak_memory, need, sizeof need),
-             unit_format_short(UNIT_BYTES, memory_limit(scenario), have, sizeof have));
+             unit_format_short(UNIT_BYTES, run->metrics.peak_room, have, sizeof have));
     return buffer;
 }
 
@@ -315,11 +314,11 @@ int memory_check(const struct run *run, bool advised, struct error *err)
 {
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *metrics = &run->metrics;
-    double limit = memory_limit(scenario);
+    double lack = memory_lack(run);
     struct arena arena = {0};
     char shortage[160], over[48], fits[64] = "";
 
-    if (metrics->peak_memory <= limit)
+    if (lack <= 0)
         return 0;
     if (metrics->fits >= 0.005)
         snprintf(fits, sizeof fits, "; it fits all the same with a probability of %.0f %%", 100 * metrics->fits);
@@ -327,8 +326,8 @@ int memory_check(const struct run *run, bool advised, struct error *err)
         err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
         "%s, %s too little (%s)%s; %s%s'enforce: false' simulates it anyway",
         memory_shortage(run, shortage, sizeof shortage),
-        unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
-        largest_parts(&arena, &metrics->memory), fits, advised ? advice(&arena, scenario, limit, err) : "",
+        unit_format_short(UNIT_BYTES, lack, over, sizeof over),
+        largest_parts(&arena, &metrics->memory), fits, advised ? advice(&arena, scenario, err) : "",
         advised ? "; or " : "");
     arena_release(&arena);
     return -1;

@@ -14,11 +14,14 @@ char *memory_shortage(const struct run *run, char *buffer, size_t size);
 /* The same advice behind an error of kind ERROR_MEMORY, for a scenario for whose layers no plan was found
  * (workload_init). */
 void memory_advise(const struct scenario *scenario, struct error *err);
-/* Whether no rank of the workload needs more than `limit` bytes, as the simulation tells: where nothing depends on
+/* Whether no rank of the workload needs more than its GPUs may hold (`always`: also where memory.enforce is
+ * false), as the simulation tells: where nothing depends on
  * times, memory follows from the rows of one replica (memory_needs). False, with the reason, where it fails. */
-bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err);
+bool memory_fits(const struct workload *workload, struct simulate_options options, bool always, struct error *err);
+/* B that the fullest GPU of a run lacks; 0 or less: it fits, or need not (memory.enforce). */
+double memory_lack(const struct run *run);
 /* The same at a glance: what ranks hold all the time, and the activations in flight. It may be wrong either way. */
-bool memory_seems_to_fit(const struct workload *workload, double limit);
+bool memory_seems_to_fit(const struct workload *workload);
 extern const struct simulate_options memory_needs;
 /* How to find the memory of a scenario with the least work: as memory_needs, or as a run where it depends on times. */
 struct simulate_options memory_options_of(const struct scenario *scenario);

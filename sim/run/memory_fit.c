@@ -32,13 +32,19 @@ static double in_flight(const struct workload *workload, int rank)
     return bytes;
 }
 
+/* `always`: also where the scenario does not enforce it. */
+static double limit_of(const struct scenario *scenario, int rank, bool always)
+{
+    return always ? scenario_room(scenario, rank) : memory_limit_of(scenario, rank);
+}
+
 /* A look at what ranks hold all the time saves many simulations. With `flying` the activations in flight count too. */
-static bool states_fit(const struct workload *workload, bool flying, double limit)
+static bool states_fit(const struct workload *workload, bool flying, bool always)
 {
     for (int r = 0; r < workload->plan.stages; r++) {
         struct memory states = memory_states(workload->scenario, workload->stages, r);
 
-        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit)
+        if (memory_total(&states) + (flying ? in_flight(workload, r) : 0) > limit_of(workload->scenario, r, always))
             return false;
     }
     return true;
@@ -46,19 +52,27 @@ static bool states_fit(const struct workload *workload, bool flying, double limi
 
 bool memory_is_short(const struct workload *workload)
 {
-    return !depends_on_times(workload->scenario) && !states_fit(workload, false, memory_limit(workload->scenario));
+    return !depends_on_times(workload->scenario) && !states_fit(workload, false, false);
 }
 
-bool memory_seems_to_fit(const struct workload *workload, double limit)
+bool memory_seems_to_fit(const struct workload *workload)
 {
-    return states_fit(workload, true, limit);
+    return states_fit(workload, true, false);
 }
 
-bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err)
+double memory_lack(const struct run *run)
+{
+    const struct scenario *scenario = run->workload->scenario;
+
+    return run->metrics.peak_memory - memory_limit_of(scenario, run->metrics.peak_rank % scenario->plan.stages);
+}
+
+bool memory_fits(const struct workload *workload, struct simulate_options options, bool always, struct error *err)
 {
     struct run run = {0};
-    bool fit = states_fit(workload, false, limit) && !simulate(workload, options, &run, err) &&
-               run.metrics.peak_memory <= limit;
+    bool fit = states_fit(workload, false, always) && !simulate(workload, options, &run, err) &&
+               run.metrics.peak_memory <=
+                   limit_of(workload->scenario, run.metrics.peak_rank % workload->plan.stages, always);
 
     run_release(&run);
     return fit;
@@ -78,7 +92,7 @@ int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *
 
     if (!scenario_vary(scenario, sets, count, &changed, err))
         *fit = !workload_init(&workload, &changed, err) &&
-               memory_fits(&workload, memory_options_of(&changed), scenario_least_room(&changed), err);
+               memory_fits(&workload, memory_options_of(&changed), true, err);
     workload_release(&workload);
     scenario_release(&changed);
     arena_release(&arena);

@@ -170,6 +170,12 @@ static struct window find_window(const struct timeline *timeline, bool asynchron
     return window;
 }
 
+/* Whether a GPU leaves less room than another; where nobody knows how much they have, whether it holds more. */
+static bool is_fuller(double memory, double room, double other, double other_room)
+{
+    return room < other_room || room > other_room ? room - memory < other_room - other : memory > other;
+}
+
 static void read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
 {
     struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
@@ -180,10 +186,13 @@ static void read_memory(struct metrics *metrics, const struct workload *workload
         rank->memory = peaks[r].memory;
         rank->peak_activation = peaks[r].activations;
         rank->peak_memory = memory_total(&rank->memory);
-        if (r > 0 && rank->peak_memory <= metrics->peak_memory)
+        double room = scenario_room(workload->scenario, r % workload->scenario->plan.stages);
+
+        if (r > 0 && !is_fuller(rank->peak_memory, room, metrics->peak_memory, metrics->peak_room))
             continue;
         metrics->memory = rank->memory;
         metrics->peak_memory = rank->peak_memory;
+        metrics->peak_room = room;
         metrics->peak_reserved = rank->peak_memory - rank->memory.bytes[MEMORY_CONTEXT];
         metrics->peak_allocated = metrics->peak_reserved - rank->memory.bytes[MEMORY_FRAGMENTATION];
         metrics->peak_rank = r;

@@ -48,7 +48,8 @@ struct metrics {
     double offload_bytes_per_gpu;    /* B to the host and back, mean over GPUs */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
     double sent[PAYLOAD_COUNT];      /* of these, what they are */
-    double peak_memory;              /* B on one GPU, the largest of all ranks */
+    double peak_memory;              /* B on the fullest GPU: of all ranks the one that leaves the least room */
+    double peak_room;                /* B that this GPU may hold; INFINITY: not known */
     double peak_reserved;            /* of these, without the context: what the framework's allocator took of the
                                       * device (PyTorch's max_memory_reserved) */
     double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */

@@ -12,10 +12,13 @@ static struct loc costs_loc(const struct scenario *scenario, const char *key)
     return node_loc(scenario->costs.node ? scenario->costs.node : scenario->node, key);
 }
 
-/* The own profile of a kind's GPU, or NULL. A GPU of one's own file is another one, whatever that is called. */
+/* The own profile of a kind's GPU, or of the GPU that it is based on; or NULL. A GPU of one's own file is another one,
+ * whatever that is called. */
 static int find_own(struct scenario *scenario, int kind, const char **profile, struct error *err)
 {
-    const char *gpu = cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)), *path = NULL;
+    int first = cluster_kind_gpu(&scenario->cluster, kind);
+    const char *base = cluster_sheet(&scenario->cluster, first)->base, *path = NULL;
+    const char *gpu = base ? base : cluster_gpu_name(&scenario->cluster, first);
     int rc = gpu && !data_is_path(gpu) ? data_file(&scenario->arena, folder, gpu, &path, err) : 0;
 
     *profile = path ? gpu : NULL;
@@ -134,6 +137,21 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 const struct kernel_costs *scenario_first_costs(const struct scenario *scenario)
 {
     return &scenario->kernels[scenario->layout.parts[0].kind];
+}
+
+const char *scenario_gpu_names(struct arena *arena, const struct scenario *scenario, int rank)
+{
+    unsigned kinds = rank < 0 ? ~0u : layout_kinds(&scenario->layout, rank);
+    const char *names = NULL;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        const char *name = cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind));
+
+        if (name && kinds >> kind & 1 && layout_kind_seats(&scenario->layout, kind) > 0 &&
+            (!names || !strstr(names, name)))
+            names = names ? arena_printf(arena, "%s + %s", names, name) : name;
+    }
+    return names;
 }
 
 double scenario_mean_peak(const struct scenario *scenario, enum dtype products)

@@ -363,10 +363,15 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
+    struct loc lora = node_loc(memory->node, "lora");
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
     static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master};
+    const char *few_bit = few_bit_fault(shape, (enum recompute)memory->recompute.mode,
+                                        recompute_again(&memory->recompute), (enum activation_formula)memory->activations);
     int rc = scenario_check(scenario, rules, COUNT(rules), err);
 
+    if (memory->few_bit && few_bit)
+        rc = error_clash(err, node_loc(memory->node, "few_bit"), "memory: few_bit: %s", few_bit);
     if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)
         rc = error_clash(err, node_loc(memory->node, "fused_accumulation"),
                          "software: fused_accumulation: GEMMs that add to the fp32 sums leave nothing to convert; "
@@ -375,12 +380,10 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
         rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;
-    if (memory->lora && !scenario->model.transformer)
-        rc = error_clash(err, node_loc(memory->node, "lora"),
-                         "memory: lora: needs a transformer; this model says nothing of its GEMMs");
+    if (memory->lora && !shape)
+        rc = error_clash(err, lora, "memory: lora: needs a transformer; this model says nothing of its GEMMs");
     if (memory->lora && unlike)
-        rc = error_clash(err, node_loc(memory->node, "lora"),
-                         "memory: lora: does not say which GEMMs of %s have adapters; expected a dense model",
+        rc = error_clash(err, lora, "memory: lora: does not say which GEMMs of %s have adapters; expected a dense model",
                          unlike);
     if (memory->activations == ACTIVATIONS_RAJBHANDARI && unlike)
         rc = error_clash(err, node_loc(memory->node, "activations"),
@@ -390,8 +393,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
         rc = error_clash(err, node_loc(memory->node, "optimizer"),
                          "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
     if (memory->lora && scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
-        rc = error_clash(err, node_loc(memory->node, "lora"),
-                         "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
+        rc = error_clash(err, lora, "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
                          "trained weights; try ddp");
     return rc;
 }

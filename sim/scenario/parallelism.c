@@ -86,17 +86,71 @@ int placement_resolve(struct scenario *scenario, struct error *err)
     return 0;
 }
 
+/* A GPU needs whole heads: queries, and keys and values unless these are repeated for each of the queries' heads before
+ * they are sent (DeepSpeed, sequence/layer.py, single_all_to_all; Transformer Engine, AttnFuncWithCPAndQKVOA2A). */
+static int check_ulysses(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    const struct parallelism *spec = &scenario->parallelism;
+    bool hybrid = spec->context_attention == CONTEXT_HYBRID, latent = shape && shape->kv_rank > 0;
+    int heads = scenario_ulysses(spec), tensor = spec->tensor;
+    struct loc loc = STRATEGY_LOC(scenario, hybrid && node_get(spec->node, "ulysses") ? "ulysses" : "context");
+
+    if (spec->ulysses && !hybrid)
+        return error_clash(err, STRATEGY_LOC(scenario, "ulysses"),
+                           "strategy: ulysses: goes with 'context_attention: hybrid' alone; all-to-all has the whole "
+                           "context group exchange heads");
+    if (!shape || heads == 1)
+        return 0;
+    if (spec->context % heads)
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: ulysses: %d does not divide the %d GPUs of a context group; expected a divisor", heads,
+                         spec->context);
+    if (shape->heads % (tensor * heads))
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: context_attention: %d GPUs%s cannot share %d attention heads equally; expected a "
+                         "degree that divides %d, or 'context_attention: ring'", heads,
+                         tensor > 1 ? " of each tensor index" : "", shape->heads / tensor, shape->heads / tensor);
+    if (latent || shape->repeated_groups || shape->kv_heads % (tensor * heads) == 0)
+        return 0;
+    return error_add(err, EXIT_INFEASIBLE, loc,
+                     "strategy: context_attention: %d GPUs%s cannot share %d heads of keys and values equally; expected a "
+                     "degree that divides %d, 'context_attention: ring', or hybrid with a smaller ulysses", heads,
+                     tensor > 1 ? " of each tensor index" : "", shape->kv_heads / tensor, shape->kv_heads / tensor);
+}
+
+/* Packed documents (FlashAttention's cu_seqlens, Transformer Engine's format thd): the transformer attends to them alone.
+ * What is not fused computes all scores and masks those of other documents. */
+static int check_documents(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    double documents = scenario->batch.documents;
+    struct loc loc = node_loc(scenario->batch.node, "documents");
+
+    if (documents == 0)
+        return 0;
+    if (!shape)
+        return error_clash(err, loc, "batch: documents: %g needs a transformer; this model has no attention", documents);
+    if (documents < 1 || documents > shape->sequence)
+        return error_add(err, EXIT_INPUT, loc, "batch: documents: %g tokens; expected 1 to the %d tokens of a sample, or 0 "
+                         "where a sample is one document", documents, shape->sequence);
+    if (!shape->flash_attention)
+        return error_clash(err, loc, "batch: documents: attention that is not fused computes all scores of a sample, and "
+                           "masks them; expected 'flash_attention: true', or 0");
+    return 0;
+}
+
 static int check_context(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
-    int context = scenario->parallelism.context;
+    int context = scenario->parallelism.context, rings = context / scenario_ulysses(&scenario->parallelism);
 
     if (context == 1)
         return 0;
     if (!shape)
         return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
                          "strategy: context: %d needs a transformer; this model has no tokens to divide", context);
-    if (shape->causal && shape->sequence % (2 * context))
+    if (shape->causal && rings > 1 && shape->sequence % (2 * context))
         return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
                          "strategy: context: %d GPUs with two pieces each do not divide the %d tokens of a sample; "
                          "expected a degree whose double divides them", context, shape->sequence);
@@ -211,7 +265,7 @@ static int check_companions(const struct scenario *scenario, struct error *err)
 
 int degrees_check(const struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const rules[] = {check_context, check_expert_tensor, check_expert, check_capacity,
+    static scenario_rule *const rules[] = {check_documents, check_context, check_ulysses, check_expert_tensor, check_expert, check_capacity,
                                           check_companions};
 
     return scenario_check(scenario, rules, COUNT(rules), err);

@@ -19,7 +19,9 @@ extern const char *const server_names[];         /* NULL-terminated: of reduces 
     X(COMPRESSION_QUANTIZED, "quantized")
 enum compression { COMPRESSIONS(ENUM_VALUE) };
 extern const char *const dimension_names[];
-#define CONTEXT_ATTENTIONS(X) X(CONTEXT_RING, "ring") X(CONTEXT_ALL_GATHER, "all-gather")
+#define CONTEXT_ATTENTIONS(X) \
+    X(CONTEXT_RING, "ring") X(CONTEXT_ALL_GATHER, "all-gather") X(CONTEXT_ALL_TO_ALL, "all-to-all") \
+    X(CONTEXT_HYBRID, "hybrid")
 enum context_attention { CONTEXT_ATTENTIONS(ENUM_VALUE) };
 
 /* Which order the work is done in. */
@@ -54,6 +56,10 @@ struct parallelism {
     int tensor, context, expert, pipeline, data;     /* degrees */
     int expert_tensor;               /* GPUs that divide each expert; 0: the tensor group */
     int context_attention;           /* enum context_attention */
+    int ulysses;                     /* hybrid: neighbours in a context group that exchange heads for tokens; else 0 */
+    bool context_blocks;             /* gathered keys and values too are attended to block by block; kernels of their own
+                                      * merge the blocks' results and gradients in fp32 */
+    bool overlap_context;            /* exchanges of blocks travel beside the attention to other blocks */
     double capacity_factor;          /* of experts; 0: they compute what they get */
     int dispatch;                    /* enum token_dispatch */
     int chunks;

@@ -2,7 +2,30 @@
 
 #include <stdlib.h>
 
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
+
+int scenario_ulysses(const struct parallelism *spec)
+{
+    return spec->context_attention == CONTEXT_ALL_TO_ALL ? spec->context :
+           spec->context_attention == CONTEXT_HYBRID     ? spec->ulysses : 1;
+}
+
+static int context_node(const struct scenario *scenario, int member)
+{
+    return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, 0, member, 0));
+}
+
+/* Where the degree of a hybrid context group is left out, its GPUs on the first node exchange heads. */
+void ulysses_resolve(struct scenario *scenario)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    int node = context_node(scenario, 0);
+
+    if (spec->context_attention != CONTEXT_HYBRID || spec->ulysses)
+        return;
+    while (spec->ulysses < spec->context && context_node(scenario, spec->ulysses) == node)
+        spec->ulysses++;
+}
 
 /* A tied model's embedding and output layer stand on different ranks. Two directions hold both copies on either rank,
  * and sum them there. Asynchronous schedules do not sum them: waiting for the other end of the pipeline at every update
@@ -25,13 +48,16 @@ void process_groups_make(struct scenario *scenario)
     const struct parallelism *spec = &scenario->parallelism;
     int replicas = scenario_replicas(scenario), shard = scenario_hybrid(scenario) ? spec->shard : 1;
     int tensors = spec->tensor / scenario_expert_tensor(spec), experts = spec->expert / tensors;
-    bool hybrid = shard > 1, divided = spec->expert > 1;
+    bool hybrid = shard > 1, divided = spec->expert > 1, rings = spec->context_attention == CONTEXT_HYBRID;
+    int heads = scenario_ulysses(spec);
 
     scenario->groups = (struct process_groups){
         .of = {
             [GROUP_TENSOR] = {"tensor", AXIS_TENSOR, spec->tensor, 1, 1, 0, true},
             [GROUP_PIPELINE] = {"pipeline", AXIS_PIPELINE, spec->pipeline, 1, 1, 0, true},
-            [GROUP_CONTEXT] = {"context", AXIS_REPLICA, spec->context, 1, 1, 0, spec->context > 1},
+            [GROUP_CONTEXT] = {"context", AXIS_REPLICA, spec->context, 1, 1, 0, spec->context > 1 && !rings},
+            [GROUP_HEADS] = {"heads", AXIS_REPLICA, heads, 1, 1, 0, rings && heads > 1},
+            [GROUP_RING] = {"ring", AXIS_REPLICA, spec->context / heads, 1, heads, 0, rings && spec->context > heads},
             [GROUP_EXPERT] = {"expert", AXIS_REPLICA, experts, tensors, 1, 0, divided},
             [GROUP_SAME_EXPERTS] = {"same-experts", AXIS_REPLICA, divided ? replicas / experts : 1, 1, experts, 0,
                                     divided},

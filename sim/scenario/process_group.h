@@ -13,6 +13,9 @@
  *   tensor        all tensor indices                              tensor              1        inside works
  *   pipeline      all pipeline ranks                              pipeline            1        boundaries
  *   context       replicas that share samples                     context             1        keys and values
+ *   heads         neighbours of a hybrid context group            ulysses             1        heads for tokens
+ *   ring          members of a hybrid context group with the      context / ulysses   ulysses  keys and values
+ *                 same heads
  *   expert        neighbouring replicas that divide the experts   expert, or          1        tokens
  *                                                                 expert / tensor
  *   same-experts  replicas that hold the same experts             replicas / those    those    gradients of experts
@@ -23,8 +26,8 @@
  *   embedding     the first and the last stage of a tied model    2                            gradients of the
  *                                                                                              tied weights */
 enum group_kind {
-    GROUP_TENSOR, GROUP_PIPELINE, GROUP_CONTEXT, GROUP_EXPERT, GROUP_SAME_EXPERTS, GROUP_DATA, GROUP_SHARD,
-    GROUP_SAME_SHARE, GROUP_EMBEDDING, GROUP_KIND_COUNT
+    GROUP_TENSOR, GROUP_PIPELINE, GROUP_CONTEXT, GROUP_HEADS, GROUP_RING, GROUP_EXPERT, GROUP_SAME_EXPERTS, GROUP_DATA,
+    GROUP_SHARD, GROUP_SAME_SHARE, GROUP_EMBEDDING, GROUP_KIND_COUNT
 };
 enum group_axis { AXIS_TENSOR, AXIS_REPLICA, AXIS_PIPELINE, AXIS_COUNT };
 

@@ -159,11 +159,15 @@ static int check_model(const struct scenario *scenario, struct error *err)
     int stages = plan_virtual_stages(&scenario->plan), rc = 0;
     int given = model_is_per_rank(model) ? scenario->plan.stages : stages;
 
-    if (!model_is_timed(model) && scenario->cluster.ideal && !cluster_gpu_name(&scenario->cluster, 0))
+    bool named = true;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
+        named &= cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)) != NULL;
+    if (!model_is_timed(model) && scenario->cluster.ideal && !named)
         return error_clash(err, node_loc(scenario->node, "cluster"),
                            "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
                            "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
-    if (!model_is_timed(model) && !cluster_gpu_name(&scenario->cluster, 0))
+    if (!model_is_timed(model) && !named)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
                          "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
     if (model->stages.count > 1 && (int)model->stages.count != given)
@@ -218,6 +222,8 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 
     if (resolve_degrees(scenario, err))
         rc = -1;
+    if (!rc)
+        ulysses_resolve(scenario);
     return rc ? rc : shard_resolve(scenario, err);
 }
 
@@ -274,6 +280,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "micro_batches"),
                                 "batch: %d micro-batches a replica do not divide into the two directions of %s",
                                 scenario->plan.micro_batches, schedule->name);
+    if (scenario->model.transformer)
+        scenario->model.transformer->documents = scenario->batch.documents;
     process_groups_make(scenario);
     scenario->uneven = scenario_uneven(scenario);
     recipe_make(scenario);

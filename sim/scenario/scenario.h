@@ -34,6 +34,7 @@ struct scenario {
         int global;                      /* samples an iteration, over all replicas */
         int micro;                       /* samples a micro-batch */
         int micro_batches;               /* per replica */
+        double documents;                /* tokens of each of the documents that a sample is packed of; 0: it is one */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
     struct parallelism parallelism;
@@ -99,9 +100,14 @@ bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 /* The GPUs of a tensor group that divide each expert among them; the others hold other experts. */
 int scenario_expert_tensor(const struct parallelism *spec);
+/* GPUs of a context group that exchange heads for tokens around attention; 1: none do. */
+int scenario_ulysses(const struct parallelism *spec);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
 /* What kernels take on the GPU of the first seat, of which reports speak. */
 const struct kernel_costs *scenario_first_costs(const struct scenario *scenario);
+/* The names of the GPUs of a pipeline rank, -1: of all ranks, in the order of the nodes: "a100-80gb + h100-80gb". NULL:
+ * they have none. */
+const char *scenario_gpu_names(struct arena *arena, const struct scenario *scenario, int rank);
 /* FLOP/s: the mean of the peaks of the job's GPUs in that format, by their data sheets. */
 double scenario_mean_peak(const struct scenario *scenario, enum dtype products);
 /* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.

@@ -13,6 +13,10 @@
 typedef int scenario_rule(const struct scenario *scenario, struct error *err);
 int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
+/* process_group.c */
+/* Sets strategy.ulysses of a hybrid context group, where it was left out. The layout is made. */
+void ulysses_resolve(struct scenario *scenario);
+
 /* parallelism.c */
 /* Makes scenario->layout of the degrees and the placement, and settles the cluster's size if it was left out. */
 void scenario_lay_out(struct scenario *scenario);

@@ -27,7 +27,7 @@ static const struct field software_spec_fields[] = {
 };
 /* These are of the scenario, which says with them what is exchanged, or how the host was told to launch; a file may say
  * what its framework does. */
-#define FILES_MAY_GIVE "data_parallel all_reduce"
+#define FILES_MAY_GIVE "data_parallel all_reduce context_attention"
 #define FILES_MAY_COST "launch_blocking"
 
 static const char *misplaced(struct arena *arena, const void *object, const char *key)
@@ -120,6 +120,12 @@ static int check_schedule(struct scenario *scenario, struct error *err)
          "pipeline degree above 1"},
         {PART_STRATEGY, "dispatch", spec->dispatch != DISPATCH_COPIES, spec->expert > 1,
          "every replica has all experts; expected an expert degree above 1"},
+        {PART_STRATEGY, "context_blocks", spec->context_blocks, spec->context_attention != CONTEXT_ALL_TO_ALL,
+         "each GPU attends to all keys of its heads at once; expected another context_attention"},
+        {PART_STRATEGY, "overlap_context", !spec->overlap_context,
+         spec->context_attention != CONTEXT_ALL_TO_ALL &&
+         (spec->context_blocks || spec->context_attention != CONTEXT_ALL_GATHER),
+         "attention needs all that is exchanged before it begins; expected 'context_attention: ring', or context_blocks"},
         {PART_STRATEGY, "overlap_products", spec->overlap_products, spec->sequence_parallel,
          "only sequence_parallel gathers and scatters rows; expected that to be true"},
     };
@@ -311,6 +317,7 @@ enum software_has scenario_in_framework(struct arena *arena, const struct scenar
     const struct parallelism *spec = &scenario->parallelism;
     const struct software_ask asks[] = {
         {"strategy.schedule", spec->pipeline == 1, true},
+        {"strategy.context_attention", spec->context == 1, false},
         {"strategy.zero", scenario_replicas(scenario) == 1, spec->zero > 0},
         {"memory.recompute", false, scenario->memory.recompute.mode != RECOMPUTE_NONE},
     };

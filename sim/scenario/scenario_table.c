@@ -15,6 +15,11 @@ static const struct field batch_fields[] = {
     {KEY(batch, micro_batches), .also = "gradient_accumulation_steps",
      .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "micro-batches per replica; give this or global"},
+    {KEY(batch, documents), .also = "document_length", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e9,
+     .fallback = "0",
+     .brief = "tokens of each document that a sample is packed of: fused attention sees its own document alone, and model "
+              "FLOPs count that; of unequal ones give the sum of squared lengths over the sum of lengths, which has the "
+              "same attention; 0: a sample is one document"},
     {KEY(batch, count), .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "number of consecutive batches, for schedules that do not flush between batches (pipedream-2bw)"},
 };
@@ -145,6 +150,9 @@ static const struct field memory_spec_fields[] = {
      .choices = CHOICES(ACTIVATION_FORMULAS),
      .choice_briefs = NAMES("every tensor that the backward reads", "ZeRO's estimate: 12 x hidden values per token"),
      .brief = "the formula for the activations that a block keeps"},
+    {KEY(memory_spec, few_bit), .kind = FIELD_INT, .max = 8,
+     .brief = "bits a value that a block's activation function keeps for its backward: the index of a piece of a "
+              "piecewise constant derivative (Few-bit Backward), instead of its input; left out or 0: the input"},
     {KEY(memory_spec, cross_entropy), .kind = FIELD_CHOICE, .fallback = "fp32", .choices = CHOICES(CROSS_ENTROPIES),
      .choice_briefs = NAMES("Megatron-LM's kernels on logits that are converted to fp32",
                             "PyTorch's log_softmax of the logits in their own format",

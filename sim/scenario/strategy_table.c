@@ -83,8 +83,22 @@ static const struct field parallelism_fields[] = {
     {KEY(parallelism, context_attention), .kind = FIELD_CHOICE, .choices = CHOICES(CONTEXT_ATTENTIONS),
      .fallback = "ring",
      .choice_briefs = NAMES("the GPUs pass keys and values around a ring while they compute",
-                            "the GPUs gather all keys and values before they compute"),
-     .brief = "how the GPUs of a context-parallel group exchange keys and values"},
+                            "the GPUs gather all keys and values before they compute",
+                            "each GPU gets all tokens of its share of the heads, and gives its results back "
+                            "(DeepSpeed-Ulysses)",
+                            "all-to-all among neighbours, as many as `ulysses` says, and rings from one such group to "
+                            "the next (Megatron Core's a2a+p2p, USP)"),
+     .brief = "how the GPUs of a context-parallel group exchange what attention reads"},
+    {KEY(parallelism, ulysses), .also = "ulysses_degree", .kind = FIELD_INT, .min = 1, .max = 65536,
+     .brief = "neighbouring GPUs of a context group that exchange heads for tokens under context_attention hybrid; left "
+              "out: those of a node"},
+    {KEY(parallelism, context_blocks), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "a context group attends to gathered keys and values block by block too, kernels of their own merge the "
+              "blocks' results and add up gradients in fp32, and gradients of keys and values go around the ring in fp32 "
+              "(PyTorch's context parallelism); false: gathered ones at once, and their gradients are scattered"},
+    {KEY(parallelism, overlap_context), .kind = FIELD_BOOL, .fallback = "true",
+     .brief = "keys, values and gradients travel while a block that is already there is attended to; false: attention "
+              "waits for each (functional collectives in a model that torch.compile traced)"},
     {KEY(parallelism, expert), .also = "ep expert_model_parallel_size",
      .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them; "
@@ -230,7 +244,7 @@ const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
-    .lent = "scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p overlap_tensor overlap_products "
-            "overlap_gathers dispatch reduce_scatter reshard_after_forward sums_once first_bucket bucket flatten "
+    .lent = "context_blocks overlap_context scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p "
+            "overlap_tensor overlap_products overlap_gathers dispatch reduce_scatter reshard_after_forward sums_once first_bucket bucket flatten "
             "live_parameters reuse_distance prefetch server balance",
 };

@@ -21,7 +21,7 @@ struct work_cost layer_phase(const struct scenario *scenario, const struct kerne
         work.counts.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
         stage_add_core(&work, costs, layer, PHASE_FORWARD);
-        work.counts.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
+        exchanges_add_core(&work.counts, &scenario->parallelism, layer);
     }
     if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT) {
         bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
@@ -83,7 +83,7 @@ static void cost_layer(const struct scenario *scenario, const struct kernel_cost
         cost->again.times.seconds = layer->given_recompute / costs->speed;
     }
     stage_add_core(&cost->core, costs, layer, PHASE_FORWARD);
-    cost->core.counts.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
+    exchanges_add_core(&cost->core.counts, spec, layer);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
         cost->attention[phase] = stage_core_seconds(costs, layer, (enum phase)phase);
 }

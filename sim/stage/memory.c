@@ -376,3 +376,8 @@ double memory_limit(const struct scenario *scenario)
         return INFINITY;
     return scenario_least_room(scenario);
 }
+
+double memory_limit_of(const struct scenario *scenario, int rank)
+{
+    return scenario->memory.enforce ? scenario_room(scenario, rank) : INFINITY;
+}

@@ -91,5 +91,7 @@ double memory_total(const struct memory *memory);
 
 /* B that a GPU may hold; INFINITY if the limit is unknown or not enforced. */
 double memory_limit(const struct scenario *scenario);
+/* The same of the GPUs of one pipeline rank. */
+double memory_limit_of(const struct scenario *scenario, int rank);
 
 #endif

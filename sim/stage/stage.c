@@ -59,7 +59,7 @@ static void add_exchange_sizes(struct stage *stage, const struct layer *layer)
     const double bytes[EXCHANGE_COUNT] = {
         [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
         [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
-        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes,
+        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes, [EXCHANGE_HEADS] = layer->head_bytes,
     };
 
     for (int i = 0; i < EXCHANGE_COUNT; i++)
@@ -288,7 +288,9 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .recompute = (enum recompute)scenario->memory.recompute.mode,
         .again = recompute_again(&scenario->memory.recompute),
         .context = spec->context,
-        .ring = spec->context_attention == CONTEXT_RING,
+        .ulysses = scenario_ulysses(spec),
+        .blocks_apart = spec->context_blocks,
+        .ring = spec->context_attention == CONTEXT_RING || spec->context_attention == CONTEXT_HYBRID,
         .expert_tensor = spec->expert_tensor,
         .dispatch_group = group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]),
         .dispatch_nodes = group_nodes(scenario, exchange_groups[EXCHANGE_DISPATCH]),
@@ -296,6 +298,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora,
         .formula = (enum activation_formula)scenario->memory.activations,
+        .few_bit = scenario->memory.few_bit,
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
         .measured = scenario->memory.logits == LOGITS_HELD,
     };

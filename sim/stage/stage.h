@@ -19,6 +19,8 @@ enum exchange {
     EXCHANGE_DISPATCH,           /* all-to-alls of tokens */
     EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
     EXCHANGE_ATTENTION_BACKWARD, /* keys, values and their gradients, for its backward */
+    EXCHANGE_HEADS,              /* all-to-alls of heads for tokens: of queries, keys, values and attention's results in
+                                    a forward, of their gradients in a backward */
     EXCHANGE_COUNT
 };
 

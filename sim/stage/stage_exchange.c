@@ -6,17 +6,29 @@
 
 const enum group_kind exchange_groups[EXCHANGE_COUNT] = {      /* all others: GROUP_TENSOR */
     [EXCHANGE_DISPATCH] = GROUP_EXPERT, [EXCHANGE_ATTENTION] = GROUP_CONTEXT,
-    [EXCHANGE_ATTENTION_BACKWARD] = GROUP_CONTEXT,
+    [EXCHANGE_ATTENTION_BACKWARD] = GROUP_CONTEXT, [EXCHANGE_HEADS] = GROUP_CONTEXT,
 };
 const enum peers exchange_peers[EXCHANGE_COUNT] = {            /* all others: PEERS_TENSOR */
     [EXCHANGE_DISPATCH] = PEERS_EXPERT, [EXCHANGE_ATTENTION] = PEERS_CONTEXT,
-    [EXCHANGE_ATTENTION_BACKWARD] = PEERS_CONTEXT,
+    [EXCHANGE_ATTENTION_BACKWARD] = PEERS_CONTEXT, [EXCHANGE_HEADS] = PEERS_CONTEXT,
 };
 _Static_assert(GROUP_TENSOR == 0 && (int)PEERS_TENSOR == 0, "0 is the default of these lists");
 
-bool divides_attention(const struct parallelism *spec, const struct layer *layer)
+/* Whether GPUs of the context group attend to each other's keys and values, or exchange heads for tokens. */
+static bool exchanges_keys(const struct parallelism *spec, const struct layer *layer)
 {
-    return spec->context > 1 && layer->key_value_bytes > 0;
+    return spec->context > scenario_ulysses(spec) && layer->key_value_bytes > 0;
+}
+
+static bool exchanges_heads(const struct parallelism *spec, const struct layer *layer)
+{
+    return scenario_ulysses(spec) > 1 && layer->head_bytes > 0;
+}
+
+void exchanges_add_core(struct work_counts *counts, const struct parallelism *spec, const struct layer *layer)
+{
+    counts->exchanges[EXCHANGE_ATTENTION] += exchanges_keys(spec, layer);
+    counts->exchanges[EXCHANGE_HEADS] += exchanges_heads(spec, layer);
 }
 
 void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
@@ -25,9 +37,11 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
     work->counts.exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
     work->counts.exchanges[EXCHANGE_ROWS] = layer->row_all_reduces[phase];
     work->counts.exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
-    if (divides_attention(spec, layer)) {
-        work->counts.exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
-        work->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
+    if (phase == PHASE_FORWARD)
+        exchanges_add_core(&work->counts, spec, layer);
+    if (phase == PHASE_BACKWARD_INPUT) {
+        work->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] = exchanges_keys(spec, layer);
+        work->counts.exchanges[EXCHANGE_HEADS] = exchanges_heads(spec, layer);
     }
     /* the host launches exchanges too */
     for (int i = 0; costs->launch_blocking && !layer->timed && i < EXCHANGE_COUNT; i++)
@@ -175,4 +189,26 @@ double scatter_in_pieces(double scatter, const struct pieces *product, double sh
 
     return fmax(0, SCATTER_PIECES * product->piece +
                    (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
+}
+
+static double step_exposed(const struct context_steps *steps, double exchange, double kernels)
+{
+    return steps->waits ? exchange : fmax(0, exchange - kernels);
+}
+
+double steps_forward(const struct context_steps *steps)
+{
+    return (steps->gathered ? 1 : steps->n - 1) * step_exposed(steps, steps->pass, steps->forward);
+}
+
+double steps_backward(const struct context_steps *steps)
+{
+    double pass = steps->pass, next = steps->next, kernels = steps->backward;
+
+    if (steps->gathered)
+        return step_exposed(steps, pass, kernels) + (steps->n - 1) * step_exposed(steps, next, kernels) + next;
+    if (steps->apart)
+        return step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, pass + next, kernels) +
+               step_exposed(steps, next, kernels) + next;
+    return 2 * step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, next, kernels);
 }

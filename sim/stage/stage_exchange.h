@@ -5,8 +5,8 @@
 
 #include "stage/stage.h"
 
-/* Whether the context group divides the layer's attention. */
-bool divides_attention(const struct parallelism *spec, const struct layer *layer);
+/* Adds what the context group exchanges for the attention of a forward, or of its recomputation. */
+void exchanges_add_core(struct work_counts *counts, const struct parallelism *spec, const struct layer *layer);
 void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                    const struct layer *layer, enum phase phase);
 /* Adds, to a backward under recompute: operators, the exchanges of the tensor group that its recomputation runs: all but
@@ -39,5 +39,22 @@ double gather_in_pieces(double gather, const struct pieces *product, int n);
  * it takes a share of the multiprocessors; the last sum is exposed. Returns the seconds in addition to the whole
  * product's. */
 double scatter_in_pieces(double scatter, const struct pieces *product, double share);
+
+/* Steps of attention block by block, in a context group of n: s that an exchange of keys and values takes, `pass`, of all
+ * at once where they are gathered; of their gradients alone, or of both together, `next`; and of a step's kernels. */
+struct context_steps {
+    int n;
+    bool gathered;           /* keys and values come once, not at every step */
+    bool apart;              /* `next` is of gradients alone */
+    bool waits;              /* nothing overlaps */
+    double pass, next, forward, backward;
+};
+/* The seconds of exchanges that kernels do not hide. Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU
+ * attends to one block of keys and values, and the block goes on to the next GPU, n - 1 times. In the backward the
+ * gradients of a block follow it a step later: the first step passes the block, the last step its gradients, all other
+ * steps both (Transformer Engine). Or gradients go apart, after each step, and the last ones after the last step
+ * (PyTorch, _templated_ring_attention_backward). */
+double steps_forward(const struct context_steps *steps);
+double steps_backward(const struct context_steps *steps);
 
 #endif

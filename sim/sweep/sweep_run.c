@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 #include "files/json.h"
 #include "process/pool.h"
+#include "report/result.h"
 #include "sweep/verify.h"
 
 /* s after the timeout within which a worker ends the point itself and says how far it came; then it is killed. */
@@ -26,7 +27,7 @@ struct running {
     void *context;
 };
 
-/* What the file says of itself in its first line. */
+/* The first line of the file: which sweep the rows belong to. `base` is the scenario that each point's values change. */
 static json_t *header_of(const struct sweep *sweep, const struct selection *selection,
                          const struct sweep_options *options)
 {
@@ -39,10 +40,10 @@ static json_t *header_of(const struct sweep *sweep, const struct selection *sele
     for (size_t i = 0; sweep->report.objectives && i < sweep->report.objectives->count; i++)
         json_put(objectives, sweep->report.objectives->keys[i],
                             json_words(sweep->report.objectives->items[i]->text));
-    return json_pack("{s:i, s:s, s:o, s:o, s:[i, i], s:I, s:I, s:o, s:o}", "dtsim_sweep", 1, "dtsim", DTSIM_VERSION,
+    return json_pack("{s:i, s:s, s:o, s:o, s:[i, i], s:I, s:I, s:o, s:o, s:o}", "dtsim_sweep", 1, "dtsim", DTSIM_VERSION,
                      "version", row_version(), "name", json_words(sweep->stem), "shard", options->shard, options->shards,
                      "combinations", (json_int_t)selection->looked, "points", (json_int_t)selection->count, "dropped",
-                     dropped, "objectives", objectives);
+                     dropped, "objectives", objectives, "base", node_json(points->base));
 }
 
 /* The file is the parent's alone: with a worker's copy of it open it would stay locked when the parent has died. */

@@ -122,14 +122,15 @@ static int by_start(const void *a, const void *b)
 }
 
 /* The operation of a work's exchanges with those peers. A reduce-scatter and an all-gather of a tensor group stand for an
- * all-reduce, and a ring of keys and values for an all-gather. */
-static const char *work_exchange(const struct op *op, enum peers peers)
+ * all-reduce, a ring of keys and values for an all-gather, and a hybrid context group's for the all-to-all of its heads
+ * groups. */
+static const char *work_exchange(const struct scenario *scenario, const struct op *op, enum peers peers)
 {
     bool backward = op->what == WHAT_BACKWARD || op->what == WHAT_BACKWARD_INPUT;
 
     if (peers == PEERS_TENSOR)
         return collective_op_names[COLLECTIVE_ALL_REDUCE];
-    if (peers == PEERS_EXPERT)
+    if (peers == PEERS_EXPERT || (peers == PEERS_CONTEXT && scenario_ulysses(&scenario->parallelism) > 1))
         return collective_op_names[COLLECTIVE_ALL_TO_ALL];
     return collective_op_names[backward ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_GATHER];
 }
@@ -137,15 +138,18 @@ static const char *work_exchange(const struct op *op, enum peers peers)
 /* What it exchanges: the operation, the group, the bytes and the peer; empty cells where there is none. */
 static void exchange_cells(struct writing *writing, const struct span *span, const struct op *op, int rank)
 {
-    static const enum group_kind kinds[PEERS_DATA] = {GROUP_TENSOR, GROUP_CONTEXT, GROUP_EXPERT};
+    const struct scenario *scenario = writing->run->workload->scenario;
+    bool heads = scenario->groups.of[GROUP_HEADS].exchanges, rings = scenario->groups.of[GROUP_RING].exchanges;
+    const enum group_kind kinds[PEERS_DATA] = {GROUP_TENSOR, heads ? GROUP_HEADS : rings ? GROUP_RING : GROUP_CONTEXT,
+                                               GROUP_EXPERT};
     struct cells *cells = &writing->cells;
     bool within = span->peers != PEERS_COUNT;
     int group = -1;
 
     if (within || op->exchange)
-        group = rank_group_find(&writing->groups, writing->run->workload->scenario,
+        group = rank_group_find(&writing->groups, scenario,
                                 within ? kinds[span->peers] : exchange_group(op->exchange), rank, op->stage);
-    cells_text(cells, within ? work_exchange(op, (enum peers)span->peers) : !op->exchange ? "" :
+    cells_text(cells, within ? work_exchange(scenario, op, (enum peers)span->peers) : !op->exchange ? "" :
                       exchange_op(op->exchange) == COLLECTIVE_OP_COUNT ? "send" :
                       collective_op_names[exchange_op(op->exchange)]);
     if (group >= 0)

@@ -75,7 +75,7 @@ void links_write(const struct run *run, FILE *out)
 
             if (load->payload == 0)
                 continue;
-            carrier_name(c, i, name, sizeof name);
+            carrier_name(cluster, c, i, name, sizeof name);
             cells_text(&cells, name);
             cells_text(&cells, link_class_names[carrier_class(cluster, c, i)]);
             cells_number(&cells, load->payload / all);

@@ -29,6 +29,10 @@ static const struct { const char *path, *values[4]; } texts[] = {
     {"communication.profile", {"nccl-hopper", "nccl-pcie", "none"}},
     {"gpu.name", {"v100-32gb", "b200-180gb"}},
     {"inside.mesh", {"[{gpus: 4, share: 0.5}]", "[{gpus: 2, share: 0.1}, {gpus: 8, share: 0.1}]"}},
+    {"network.name", {"ethernet-25g", "efa"}},
+    {"network.share", {"0.001"}},    /* so little that nothing else is a bottleneck */
+    {"network.title", {NULL}},       /* names, and what notes say of numbers */
+    {"network.estimate", {NULL}},
     {"title", {NULL}},               /* a name, of which no number depends */
     {"inside.link", {NULL}},         /* the class of the links in results */
     {"platform", {NULL}},            /* another platform is another cluster, whose keys are tried themselves */
@@ -109,7 +113,8 @@ static void try_value(const char *text, const struct result *base, const char *p
         const char *message = err.messages[0].text;
 
         tried->moved += err.messages[0].code == EXIT_INFEASIBLE;
-        tried->told += strstr(message, "has no effect") || strstr(message, "the ideal cluster has no ");
+        tried->told += strstr(message, "has no effect") || strstr(message, "the ideal cluster has no ") ||
+                       strstr(message, "the ideal cluster's takes no time");
     } else if (strcmp(result.numbers, base->numbers) != 0) {
         tried->moved++;
     } else if (notes_name(&result, base, path)) {

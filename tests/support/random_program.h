@@ -2,6 +2,7 @@
 #ifndef DTSIM_TEST_RANDOM_PROGRAM_H
 #define DTSIM_TEST_RANDOM_PROGRAM_H
 
+#include "random_topology.h"
 #include "replayed.h"
 
 #include <string.h>
@@ -49,9 +50,7 @@ static inline struct cluster random_cluster(void)
     cluster.kinds[0].inside.efficiency = 1 - uniform() / 2;
     cluster.kinds[0].nics.efficiency = 1 - uniform() / 2;
     cluster.kinds[0].nics.count = 1 + (int)draw((uint64_t)cluster.kinds[0].gpus);
-    cluster.network.topology.kind = draw(2) ? TOPOLOGY_LEAF_SPINE : TOPOLOGY_NONBLOCKING;
-    cluster.network.topology.leaf_nodes = 1 + (int)draw(3);
-    cluster.network.topology.oversubscription = 1 + 7 * uniform();
+    random_topology(&cluster, (int)draw(RANDOM_TOPOLOGIES));
     return cluster;
 }
 

@@ -5,7 +5,7 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "sheet", "cache", "files", "process", "config", "expression", "hardware", "layout", "precision", "kernels",
+    "base", "sheet", "cache", "files", "process", "config", "expression", "topology", "hardware", "layout", "precision", "kernels",
     "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
     "scenario", "stage", "recompute", "alike", "lower", "ledger", "steady", "energy", "run", "explain", "tables",
     "report", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store",

@@ -271,7 +271,7 @@ static struct cluster random_cluster(uint64_t *seed)
     cluster.kinds[0].nics.bandwidth = 1e9 * (1 + random_below(seed, 100));
     cluster.kinds[0].nics.latency = 1e-6 * random_below(seed, 10);
     if (random_below(seed, 2))
-        cluster.network.topology = (struct topology_spec){
+        cluster.network.topology = (struct topology){
             .kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 1 + random_below(seed, 3),
             .oversubscription = 1 + 0.5 * random_below(seed, 5),
         };
@@ -375,7 +375,7 @@ static void only_alike_nodes_are_folded(void **state)
     assert_int_equal(channels, 1);                                                   /* but one channel for all */
     assert_int_equal(members_of(cluster, "double-tree", 32, identity(), &channels), 32);
     assert_int_equal(channels, 1);
-    narrow.network.topology = (struct topology_spec){
+    narrow.network.topology = (struct topology){
         .kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 4, .oversubscription = 4,
     };
     assert_int_equal(members_of(narrow, "ring", 32, identity(), &channels), 8);      /* as wide as a node's NICs */

@@ -19,14 +19,24 @@ static int link_id(struct link link)
     return (int)link.kind * 64 + link.index;
 }
 
+enum { LINKS = 4 * 64 + MOST_LINKS_BETWEEN };
+
+static double bandwidth_at(const struct cluster *cluster, int id)
+{
+    if (id < 4 * 64)
+        return cluster_link_bandwidth(cluster, (struct link){(enum link_kind)(id / 64), id % 64});
+    return id - 4 * 64 < cluster_between_links(cluster)
+               ? cluster_link_bandwidth(cluster, (struct link){LINK_BETWEEN, id - 4 * 64}) : 0;
+}
+
 static void share_links(struct fluid *fluid, const struct program *program, const struct cluster *cluster)
 {
-    double room[6 * 64];
-    int flows[6 * 64];
+    double room[LINKS];
+    int flows[LINKS];
     bool fixed[OPS] = {false};
 
-    for (int i = 0; i < 6 * 64; i++)
-        room[i] = cluster_link_bandwidth(cluster, (struct link){(enum link_kind)(i / 64), i % 64});
+    for (int i = 0; i < LINKS; i++)
+        room[i] = bandwidth_at(cluster, i);
     for (;;) {
         int narrowest = -1;
 
@@ -50,14 +60,14 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
                 fixed[i] = true;
                 fluid->rate[i] = room[narrowest] / flows[narrowest];
             }
-            for (int i = 0; !pass && i < 6 * 64; i++)
+            for (int i = 0; !pass && i < LINKS; i++)
                 if (flows[i] && (narrowest < 0 || room[i] / flows[i] < room[narrowest] / flows[narrowest]))
                     narrowest = i;
             if (narrowest < 0)
                 return;
         }
-        for (int i = 0; i < 6 * 64; i++)
-            room[i] = cluster_link_bandwidth(cluster, (struct link){(enum link_kind)(i / 64), i % 64});
+        for (int i = 0; i < LINKS; i++)
+            room[i] = bandwidth_at(cluster, i);
         for (size_t i = 0; i < program->ops.count; i++) {
             const struct op *op = &program->ops.items[i];
             const struct op_transfer *moves = &op_traits(program, op)->transfer;
@@ -261,6 +271,7 @@ static void test_doubling(void **state)
             program.traits.items[t].transfer.delay *= 2;
         cluster.kinds[0].inside.latency *= 2;
         cluster.kinds[0].nics.latency *= 2;
+        random_topology_slower(&cluster);
         replayed(ENGINE_SIMGRID, &program, &cluster, &twice);
         for (size_t op = 0; op < program.ops.count; op++)
             assert_true(fabs(twice.end[op] - 2 * once.end[op]) <= 1e-12);

@@ -65,7 +65,7 @@ static void test_uneven_nics(void **state)
     }
 }
 
-static void names_of(const struct route *route, char *text, size_t size)
+static void names_of(const struct cluster *cluster, const struct route *route, char *text, size_t size)
 {
     size_t length = 0;
 
@@ -73,7 +73,7 @@ static void names_of(const struct route *route, char *text, size_t size)
     for (int i = 0; i < route->count; i++) {
         char name[32];
 
-        cluster_link_name(route->links[i], name, sizeof name);
+        cluster_link_name(cluster, route->links[i], name, sizeof name);
         length += (size_t)snprintf(text + length, size - length, "%s%s", i ? " " : "", name);
     }
 }
@@ -96,7 +96,7 @@ static void expect_route(const struct cluster *cluster, int src, int dst, const 
     struct error err = {0};
     char names[200];
 
-    names_of(&route, names, sizeof names);
+    names_of(cluster, &route, names, sizeof names);
     assert_string_equal(names, links);
     assert_true(route.latency == latency);
     assert_true(route.bandwidth == bandwidth);
@@ -148,10 +148,10 @@ static void test_bandwidths(void **state)
     half.kinds[0].inside.efficiency = half.kinds[0].nics.efficiency = 0.5;
     assert_true(cluster_widest(&half, LINK_PORT_DOWN) == 150e9);
     assert_true(cluster_widest(&half, LINK_NIC_UP) == 12.5e9);
-    assert_true(cluster_widest(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);
+    assert_true(cluster_link_bandwidth(&half, (struct link){LINK_BETWEEN, 0}) == 2 * 2 * 12.5e9 / 3);
     assert_true(cluster_widest(&leaf_spine, LINK_PORT_UP) == 300e9);
     assert_true(cluster_widest(&leaf_spine, LINK_NIC_DOWN) == 25e9);
-    assert_true(cluster_widest(&leaf_spine, LINK_LEAF_UP) == 2 * 2 * 25e9 / 3);
+    assert_true(cluster_link_bandwidth(&leaf_spine, (struct link){LINK_BETWEEN, 3}) == 2 * 2 * 25e9 / 3);
 }
 
 /* 2 nodes of 4 GPUs with 2 NICs, then 3 nodes of 2 GPUs with 1 NIC: each node is asked for its own numbers. */
@@ -163,7 +163,7 @@ static void test_parts(void **state)
     struct cluster cluster = leaf_spine;
 
     (void)state;
-    cluster.network.topology = (struct topology_spec){.kind = TOPOLOGY_NONBLOCKING, .oversubscription = 1};
+    cluster.network.topology = (struct topology){.kind = TOPOLOGY_NONBLOCKING, .oversubscription = 1};
     cluster.part_count = 2;
     cluster.parts[1] = (struct machine_part){.kind = 1, .first = 2};
     cluster.kinds[1] = (struct machine_kind){
@@ -207,7 +207,8 @@ static void test_nics_together(void **state)
             assert_int_equal(cluster_nic_of(&cluster, gpu), gpu);
         expect_route(&cluster, 3, 4, "nic3.up nic4.down", 3.3e-6, host ? 40e9 : 50e9);
         expect_route(&cluster, 3, 2, "gpu3.up gpu2.down", 1.1e-6, 300e9);
-        assert_true(cluster_widest(&cluster, LINK_LEAF_UP) == cluster_widest(&wide, LINK_LEAF_UP));
+        assert_true(cluster_link_bandwidth(&cluster, (struct link){LINK_BETWEEN, 0}) ==
+                    cluster_link_bandwidth(&wide, (struct link){LINK_BETWEEN, 0}));
         cluster.kinds[0].host.bandwidth = 40e9;
     }
     cluster.kinds[0].nics.rate = 10e9;

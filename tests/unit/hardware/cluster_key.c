@@ -29,11 +29,14 @@ static bool keys_differ(const struct cluster *a, const struct cluster *b)
 #define MEMBER(member) {offsetof(struct cluster, member), sizeof ((struct cluster *)NULL)->member}
 static const struct { size_t begin, size; } apart[] = {
     MEMBER(node), MEMBER(base), MEMBER(kinds[0].inside.node), MEMBER(kinds[0].inside.meshes), MEMBER(network.node),
-    MEMBER(network.topology.node), MEMBER(kinds[0].host.node), MEMBER(kinds[0].gpu.node),
+    MEMBER(network.topology.node), MEMBER(network.topology.levels), MEMBER(network.topology.dims),
+    MEMBER(network.topology.hop_time),           /* follows from hop */
+    MEMBER(kinds[0].host.node), MEMBER(kinds[0].gpu.node),
     MEMBER(kinds[0].gpu.peak.node), MEMBER(platform), MEMBER(title), MEMBER(kinds[0].gpu_spec),
     MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(kinds[0].communication_spec),
     MEMBER(kinds[0].communication), MEMBER(kinds[0].gpu.name), MEMBER(kinds[0].gpu.title), MEMBER(kinds[0].gpu.changed),
-    MEMBER(kinds[0].gpu.power),
+    MEMBER(kinds[0].gpu.power), MEMBER(kinds[0].gpu.base), MEMBER(network.name), MEMBER(network.file),
+    MEMBER(network.title), MEMBER(network.estimate), MEMBER(said),
     /* numbers of kinds and of nodes, of which not every value exists (below); kinds that no node is of */
     MEMBER(part_count), MEMBER(parts),
     {offsetof(struct cluster, kinds[1]), (KINDS_MAX - 1) * sizeof(struct machine_kind)},
@@ -54,7 +57,8 @@ static bool is_padding(size_t byte)
         offsetof(struct cluster, kinds[0].gpus_per_switch) + sizeof(int),
         offsetof(struct cluster, kinds[0].inside.link) + sizeof(int),
         offsetof(struct cluster, kinds[0].nics.count) + sizeof(int),
-        offsetof(struct cluster, network.topology.leaf_nodes) + sizeof(int),
+        offsetof(struct cluster, network.topology.wraps) + sizeof(bool),
+        offsetof(struct cluster, network.topology.routing) + sizeof(int),
         offsetof(struct cluster, ideal) + sizeof(bool),
         offsetof(struct cluster, kinds[0].gpu.multiprocessors) + sizeof(int),
     };

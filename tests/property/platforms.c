@@ -1,0 +1,150 @@
+/* platforms: every platform and every GPU runs a network, and named networks replace what a platform says of its own. */
+#include "files/data.h"
+#include "simulated.h"
+
+static const char *const plain = "model: {preset: gpt2-124m}\nbatch: {micro_batches: 4}\nsoftware: megatron-core\n"
+                                 "simulation: {engine: fast}\n";
+
+/* s of an iteration on the cluster; its network's and its communication's estimates, or NULL. */
+static double time_on(const char *cluster, const char **estimates)
+{
+    static char text[400];
+    struct arena arena = {0};
+    struct simulated simulated;
+
+    run_text(&simulated, "%scluster: %s\n", plain, cluster);
+    double time = simulated.run.metrics.iteration_time;
+    const char *found = cluster_estimates(&arena, &simulated.scenario.cluster, true);
+
+    assert_true(isfinite(time) && time > 0);
+    snprintf(text, sizeof text, "%s", found ? found : "");
+    if (estimates)
+        *estimates = found ? text : NULL;
+    arena_release(&arena);
+    simulated_release(&simulated);
+    return time;
+}
+
+static void test_every_file_runs(void **state)
+{
+    (void)state;
+    static const char *const folders[] = {"platforms", "platforms/gpus", "platforms/networks"};
+    static const struct { const char *before, *after; } clusters[] = {
+        {"{platform: ", ", nodes: 2}"}, {"{platform: dgx-h100, nodes: 1, gpu: ", "}"},
+        {"{platform: dgx-a100, nodes: 2, network: ", "}"},
+    };
+    struct arena arena = {0};
+    struct error err = {0};
+
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        const char **names = data_names(&arena, folders[i], &err);
+
+        assert_int_equal(err.count, 0);
+        for (size_t k = 0; names[k]; k++)
+            (void)time_on(arena_printf(&arena, "%s%s%s", clusters[i].before, names[k], clusters[i].after), NULL);
+    }
+    arena_release(&arena);
+}
+
+/* The data sheet of a GPU that is based on another is enough for its times: where nothing that kernels depend on differs
+ * they are that GPU's; where all rates are k times as much they are 1/k as long. */
+static void test_based_gpus(void **state)
+{
+    (void)state;
+    assert_true(time_on("{platform: dgx-a100, nodes: 1, gpu: a800-80gb}", NULL) ==
+                time_on("{platform: dgx-a100, nodes: 1}", NULL));
+    assert_true(time_on("{platform: dgx-h100, nodes: 1, gpu: h800-80gb}", NULL) ==
+                time_on("{platform: dgx-h100, nodes: 1}", NULL));
+    /* as the scenario's own changes of the same numbers */
+    double based = time_on("{platform: dgx-h100, nodes: 1, gpu: gh200-96gb}", NULL);
+    double said = time_on("{platform: dgx-h100, nodes: 1, gpu: {name: h100-80gb, memory_bandwidth: 4 TB/s}}", NULL);
+    assert_true(based == said);
+    /* and both together: the first change is no more than a step on the way */
+    double back = time_on("{platform: dgx-h100, nodes: 1, gpu: {name: gh200-96gb, memory_bandwidth: 3.35 TB/s}}", NULL);
+    assert_true(fabs(back / time_on("{platform: dgx-h100, nodes: 1}", NULL) - 1) < 1e-12);
+    assert_true(based < time_on("{platform: dgx-h100, nodes: 1}", NULL));
+    /* the narrower NVLink is the platform's, and counts where a node exchanges gradients */
+    assert_true(time_on("{platform: hgx-h800, nodes: 1}", NULL) > time_on("{platform: dgx-h100, nodes: 1}", NULL));
+}
+
+static void test_networks(void **state)
+{
+    (void)state;
+    const char *estimates;
+
+    /* each is slower than a DGX's own, and says what it rests on */
+    double own = time_on("{platform: dgx-h100, nodes: 2}", &estimates);
+    assert_null(estimates);
+    assert_true(time_on("{platform: dgx-h100, nodes: 2, network: efa}", &estimates) > own);
+    assert_non_null(strstr(estimates, "network efa: "));
+    assert_true(time_on("{platform: dgx-h100, nodes: 2, network: roce}", &estimates) >= own);
+    assert_non_null(strstr(estimates, "network roce: "));
+    double slow = time_on("{platform: dgx-h100, nodes: 2, network: ethernet-100g}", &estimates);
+    assert_null(estimates);
+    assert_true(slow > own && time_on("{platform: dgx-h100, nodes: 2, network: ethernet-25g}", NULL) > slow);
+    /* another network takes nothing of a named one but its NICs */
+    double roce = time_on("{platform: dgx-h100, nodes: 2, network: {name: roce, bandwidth: 100 Gb/s, nics: 32}}", NULL);
+    assert_true(time_on("{platform: p5, nodes: 2, network: roce}", &estimates) == roce);
+    assert_null(strstr(estimates, "efa"));
+    assert_non_null(strstr(estimates, "network roce: "));
+    /* its own keys come first, and a bandwidth keeps the NICs */
+    assert_true(time_on("{platform: p5, nodes: 2, network: {bandwidth: 50 Gb/s}}", NULL) ==
+                time_on("{platform: dgx-h100, nodes: 2, network: {name: efa, bandwidth: 50 Gb/s, nics: 32}}", NULL));
+    /* RCCL's numbers are estimates too */
+    (void)time_on("mi300x-platform", &estimates);
+    assert_non_null(strstr(estimates, "communication profile rccl: "));
+}
+
+/* A share bounds what payload gets of a NIC, with a communication profile and without one: sends of W bytes take
+ * W / (share x bandwidth) longer than with twice the share, to which nothing else is added. */
+static void test_shares(void **state)
+{
+    (void)state;
+    static const char *const libraries[] = {"nccl-hopper", "none"};
+    double times[2][3];
+
+    for (size_t i = 0; i < COUNT(libraries); i++)
+        for (int k = 0; k < 3; k++) {
+            char text[300];
+
+            snprintf(text, sizeof text, "{platform: dgx-h100, nodes: 2, communication: %s, network: {bandwidth: 1 Gb/s, "
+                     "share: %g}}", libraries[i], 0.4 / (1 << k));
+            times[i][k] = time_on(text, NULL);
+        }
+    for (size_t i = 0; i < COUNT(libraries); i++) {
+        double first = times[i][1] - times[i][0], second = times[i][2] - times[i][1];
+
+        assert_true(first > 0 && fabs(second / first - 2) < 0.02);
+    }
+}
+
+static void expect_refused(const char *cluster, const char *message)
+{
+    struct scenario scenario;
+    struct error err = {0};
+    struct arena arena = {0};
+
+    assert_int_equal(load_text(arena_printf(&arena, "%scluster: %s\n", plain, cluster), &scenario, &err), -1);
+    if (!strstr(err.messages[0].text, message))
+        fail_msg("'%s' instead of '%s'", err.messages[0].text, message);
+    scenario_release(&scenario);
+    error_release(&err);
+    arena_release(&arena);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    expect_refused("{platform: dgx-h100, network: efq}", "unknown network 'efq'; did you mean 'efa'?");
+    expect_refused("{platform: ideal, gpu: h100-80gb, network: efa}", "the ideal cluster's takes no time");
+    expect_refused("{platform: dgx-h100, network: {name: efa, share: 2}}", "share");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_file_runs), cmocka_unit_test(test_based_gpus), cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_shares),          cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
