@@ -97,6 +97,12 @@ static double slower_of(const struct headline *result, int rank)
     return 1;
 }
 
+/* The GPU of a rank; NULL: all have the same. */
+static const char *gpu_of(const struct headline *result, int rank)
+{
+    return json_string_value(json_array_get(json_object_get(result->result, "rank_gpus"), (size_t)rank));
+}
+
 /* Of many ranks the first, middle and last, at most so many, and some stragglers, each of which takes a row from the
  * last ones. Returns how many stragglers. */
 static int want_parts(struct gantt *gantt, const struct headline *result, int first, int count, int most,
@@ -168,7 +174,8 @@ static void place_rows(struct gantt *gantt, const struct headline *result, const
             continue;
         if (gantt->nrows && row[-1].rank + 1 < rank && gantt->parts)
             top += PART_GAP;
-        *row = (struct row){.rank = rank, .top = top++, .slower = slower_of(result, rank)};
+        *row = (struct row){.rank = rank, .top = top++, .slower = slower_of(result, rank),
+                             .gpu = gpu_of(result, rank)};
         for (size_t i = gantt_first(gantt, rank); i < gantt_first(gantt, rank + 1); i++)
             if (gantt->boxes.items[i].lane == gantt->compute)
                 add_stage(row, gantt->boxes.items[i].stage);

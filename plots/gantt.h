@@ -45,6 +45,7 @@ struct gantt {
         int rank;
         double top;          /* in rows, from the run's first; parts are apart */
         int stages[GANTT_STAGES], nstages;   /* nstages may count one more than are kept */
+        const char *gpu;     /* its name, where nodes are of several kinds; else NULL */
         double slower;       /* a straggler: how many times as long its kernels take; else 1 */
         bool labelled;       /* every work has its name on it */
     } rows[GANTT_RANKS];

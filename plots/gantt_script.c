@@ -82,7 +82,8 @@ static int write_image(const struct chart *chart, const struct image *image)
     return chart_written(out, arena_printf(chart->arena, "%s/%s-all.tsv", chart->folder, chart->name), chart->err);
 }
 
-/* "rank 3 (S4)"; without the stage when all are the same; of a straggler "rank 3 (S4) ×1.5". */
+/* "rank 3 (S4)"; without the stage when all are the same; of a straggler
+ * "rank 3 (S4) ×1.5"; with its GPU where these differ. */
 static const char *row_label(struct arena *arena, const struct row *row, bool stages)
 {
     const char *label = arena_printf(arena, "rank %d", row->rank);
@@ -92,6 +93,8 @@ static const char *row_label(struct arena *arena, const struct row *row, bool st
                                  : arena_printf(arena, "%s, …", label);
     if (stages && row->nstages)
         label = arena_printf(arena, "%s)", label);
+    if (row->gpu)
+        label = arena_printf(arena, "%s %s", label, text_clean(arena, row->gpu, 24));
     return row->slower > 1 ? arena_printf(arena, "%s ×%.3g", label, row->slower) : label;
 }
 

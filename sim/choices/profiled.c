@@ -84,6 +84,9 @@ int profiled_read(const struct scenario *scenario, int micro, struct profiled *p
     const struct cluster *cluster = &scenario->cluster;
     int rc = 0;
 
+    if (scenario->layout.mixed)
+        return error_clash(err, node_loc(scenario->node, "cluster"), "the planners of papers know nodes of one kind; this "
+                           "cluster's are of several");
     *profiled = (struct profiled){
         .scenario = scenario,
         .micro = micro,

@@ -201,6 +201,13 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
         arena_release(&arena);
         return -1;
     }
+    for (int node = 1; node < scenario->cluster.nodes; node++)
+        if (cluster_node_gpus(&scenario->cluster, node) != cluster_node_gpus(&scenario->cluster, 0)) {
+            arena_release(&arena);
+            return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->node, "cluster"), "its nodes have %d and %d GPUs; %s "
+                             "is launched with as many processes on each", cluster_node_gpus(&scenario->cluster, 0),
+                             cluster_node_gpus(&scenario->cluster, node), framework->title);
+        }
     if (settle_split(&arena, scenario, tree, err)) {
         arena_release(&arena);
         return -1;

@@ -30,29 +30,67 @@ static const char *twice(struct arena *arena, const char *lines, const char *pat
                         unit_format(UNIT_BANDWIDTH, 2 * bandwidth, text, sizeof text));
 }
 
+/* The links of nodes like that one, whose keys stand below the prefix: "parts.0." or "". */
+static const char *twice_links(struct arena *arena, const struct cluster *cluster, const char *lines, const char *prefix,
+                               int node)
+{
+    lines = twice(arena, lines, arena_printf(arena, "%sinside.bandwidth", prefix),
+                  cluster_bandwidth(cluster, node, true));
+    lines = twice(arena, lines, arena_printf(arena, "%snetwork.bandwidth", prefix),
+                  cluster_bandwidth(cluster, node, false));
+    return twice(arena, lines, arena_printf(arena, "%snetwork.rate", prefix), cluster_nic_limit(cluster, node));
+}
+
 void changes_of_links(struct changes *changes, const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
     const struct cluster *cluster = &scenario->cluster;
     const char *lines = named_cluster(changes->arena, scenario);
 
-    lines = twice(changes->arena, lines, "inside.bandwidth", cluster_bandwidth(cluster, 0, true));
-    lines = twice(changes->arena, lines, "network.bandwidth", cluster_bandwidth(cluster, 0, false));
-    add(changes, twice(changes->arena, lines, "network.rate", cluster_nic_limit(cluster, 0)));
+    if (cluster_said_parts(cluster) && !node_at(scenario->node, "cluster.parts"))
+        return;                              /* a file says them */
+    for (int i = 0; i < cluster_said_parts(cluster); i++)
+        lines = twice_links(changes->arena, cluster, lines, arena_printf(changes->arena, "parts.%d.", i),
+                            cluster_said_part(cluster, i).first);
+    add(changes, cluster_said_parts(cluster) ? lines : twice_links(changes->arena, cluster, lines, "", 0));
+}
+
+/* The nodes of the cluster from `first` on, on a network that takes no time. */
+static const char *free_nodes(struct arena *arena, const struct cluster *cluster, int first, int nodes)
+{
+    const struct gpu_spec *spec = cluster_gpu_spec(cluster, cluster_node_gpu(cluster, first, 0));
+    const char *gpu = spec ? node_flow(arena, field_dump(arena, &gpu_spec_table, spec)) : NULL;
+
+    return arena_printf(arena, "platform: ideal, nodes: %d, gpus_per_node: %d%s%s", nodes,
+                        cluster_node_gpus(cluster, first), gpu ? ", gpu: " : "", gpu ? gpu : "");
+}
+
+static const char *free_cluster(struct arena *arena, const struct cluster *cluster)
+{
+    const char *parts = "";
+
+    if (!cluster_said_parts(cluster))
+        return free_nodes(arena, cluster, 0, cluster->nodes);
+    for (int i = 0; i < cluster_said_parts(cluster); i++) {
+        struct said_part part = cluster_said_part(cluster, i);
+
+        char slower[48];
+
+        parts = arena_printf(arena, "%s%s{name: %s, slower: %s, %s}", parts, i ? ", " : "", part.name,
+                             unit_format(UNIT_NUMBER, part.slower, slower, sizeof slower),
+                             free_nodes(arena, cluster, part.first, part.nodes));
+    }
+    return arena_printf(arena, "parts: [%s]", parts);
 }
 
 /* Offloading needs the host, of which the ideal cluster knows nothing. */
 void changes_of_network(struct changes *changes, const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
-    const struct cluster *cluster = &scenario->cluster;
-    const struct gpu_spec *spec = cluster_gpu_spec(cluster, 0);
-    const char *gpu = spec ? node_flow(changes->arena, field_dump(changes->arena, &gpu_spec_table, spec)) : NULL;
 
     if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
-        add(changes, arena_printf(changes->arena, "cluster={platform: ideal, nodes: %d, gpus_per_node: %d%s%s}",
-                                  cluster->nodes, cluster_node_gpus(cluster, 0), gpu ? ", gpu: " : "", gpu ? gpu : ""));
+        add(changes, arena_printf(changes->arena, "cluster={%s}", free_cluster(changes->arena, &scenario->cluster)));
 }
 
 void changes_of_schedule(struct changes *changes, const struct workload *workload)

@@ -152,6 +152,9 @@ static int add_gpus(struct builder *builder, const struct node *gpus)
     bool one = gpus->kind == NODE_SCALAR;
     struct node *nodes = node_sequence(builder->arena);
 
+    if (builder->facts->in_parts)
+        return error_clash(builder->err, gpus->loc, "plan: gpus: the cluster says 'parts', whose numbers of nodes are "
+                           "axes of their own: expected 'cluster.parts.0.nodes: [2, 4]', or no gpus");
     if ((one || gpus->count == 1) && !strcmp((one ? gpus : gpus->items[0])->text, "auto")) {
         add_all_gpus(builder);
         return 0;
@@ -283,6 +286,12 @@ static int find_facts(struct arena *arena, const struct node *root, struct facts
         facts->per_node = cluster_gpus(&cluster);
     } else {
         facts->nodes = cluster.nodes;
+    }
+    for (int i = 0; i < cluster_said_parts(&cluster); i++) {
+        int own = cluster_node_gpus(&cluster, cluster_said_part(&cluster, i).first);
+
+        facts->per_node = i == 0 || own < facts->per_node ? own : facts->per_node;
+        facts->in_parts = cluster_gpus(&cluster);
     }
     facts->batch = batch && batch->text ? atoi(batch->text) : 0;
     return 0;

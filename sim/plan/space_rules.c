@@ -62,7 +62,7 @@ void add_rules(struct builder *builder)
     const char *context = term(builder, "strategy.context", "1"), *data = term(builder, "strategy.data", NULL);
     const char *nodes = has_axis(builder, "cluster.nodes") ? "cluster.nodes" :
                         facts->nodes ? arena_printf(builder->arena, "%d", facts->nodes) : NULL;
-    const char *gpus = nodes ? arena_printf(builder->arena, "(%s * %d)", nodes, facts->per_node) : NULL;
+    const char *gpus = facts->in_parts ? arena_printf(builder->arena, "%d", facts->in_parts) : nodes ? arena_printf(builder->arena, "(%s * %d)", nodes, facts->per_node) : NULL;
     const char *degrees = arena_printf(builder->arena, "%s * %s * %s", tensor, pipeline, context);
     const char *micro = term(builder, "batch.micro", "1"), *batch = term(builder, "batch.global", NULL);
     const struct node *schedules = node_get(builder->grid, "strategy.schedule");

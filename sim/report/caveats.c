@@ -39,11 +39,12 @@ static const char *skew_note(struct arena *arena, const struct scenario *scenari
 }
 
 /* Calibration that a change of the GPU's data sheet touches is calibration no more. */
-static const char *gpu_note(struct arena *arena, const struct scenario *scenario)
+static const char *kind_note(struct arena *arena, const struct scenario *scenario, int kind)
 {
-    const struct profile *profile = scenario_first_costs(scenario)->model.profile;
-    const struct gpu *gpu = cluster_sheet(&scenario->cluster, 0);
-    const struct gpu_spec *spec = cluster_gpu_spec(&scenario->cluster, 0);
+    const struct profile *profile = scenario->kernels[kind].model.profile;
+    int first = cluster_kind_gpu(&scenario->cluster, kind);
+    const struct gpu *gpu = cluster_sheet(&scenario->cluster, first);
+    const struct gpu_spec *spec = cluster_gpu_spec(&scenario->cluster, first);
     const char *changes = spec ? gpu_changes(arena, spec) : "";
 
     if (!gpu->changed || !*changes)      /* certainty_unlike says so of a GPU that is based on another one */
@@ -53,6 +54,34 @@ static const char *gpu_note(struct arena *arena, const struct scenario *scenario
                         profile ? "kernels that this moves by more than 1 % are scaled from those that were measured, "
                                   "and count as extrapolated" :
                         "only kernels that it bounds take another time");
+}
+
+static const char *gpu_note(struct arena *arena, const struct scenario *scenario)
+{
+    const char *notes = NULL;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++) {
+        const char *own = kind_note(arena, scenario, kind);
+
+        if (own)
+            notes = notes ? arena_printf(arena, "%s; %s", notes, own) : own;
+    }
+    return notes;
+}
+
+/* A tensor group waits for its slowest GPU in every layer. */
+static const char *mixed_note(struct arena *arena, const struct scenario *scenario)
+{
+    const char *kinds = scenario_gpu_names(arena, scenario, -1);
+
+    for (int r = 0; scenario->layout.mixed && r < scenario_replicas(scenario); r++)
+        for (int p = 0; p < scenario->parallelism.pipeline; p++)
+            for (int t = 1; t < scenario->parallelism.tensor; t++)
+                if (scenario_seat(scenario, t, r, p).kind != scenario_seat(scenario, 0, r, p).kind)
+                    return arena_printf(arena, "tensor groups (the first: replica %d, pipeline rank %d) are on nodes of "
+                                        "several kinds%s%s%s: each work takes as long as on the slowest of their GPUs", r,
+                                        p, kinds ? " (" : "", kinds ? kinds : "", kinds ? ")" : "");
+    return NULL;
 }
 
 static const char *configuration_note(struct arena *arena, const struct scenario *scenario)
@@ -331,7 +360,7 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, caveat_framework, gpu_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
+        software_note, caveat_framework, gpu_note, mixed_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
         halves_note, sequence_note, alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note,
         repeat_note, latency_note, leaves_note, unused_note,
     };

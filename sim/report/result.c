@@ -140,6 +140,21 @@ static json_t *stragglers_json(const struct scenario *scenario)
     return json;
 }
 
+/* The GPUs of each rank, where nodes are of several kinds. */
+static json_t *rank_gpus_json(const struct scenario *scenario)
+{
+    int stages = scenario->parallelism.pipeline, ranks = scenario_replicas(scenario) * stages;
+    json_t *json = json_array();
+
+    for (int rank = 0; rank < ranks; rank++) {
+        struct seat seat = scenario_seat(scenario, 0, rank / stages, rank % stages);
+        const char *name = cluster_gpu_name(&scenario->cluster, seat.gpu);
+
+        json_append(json, name ? json_words(name) : json_null());
+    }
+    return json;
+}
+
 /* The protocols of the communication profile that they ran with. */
 static json_t *protocols_json(const struct lowered *lowered)
 {
@@ -306,6 +321,8 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "folded", json_boolean(run->lowered.alike.folded));
     if (scenario->uneven & UNEVEN_GPUS)
         json_put(json, "stragglers", stragglers_json(scenario));
+    if (scenario->layout.mixed)
+        json_put(json, "rank_gpus", rank_gpus_json(scenario));
     json_put(json, "jitter", json_real(scenario->simulation.jitter));
     json_put(json, "seed", json_integer(run->seed));
     json_put(json, "cost_source", json_words(model_is_timed(&scenario->model) ? "given" :

@@ -38,6 +38,7 @@ static const struct result_key keys[] = {
     {"all_reduces", "those that ran"},
     {"protocols", "of the communication library that they ran with; left out: it has none"},
     {"folded", "one replica was simulated for all"},
+    {"rank_gpus", "the GPU of each rank, of the first of a tensor group; left out: nodes are of one kind"},
     {"stragglers", "[{rank, slower}]: ranks whose kernels take so many times as long; left out: none"},
     {"jitter", "standard deviation of a work's time, as a share of it"},
     {"seed", "of the random numbers; with repeat: of the run of the median time, which all other keys are of"},

@@ -30,7 +30,15 @@ static int bytes_of(const struct scenario *scenario, const struct steps *steps, 
 /* B/s of a storage's bandwidth and of all NICs of the nodes: the slower one. */
 static double rate_of(const struct scenario *scenario, const struct step *step, double storage)
 {
-    double nics = step->nodes * cluster_node_nics(&scenario->cluster, 0) * cluster_nic_rate(&scenario->cluster, 0);
+    const struct cluster *cluster = &scenario->cluster;
+    double nics = INFINITY;          /* all nodes write as long as the slowest */
+
+    for (int kind = 0; kind < cluster_kinds(cluster); kind++) {
+        int node = cluster_kind_node(cluster, kind);
+        double own = step->nodes * cluster_node_nics(cluster, node) * cluster_nic_rate(cluster, node);
+
+        nics = isnan(own) || own < nics ? own : nics;
+    }
 
     return nics < storage ? nics : storage;      /* NaN NICs: no limit; INFINITY: no storage */
 }

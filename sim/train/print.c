@@ -301,11 +301,13 @@ static void add_money(struct notes *notes, const struct training *training)
     else if (training->ended[TRIAL_FINISHED] && !scenario->train->energy)
         note(notes, "energy is that of the nodes alone, without switches, storage and cooling: the scenario says no "
                     "train.energy.pue");
+    const char *names = scenario_gpu_names(notes->arena, scenario, -1);
+
     if (!isnan(training->energy.mean) && !(scenario->train->energy && scenario->train->energy->gpu))
         note(notes, arena_printf(notes->arena,
                                  "energy rests on the few nodes of %s whose power is published: its file says which "
                                  "('dtsim help %s')",
-                                 cluster_gpu_name(&scenario->cluster, 0), cluster_gpu_name(&scenario->cluster, 0)));
+                                 names, cluster_gpu_name(&scenario->cluster, 0)));
 }
 
 const char **training_notes(struct arena *arena, const struct training *training)

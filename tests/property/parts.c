@@ -1,0 +1,209 @@
+/* parts: clusters whose files say `parts`. */
+#include "simulated.h"
+
+#include <dirent.h>
+
+/* "[{name: a, KEYS, nodes: 1}, {name: b, KEYS, nodes: REST}]": the scenario's cluster in two parts. */
+static char *in_parts(struct arena *arena, const struct scenario *scenario)
+{
+    const struct node *said = node_get(scenario->node, "cluster");
+    struct node *keys = node_mapping(arena);
+    int nodes = scenario->cluster.nodes;
+    const char *text;
+
+    if (said->kind == NODE_SCALAR)
+        node_put(arena, keys, "platform", node_scalar(arena, said->text, said->quoted));
+    for (size_t i = 0; said->kind == NODE_MAPPING && i < said->count; i++)
+        if (strcmp(said->keys[i], "nodes"))
+            node_put(arena, keys, said->keys[i], said->items[i]);
+    text = node_flow(arena, keys);
+    text = arena_strndup(arena, text + 1, strlen(text) - 2);         /* without the braces */
+    return arena_printf(arena, "cluster={parts: [{name: a, %s, nodes: 1}, {name: b, %s, nodes: %d}]}", text, text,
+                        nodes - 1);
+}
+
+static json_t *metrics_of(const struct scenario *scenario, struct error *err)
+{
+    struct workload workload = {0};
+    struct run run = {0};
+    struct simulate_options options = simulate_numbers_of(scenario);
+    json_t *json = NULL;
+
+    options.engine = ENGINE_FAST;
+    if (!workload_init(&workload, scenario, err) && !simulate(&workload, options, &run, err))
+        json = result_metrics_json(&run);
+    run_release(&run);
+    workload_release(&workload);
+    return json;
+}
+
+/* Whether the scenario has several nodes: then in two parts it is the same. */
+static bool compare_in_parts(const char *path, const char *const *sets, size_t nsets)
+{
+    struct scenario whole = {0}, parts = {0};
+    struct error err = {0};
+    struct arena arena = {0};
+    bool several;
+
+    if (scenario_load(path, sets, nsets, &whole, &err))
+        fail_at(path, &err);
+    several = whole.cluster.nodes > 1 && !whole.cluster.ideal;
+    if (several) {
+        const char *changed[] = {in_parts(&arena, &whole)};
+        json_t *one = NULL, *other = NULL;
+
+        if (scenario_vary(&whole, changed, 1, &parts, &err) || !(one = metrics_of(&whole, &err)) ||
+            !(other = metrics_of(&parts, &err)))
+            fail_at(path, &err);
+        if (!json_equal(one, other))
+            fail_msg("%s in two parts is another scenario", path);
+        json_decref(one);
+        json_decref(other);
+        scenario_release(&parts);
+    }
+    scenario_release(&whole);
+    arena_release(&arena);
+    return several;
+}
+
+static void equal_parts_are_one_cluster(void **state)
+{
+    static const char *const folders[] = {"scenarios/tour", "scenarios/methods"};
+    int compared = 0;
+
+    (void)state;
+    for (size_t f = 0; f < COUNT(folders); f++) {
+        char folder[512], path[1024];
+        struct dirent **entries;
+        int count;
+
+        snprintf(folder, sizeof folder, "%s/%s", DTSIM_SOURCE_DIR, folders[f]);
+        count = scandir(folder, &entries, NULL, alphasort);
+        assert_true(count > 0);
+        for (int i = 0; i < count; i++) {
+            const char *dot = strrchr(entries[i]->d_name, '.');
+            struct arena arena = {0};
+            struct error err = {0};
+            struct node *root;
+
+            snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+            if (dot && !strcmp(dot, ".yaml") && !conf_load(&arena, path, &root, &err) && node_get(root, "cluster") &&
+                !node_get(root, "sweep") && !node_get(root, "columns") && node_get(root, "batch"))
+                compared += compare_in_parts(path, NULL, 0);
+            arena_release(&arena);
+            error_release(&err);
+            free(entries[i]);
+        }
+        free(entries);
+    }
+    assert_true(compared >= 5);
+}
+
+static const char shape[] =
+    "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 512, vocabulary: 51200}}\n"
+    "batch: {micro: 1, global: 32}\nsimulation: {engine: fast%s}\nstrategy: %s\ncluster: %s\n";
+
+static const char *const strategies[] = {
+    "{tensor: 2, pipeline: 2, data: 8}", "{tensor: 4, pipeline: 4, data: 2, schedule: 1f1b}", "{data: 32, zero: 3}",
+    "{pipeline: 4, data: 8, schedule: zb-h1}", "{tensor: 2, pipeline: 2, data: 8, placement: [pipeline, tensor, data]}",
+};
+
+static void expect_equal(const struct simulated *one, const struct simulated *other)
+{
+    for (size_t i = 0; metric_at(i); i++) {
+        double a = metric_value(&one->run.metrics, metric_at(i)), b = metric_value(&other->run.metrics, metric_at(i));
+
+        if (!isnan(a) || !isnan(b))
+            expect_near(metric_at(i)->name, a, b, one->text);
+    }
+}
+
+static void a_slower_part_is_stragglers(void **state)
+{
+    char stragglers[1024] = ", stragglers: [";
+
+    (void)state;
+    for (int gpu = 8; gpu < 24; gpu++)
+        snprintf(stragglers + strlen(stragglers), sizeof stragglers - strlen(stragglers), "{gpu: %d, slower: 2}%s", gpu,
+                 gpu < 23 ? ", " : "]");
+    for (size_t i = 0; i < COUNT(strategies); i++) {
+        struct simulated parts, whole;
+
+        run_text(&parts, shape, "", strategies[i],
+                 "{parts: [{name: a, platform: dgx-a100, nodes: 1}, {name: b, platform: dgx-a100, nodes: 2, slower: 2}, "
+                 "{name: c, platform: dgx-a100, nodes: 1}]}");
+        run_text(&whole, shape, stragglers, strategies[i], "{platform: dgx-a100, nodes: 4}");
+        expect_equal(&parts, &whole);
+        simulated_release(&parts);
+        simulated_release(&whole);
+    }
+}
+
+/* A resolved scenario is the same scenario. */
+static void a_dump_reads_back(void **state)
+{
+    struct simulated parts;
+    struct arena arena = {0};
+    struct scenario again = {0};
+    struct error err = {0};
+    char *first, *second;
+
+    (void)state;
+    simulated_load(&parts, shape, "", "{tensor: 4, pipeline: 3, data: 2}",
+                   "{parts: [{name: old, platform: dgx-a100, nodes: 1, gpu: {name: a100-80gb, memory: 70 GB}}, "
+                   "{name: new, platform: dgx-h100, nodes: 2, slower: 1.1}], network: {latency: 7 us}}");
+    struct node *dump = scenario_dump(&arena, &parts.scenario);
+
+    assert_null(node_at(dump, "cluster.nodes"));
+    assert_null(node_at(dump, "cluster.gpu"));
+    assert_non_null(node_at(dump, "cluster.parts.1.network.latency"));
+    first = strdup(node_flow(&arena, dump));
+    assert_int_equal(scenario_read(&arena, dump, NULL, 0, "test", &again, &err), 0);
+    struct arena other = {0};
+
+    second = strdup(node_flow(&other, scenario_dump(&other, &again)));
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+    arena_release(&arena);
+    arena_release(&other);
+    scenario_release(&again);
+    simulated_release(&parts);
+}
+
+/* Each GPU holds what it may: a rank with more on larger GPUs is no shortage, the fullest GPU is the one that leaves the
+ * least room, and the peak of MFU is the mean of all. */
+static void memory_and_peaks_are_of_each_part(void **state)
+{
+    struct simulated simulated;
+    const struct metrics *m = &simulated.run.metrics;
+    static const char cluster[] =
+        "{parts: [{name: old, platform: dgx-a100, nodes: 2, gpu: {name: a100-80gb, memory: %s}}, "
+        "{name: new, platform: dgx-h100, nodes: 2}]}";
+    double first;
+    char text[512];
+
+    (void)state;
+    snprintf(text, sizeof text, cluster, "80 GB");
+    run_text(&simulated, shape, "", "{tensor: 2, pipeline: 2, data: 8}", text);
+    first = m->ranks[0].peak_memory;
+    assert_true(m->ranks[1].peak_memory != first);
+    simulated_release(&simulated);
+    snprintf(text, sizeof text, cluster, "6 GB");
+    run_text(&simulated, shape, "", "{tensor: 2, pipeline: 2, data: 8}", text);
+    assert_int_equal(m->peak_rank % 2, 0);
+    assert_true(m->peak_memory == first);
+    assert_true(fabs(m->peak_room - 6e9) < 1);
+    expect_near("mfu", m->mfu, m->model_flops_per_gpu / ((312e12 + 989e12) / 2), text);
+    simulated_release(&simulated);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_parts_are_one_cluster), cmocka_unit_test(a_slower_part_is_stragglers),
+        cmocka_unit_test(a_dump_reads_back), cmocka_unit_test(memory_and_peaks_are_of_each_part),
+    };
+
+    return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
+}
