@@ -99,12 +99,12 @@ static int ring_group(const struct member *member, enum group_kind kind, enum co
 }
 
 /* A reduce-scatter and an all-gather in an all-reduce's place. */
-static int halves_cost(const struct member *member, double bytes, struct exchange_cost *cost)
+static int halves_cost(const struct member *member, enum group_kind kind, double bytes, struct exchange_cost *cost)
 {
     struct exchange_cost gather;
 
-    if (ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
-        ring_group(member, GROUP_TENSOR, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
+    if (ring_group(member, kind, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
+        ring_group(member, kind, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
         return -1;
     cost->seconds += gather.seconds;
     cost->bytes_sent += gather.bytes_sent;
@@ -164,19 +164,48 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
     if (!spec->sequence_parallel)
         return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,
                           &chunk_state->exchanges[EXCHANGE_TENSOR]);
-    if (halves_cost(member, bytes, &chunk_state->exchanges[EXCHANGE_TENSOR]))
+    if (halves_cost(member, GROUP_TENSOR, bytes, &chunk_state->exchanges[EXCHANGE_TENSOR]))
         return -1;
-    return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, stage->bytes[EXCHANGE_ROWS],
+    return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, GROUP_TENSOR, stage->bytes[EXCHANGE_ROWS],
                                                               &chunk_state->exchanges[EXCHANGE_ROWS]);
+}
+
+/* Of two dispatches, there and back, one is an all-gather and one a reduce-scatter: each counts as half of both. */
+static int gathered_dispatch(const struct member *member, double bytes, struct exchange_cost *cost)
+{
+    if (halves_cost(member, exchange_groups[EXCHANGE_DISPATCH], bytes, cost))
+        return -1;
+    cost->seconds /= 2;
+    cost->bytes_sent /= 2;
+    return 0;
 }
 
 /* One channel is enough: every GPU sends and receives through a NIC of its own, or through its share of one. */
 static int dispatch_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
-    if (stage->bytes[EXCHANGE_DISPATCH] == 0)
+    const struct scenario *scenario = member->lowering->scenario;
+    const struct cluster *cluster = &scenario->cluster;
+    enum token_dispatcher dispatcher = (enum token_dispatcher)scenario->parallelism.dispatcher;
+    enum group_kind kind = exchange_groups[EXCHANGE_DISPATCH];
+    struct exchange_cost *cost = &chunk_state->exchanges[EXCHANGE_DISPATCH];
+    double bytes = stage->bytes[EXCHANGE_DISPATCH];
+    int multiprocessors, own;
+    bool spans;
+
+    if (bytes == 0)
         return 0;
-    return group_cost(member, exchange_groups[EXCHANGE_DISPATCH], collective_usual(COLLECTIVE_ALL_TO_ALL, false),
-                      stage->bytes[EXCHANGE_DISPATCH], 1, &chunk_state->exchanges[EXCHANGE_DISPATCH]);
+    if (dispatcher == DISPATCHER_ALLGATHER)
+        return gathered_dispatch(member, bytes, cost);
+    if (group_cost(member, kind, collective_usual(COLLECTIVE_ALL_TO_ALL, false), bytes, 1, cost))
+        return -1;
+    spans = !cluster_within_node(cluster, member->gpus, group_members(&scenario->groups.of[kind]));
+    multiprocessors = dispatcher_multiprocessors(dispatcher, spans);
+    own = cluster_sheet(cluster, member->gpus[0])->multiprocessors;
+    if (!cluster->ideal)
+        cost->seconds = fmax(cost->seconds, dispatcher_floor(dispatcher, stage->delivered, spans));
+    if (multiprocessors && own)
+        cost->share = fmin(1, 1.0 * multiprocessors / own);
+    return 0;
 }
 
 /* The context group's keys and values are gathered before the attention, and once more before its backward. After the

@@ -27,7 +27,7 @@ static const struct field software_spec_fields[] = {
 };
 /* These are of the scenario, which says with them what is exchanged, or how the host was told to launch; a file may say
  * what its framework does. */
-#define FILES_MAY_GIVE "data_parallel all_reduce"
+#define FILES_MAY_GIVE "data_parallel all_reduce dispatcher"
 #define FILES_MAY_COST "launch_blocking"
 
 static const char *misplaced(struct arena *arena, const void *object, const char *key)
@@ -118,6 +118,9 @@ static int check_schedule(struct scenario *scenario, struct error *err)
          spec->zero == 3 && !gathers ? layers :
          "no replica scatters the gradients of every micro-batch of a pipeline; expected 'zero: 2' or 'zero: 3', and a "
          "pipeline degree above 1"},
+        {PART_STRATEGY, "dispatcher", spec->dispatcher != DISPATCHER_ALLTOALL,
+         scenario->model.transformer && scenario->model.transformer->experts > 0,
+         "the model has no experts; expected a transformer with 'experts' above 0"},
         {PART_STRATEGY, "dispatch", spec->dispatch != DISPATCH_COPIES, spec->expert > 1,
          "every replica has all experts; expected an expert degree above 1"},
         {PART_STRATEGY, "overlap_products", spec->overlap_products, spec->sequence_parallel,
@@ -204,6 +207,25 @@ static int usual_all_reduce(const struct scenario *scenario)
     return i;
 }
 
+/* The dispatcher: as the scenario says; else the software's own, unless the scenario says with the older word that tokens
+ * are dispatched in the other way. */
+static int settle_dispatcher(struct parallelism *spec, struct error *err)
+{
+    bool given = field_given(&strategy_table, spec, "dispatcher");
+    bool own = given && !field_laid(&strategy_table, spec, "dispatcher");
+    bool older = field_given(&strategy_table, spec, "dispatch") &&
+                 !(given && field_laid(&strategy_table, spec, "dispatch"));
+    bool once = spec->dispatch == DISPATCH_ONCE, agree = once == dispatcher_sends_once((enum token_dispatcher)spec->dispatcher);
+
+    if (own && older && !agree)
+        return error_clash(err, field_loc(&strategy_table, spec, "dispatch"), "software: dispatch: does not go with "
+                           "'strategy: dispatcher', which says more; expected one of the two");
+    if (!own && older && !agree)
+        spec->dispatcher = once ? DISPATCHER_DEEPEP : DISPATCHER_ALLTOALL;
+    spec->dispatch = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher) ? DISPATCH_ONCE : DISPATCH_COPIES;
+    return 0;
+}
+
 /* What other rules refuse, or give no effect to, where the scenario itself says it: software may say it of any. */
 static void take_back(struct scenario *scenario)
 {
@@ -242,7 +264,9 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err)
     int rc;
 
     take_back(scenario);
-    rc = check_schedule(scenario, err);
+    rc = settle_dispatcher(&scenario->parallelism, err);
+    if (check_schedule(scenario, err))
+        rc = -1;
     if (check_memory(scenario, err))
         rc = -1;
     return check_costs(scenario, err) ? -1 : rc;
