@@ -137,14 +137,18 @@ static void shared_gate(struct kernels *list, const struct cut *cut)
     memory_kernel(list, cut, "shared-gate", PHASE_BACKWARD_INPUT, CLASS_OTHER, 5 * values);
 }
 
-/* Experts. The router is a product, and a softmax with a choice in fp32. */
-void expert_kernels(struct kernels *list, const struct cut *cut)
+/* The router is a product, and a softmax with a choice in fp32. */
+void router_kernels(struct kernels *list, const struct cut *cut)
 {
     double choices = 4 * cut->own_tokens * cut->shape->experts;
 
     weight_product(list, cut, PRODUCT_ROUTER, cut->own_tokens, cut->shape->experts, cut->hidden);
     memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
     memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
+}
+
+void expert_kernels(struct kernels *list, const struct cut *cut)
+{
     rows_to_experts(list, cut);
     expert_mlp(list, cut, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, cut->experts, cut->received, cut->expert_ffn);
     if (cut->shared_ffn > 0)

@@ -384,6 +384,10 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     if (!cut->shape->parallel)
         block_norm(list, cut, "mlp-norm");
     if (cut->has_experts)
+        router_kernels(list, cut);
+    for (size_t i = 0; i < list->count; i++)
+        list->items[i].before_mlp = true;
+    if (cut->has_experts)
         expert_kernels(list, cut);
     else
         mlp(list, cut);

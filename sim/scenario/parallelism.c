@@ -329,3 +329,21 @@ int sharers_check(const struct scenario *scenario, struct error *err)
                                     plan->micro_batches, plan_sharers(plan, s), s);
     return 0;
 }
+
+int scenario_settle_dispatcher(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    bool given = field_given(&strategy_table, spec, "dispatcher");
+    bool own = given && !field_laid(&strategy_table, spec, "dispatcher");
+    bool older = field_given(&strategy_table, spec, "dispatch") &&
+                 !(given && field_laid(&strategy_table, spec, "dispatch"));
+    bool once = spec->dispatch == DISPATCH_ONCE, agree = once == dispatcher_sends_once((enum token_dispatcher)spec->dispatcher);
+
+    if (own && older && !agree)
+        return error_clash(err, field_loc(&strategy_table, spec, "dispatch"), "software: dispatch: does not go with "
+                           "'strategy: dispatcher', which says more; expected one of the two");
+    if (!own && older && !agree)
+        spec->dispatcher = once ? DISPATCHER_DEEPEP : DISPATCHER_ALLTOALL;
+    spec->dispatch = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher) ? DISPATCH_ONCE : DISPATCH_COPIES;
+    return 0;
+}

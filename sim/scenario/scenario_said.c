@@ -190,6 +190,7 @@ static int check_costs(struct scenario *scenario, struct error *err)
         {PART_COSTS, "profile", costs->profile, false, why},
         {PART_COSTS, "attention", costs->attention != ATTENTION_NEWEST, false, why},
         {PART_COSTS, "launch_blocking", costs->launch_blocking, false, why},
+        {PART_COSTS, "cuda_graphs", costs->cuda_graphs != GRAPHS_NONE, false, why},
         {PART_COSTS, "unaligned_batches", costs->unaligned_batches != UNALIGNED_TENSOR_CORES, false, why},
     };
 
@@ -205,25 +206,6 @@ static int usual_all_reduce(const struct scenario *scenario)
     while (strcmp(all_reduce_name((size_t)i), known ? "auto" : "ring"))
         i++;
     return i;
-}
-
-/* The dispatcher: as the scenario says; else the software's own, unless the scenario says with the older word that tokens
- * are dispatched in the other way. */
-static int settle_dispatcher(struct parallelism *spec, struct error *err)
-{
-    bool given = field_given(&strategy_table, spec, "dispatcher");
-    bool own = given && !field_laid(&strategy_table, spec, "dispatcher");
-    bool older = field_given(&strategy_table, spec, "dispatch") &&
-                 !(given && field_laid(&strategy_table, spec, "dispatch"));
-    bool once = spec->dispatch == DISPATCH_ONCE, agree = once == dispatcher_sends_once((enum token_dispatcher)spec->dispatcher);
-
-    if (own && older && !agree)
-        return error_clash(err, field_loc(&strategy_table, spec, "dispatch"), "software: dispatch: does not go with "
-                           "'strategy: dispatcher', which says more; expected one of the two");
-    if (!own && older && !agree)
-        spec->dispatcher = once ? DISPATCHER_DEEPEP : DISPATCHER_ALLTOALL;
-    spec->dispatch = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher) ? DISPATCH_ONCE : DISPATCH_COPIES;
-    return 0;
 }
 
 /* What other rules refuse, or give no effect to, where the scenario itself says it: software may say it of any. */
@@ -264,7 +246,7 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err)
     int rc;
 
     take_back(scenario);
-    rc = settle_dispatcher(&scenario->parallelism, err);
+    rc = scenario_settle_dispatcher(scenario, err);
     if (check_schedule(scenario, err))
         rc = -1;
     if (check_memory(scenario, err))

@@ -379,12 +379,36 @@ static void host_updates(void **state)
     }
 }
 
+/* What CUDA graphs record the host does not launch: of whole iterations it is as if launches took no time, of blocks up
+ * to the dispatch of tokens only those of the experts are left. In small blocks each phase waits for its launches. */
+static void recorded(void **state)
+{
+    static const char *const graphs[] = {"none", "attention", "iteration", "none"};
+    double seconds[COUNT(graphs)];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(graphs); i++) {
+        struct simulated simulated;
+
+        run_text(&simulated, "model: {transformer: {layers: 2, hidden: 64, heads: 8, sequence: 32, vocabulary: 512, "
+                 "norm: rmsnorm, mlp: swiglu, ffn: 64, experts: 8, experts_per_token: 2, expert_ffn: 32, "
+                 "positions: 0, bias: false, qkv_bias: false}}\n"
+                 "cluster: {platform: dgx-h100, nodes: 1}\nbatch: {global: 8}\nsimulation: {engine: ideal}\n"
+                 "software: {like: none, cuda_graphs: %s}\ncosts: {host_launch: %s}\n",
+                 graphs[i], i == 3 ? "0 us" : "55 us");
+        seconds[i] = simulated.run.metrics.iteration_time;
+        simulated_release(&simulated);
+    }
+    assert_true(seconds[0] > seconds[1] && seconds[1] > seconds[2]);
+    expect_near("an iteration without launches", seconds[2], seconds[3], "cuda_graphs: iteration");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_and_memory), cmocka_unit_test(flops), cmocka_unit_test(capacity),
         cmocka_unit_test(published), cmocka_unit_test(folded), cmocka_unit_test(sent_once), cmocka_unit_test(skewed),
-        cmocka_unit_test(host_updates),
+        cmocka_unit_test(host_updates), cmocka_unit_test(recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
