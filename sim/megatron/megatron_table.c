@@ -68,7 +68,7 @@ static const struct argument_row rows[] = {
     WITH("num-experts", "moe-enable-deepep", KIND_FLAG, NULL),
     WITH("num-experts", "moe-grouped-gemm", KIND_FLAG, NULL),
     WITH("num-experts", "moe-router-force-load-balancing", KIND_FLAG, NULL),
-    WITH("moe-token-dispatcher-type", "moe-flex-dispatcher-backend", KIND_ANY, "deepep"),
+    WITH("moe-token-dispatcher-type", "moe-flex-dispatcher-backend", KIND_WORD, "deepep"),
     LACKS("moe-router-num-groups", KIND_INT, NULL, "tokens may go to experts of all nodes"),
     LACKS("moe-router-group-topk", KIND_INT, NULL, "tokens may go to experts of all nodes"),
     LACKS("moe-input-jitter-eps", KIND_NUMBER, NULL, "no kernel multiplies tokens by noise before the router"),
