@@ -141,7 +141,7 @@ static int emitted_parse(const struct command *command, const char *name, const 
         if (!strcmp(emitted_at(i)->name, name))
             *emitted = emitted_at(i);
     return !name || *emitted ? ARGS_DONE : usage_error(command, "--emit: unknown framework '%s'; expected megatron, "
-                                                       "torchtitan or deepspeed", name);
+                                                       "torchtitan, deepspeed or bridge", name);
 }
 
 static int plan_main(const struct command *command, int argc, char **argv)
@@ -189,7 +189,7 @@ const struct command cmd_plan = {
     .name = "plan",
     .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST|auto] [--objective METRIC,...]\n"
              "       [--subject-to METRIC=VALUE,...] [-o DIR] [-j N] [--top K] [--verify K] [--time-limit T] [--exhaustive]\n"
-             "       [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed] [--json]\n"
+             "       [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed|bridge] [--json]\n"
              "SCENARIO --method NAME|all [--set PATH=VALUE]... [--json | --markdown]",
     .brief = "Searches for the fastest configurations that fit, and says how sure that is.",
     .examples = "  dtsim plan llama3-70b.yaml\n"

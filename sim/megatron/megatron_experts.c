@@ -106,9 +106,9 @@ static void put_dispatcher(struct imported *m)
     else if (!strcmp(type, "alltoall"))
         imported_put(m, "software.dispatch", "copies");
     else
-        imported_refuse(m, "moe-token-dispatcher-type", "%s%s is not simulated with --expert-model-parallel-size above 1; "
-                        "expected alltoall or flex", type,
-                        imported_given(m, "moe-token-dispatcher-type") ? "" : " (the default)");
+        imported_refuse(m, "moe-token-dispatcher-type", "%s%s is not simulated with %s above 1; expected alltoall or "
+                        "flex", type, imported_given(m, "moe-token-dispatcher-type") ? "" : " (the default)",
+                        imported_shown(m, "expert-model-parallel-size"));
 }
 
 void megatron_experts(struct imported *m)

@@ -88,7 +88,8 @@ static void put_layout(struct split *split, const char *text, long stages, long 
     if (flat[0] != 'E' || !last || flat[last - 1] != 'L')
         refuse(split, "the layout does not begin with E and end with L");
     else if (sum != layers)
-        imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld blocks (t); --num-layers says %ld", sum, layers);
+        imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld blocks (t); %s says %ld", sum,
+                        imported_shown(split->m, "num-layers"), layers);
     else if (split->count % pipeline || (stages != pipeline && split->count != stages))
         imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld stages; expected a multiple of the %ld ranks",
                         split->count, pipeline);
