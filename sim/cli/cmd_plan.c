@@ -6,6 +6,7 @@
 #include "cli/plan_methods.h"
 #include "cli/plan_print.h"
 #include "emit/emit.h"
+#include "process/ranks.h"
 #include "validate/anchors.h"
 
 enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_OBJECTIVE, OPT_LIMITS,
@@ -155,6 +156,9 @@ static int plan_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
 
+    if (code == ARGS_DONE && ranks_there())
+        return usage_error(command, "mpirun started several of this program, and a plan is one; expected -j, the workers of one "
+                           "machine");
     if (code == ARGS_DONE && arguments.values[OPT_METHOD])
         return run_method(command, &arguments);
     if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
