@@ -110,8 +110,8 @@ static void put_dispatcher(struct imported *m)
     else if (!strcmp(type, "alltoall") || !strcmp(type, "allgather"))
         imported_put(m, "strategy.dispatcher", "%s", type);
     else
-        imported_refuse(m, "moe-token-dispatcher-type", "%s is not simulated with --expert-model-parallel-size above 1; "
-                        "expected alltoall, allgather or flex", type);
+        imported_refuse(m, "moe-token-dispatcher-type", "%s is not simulated with %s above 1; expected alltoall, "
+                        "allgather or flex", type, imported_shown(m, "expert-model-parallel-size"));
 }
 
 void megatron_experts(struct imported *m)

@@ -33,7 +33,7 @@ static const struct argument_row rows[] = {
     READ("padded-vocab-size", KIND_INT, NULL),
     READ("pad-vocab-size-to", KIND_INT, NULL),                     /* bigscience-workshop/Megatron-DeepSpeed */
     READ("tokenizer-type", KIND_ANY, NULL),
-    FLAG("untie-embeddings-and-output-weights", "model.transformer.tied", "false"),
+    OFF("untie-embeddings-and-output-weights", "model.transformer.tied", "false", "!share-embeddings-and-output-weights"),
     MAPPED(KIND_WORD, "normalization", .fallback = "LayerNorm", .path = "model.transformer.norm",
            .words = "LayerNorm=layernorm RMSNorm=rmsnorm"),
     READ("swiglu", KIND_FLAG, NULL),
@@ -195,7 +195,7 @@ static const struct argument_row rows[] = {
           .logged = "!bias-swiglu-fusion"),
     LACKS("no-bias-dropout-fusion", KIND_FLAG, NULL, "bias, dropout and sum stay fused",
           .logged = "!bias-dropout-fusion"),
-    LACKS("no-persist-layer-norm", KIND_FLAG, NULL, "norms are the persistent kernel"),
+    LACKS("no-persist-layer-norm", KIND_FLAG, NULL, "norms are the persistent kernel", .logged = "!persist-layer-norm"),
     LACKS("defer-embedding-wgrad-compute", KIND_FLAG, NULL, "the output layer's weight gradient is not deferred"),
     LACKS("cuda-graph-impl", KIND_WORD, "none", "the host launches each kernel"),
     LACKS("empty-unused-memory-level", KIND_INT, "0", "the allocator's cache is never emptied"),
