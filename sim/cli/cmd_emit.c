@@ -28,7 +28,7 @@ static int emit_main(const struct command *command, int argc, char **argv)
 
         return usage_error(command,
                            meant ? "unknown framework '%s'; did you mean '%s'?" :
-                                   "unknown framework '%s'; expected megatron, torchtitan or deepspeed",
+                                   "unknown framework '%s'; expected megatron, torchtitan, deepspeed or bridge",
                            arguments.positional[0], meant);
     }
     if (!scenario_load(arguments.positional[1], arguments.sets, arguments.nsets, &scenario, &err))
@@ -54,7 +54,7 @@ static const char **words(struct arena *arena, struct error *err)
 
 const struct command cmd_emit = {
     .name = "emit",
-    .usage = "megatron SCENARIO | torchtitan SCENARIO | deepspeed SCENARIO [--set PATH=VALUE]...",
+    .usage = "megatron SCENARIO | torchtitan SCENARIO | deepspeed SCENARIO | bridge SCENARIO [--set PATH=VALUE]...",
     .brief = "Writes what to launch, so that a framework runs a scenario.",
     .examples = "  dtsim emit megatron run.yaml > args.txt        dtsim import megatron reads it back\n"
                 "  dtsim emit torchtitan run.yaml > job.toml\n"
@@ -64,6 +64,7 @@ const struct command cmd_emit = {
                "  torchtitan          the TOML of a job; models that torchtitan does not name are left to you\n"
                "  deepspeed           DeepSpeed's JSON; the model and the number of GPUs are its program's and its "
                "launcher's\n"
+               "  bridge              the YAML of Megatron Bridge, for ConfigContainer.from_yaml or as overrides of a recipe\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
                "\nWhat is written is read back and compared. What the framework cannot be told is an error (exit 5) "
                "that names the\n"

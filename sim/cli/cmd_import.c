@@ -88,6 +88,18 @@ static struct node *import_torchtitan(struct arena *arena, const char *path, con
     return NULL;
 }
 
+static struct node *import_bridge(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
+{
+    bridge_import(arena, path, &said->launch, stdout, stderr, err);
+    return NULL;
+}
+
+static struct node *import_nemo(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
+{
+    nemo_import(arena, path, &said->launch, stdout, stderr, err);
+    return NULL;
+}
+
 /* Samples are no tree: they are printed as they are read. */
 static struct node *import_trace(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
 {
@@ -111,6 +123,8 @@ static const struct import { const char *name; importer *import; } imports[] = {
     {"megatron", import_megatron},
     {"deepspeed", import_deepspeed},
     {"torchtitan", import_torchtitan},
+    {"bridge", import_bridge},
+    {"nemo", import_nemo},
 };
 
 enum { OPT_OP, OPT_RANKS, OPT_PER_NODE, OPT_CLUSTER, OPT_STRICT, OPT_HF_CONFIG };
@@ -131,7 +145,7 @@ static int unknown_kind(const struct command *command, const char *kind)
     if (meant)
         return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
     return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule, nccl-tests, "
-                       "pipedream-profile, kineto, megatron, deepspeed or torchtitan", kind);
+                       "pipedream-profile, kineto, megatron, deepspeed, torchtitan, bridge or nemo", kind);
 }
 
 /* What the options say of a file of nccl-tests. */
@@ -178,7 +192,8 @@ static int sets_parse(const struct command *command, const struct arguments *arg
 /* Whether the file says how a training was launched. */
 static bool is_launch(importer *import)
 {
-    return import == import_megatron || import == import_deepspeed || import == import_torchtitan;
+    return import == import_megatron || import == import_deepspeed || import == import_torchtitan ||
+           import == import_bridge || import == import_nemo;
 }
 
 /* Options that go with other kinds of files. */
@@ -190,8 +205,8 @@ static int refuse_options(const struct command *command, const struct arguments 
 
         if (arguments->values[i] && !goes)
             return usage_error(command, "%.*s goes with %s", (int)strcspn(options[i], "="), options[i],
-                               i <= OPT_PER_NODE ? "nccl-tests" : i == OPT_HF_CONFIG ? "deepspeed and torchtitan" :
-                               "megatron, deepspeed and torchtitan");
+                               i <= OPT_PER_NODE ? "nccl-tests" : i == OPT_HF_CONFIG ? "deepspeed, torchtitan, bridge and nemo" :
+                               "megatron, deepspeed, torchtitan, bridge and nemo");
     }
     if (arguments->nsets && !is_launch(import))
         return usage_error(command, "--set changes a scenario; expected a kind of file and the file");
@@ -245,7 +260,8 @@ const struct command cmd_import = {
     .name = "import",
     .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] [--ranks N] [--per-node M] | "
              "pipedream-profile FILE | kineto FILE | megatron FILE | "
-             "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] "
+             "deepspeed FILE --hf-config CONFIG | torchtitan FILE [--hf-config CONFIG] | "
+             "bridge FILE [--hf-config CONFIG] | nemo FILE [--hf-config CONFIG] "
              "[--cluster NAME] [--strict] [--set NAME=VALUE]...",
     .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
@@ -258,7 +274,8 @@ const struct command cmd_import = {
                 "  dtsim import megatron train.sh --cluster dgx-a100 > run.yaml && dtsim run run.yaml\n"
                 "  dtsim import deepspeed ds.json --hf-config config.json --set nnodes=2 --set nproc_per_node=8 "
                 "> run.yaml\n"
-                "  dtsim import torchtitan llama3_8b.toml > run.yaml\n",
+                "  dtsim import torchtitan llama3_8b.toml > run.yaml\n"
+                "  dtsim import bridge run_config.yaml > run.yaml\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
                "(compute only):\n"
                "                      a line a rank, cells <virtual stage><kind><micro-batch> from 0 between commas: "
@@ -302,7 +319,10 @@ const struct command cmd_import = {
                "                      give it by --set, as --set train_micro_batch_size_per_gpu=2\n"
                "  torchtitan          the TOML of a torchtitan job: degrees, schedule, batch, activation checkpointing, compile, "
                "float8\n"
-               "  --hf-config CONFIG  the model: a Hugging Face config.json; torchtitan: left out where dtsim has its flavor\n"
+               "  bridge              the YAML of Megatron Bridge: overrides, or all keys as ConfigContainer.to_yaml writes them\n"
+               "  nemo                the YAML of a NeMo 2 recipe, as --to-yaml writes it\n"
+               "  --hf-config CONFIG  the model: a Hugging Face config.json; left out where the file says the model or dtsim has "
+               "it\n"
                "  --cluster NAME      its GPUs: dtsim list platforms, or a file; left out: dgx-h100 with the fewest nodes "
                "that hold the\n"
                "                      degrees, unless the launcher or the log says how many GPUs\n"

@@ -6,15 +6,16 @@
 #include "cli/plan_methods.h"
 #include "cli/plan_print.h"
 #include "emit/emit.h"
+#include "process/ranks.h"
 #include "validate/anchors.h"
 
 enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_OBJECTIVE, OPT_LIMITS,
-       OPT_EMIT, OPT_ANCHOR, OPT_JSON, OPT_METHOD, OPT_MARKDOWN };
+       OPT_EMIT, OPT_ANCHOR, OPT_RETRY, OPT_JSON, OPT_METHOD, OPT_MARKDOWN };
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_GPUS] = "--gpus=", [OPT_TOP] = "--top=", [OPT_VERIFY] = "--verify=",
     [OPT_LIMIT] = "--time-limit=", [OPT_EXHAUSTIVE] = "--exhaustive", [OPT_JSON] = "--json",
     [OPT_OBJECTIVE] = "--objective=", [OPT_LIMITS] = "--subject-to=", [OPT_EMIT] = "--emit=", [OPT_ANCHOR] = "--anchor=",
-    [OPT_METHOD] = "--method=", [OPT_MARKDOWN] = "--markdown",
+    [OPT_RETRY] = "--retry-failed", [OPT_METHOD] = "--method=", [OPT_MARKDOWN] = "--markdown",
 };
 enum { TOP = 10, VERIFIED = 3 };
 #define UNSAID SIZE_MAX
@@ -38,6 +39,7 @@ static int options_parse(const struct command *command, const struct arguments *
 
     plan->folder = values[OPT_OUT];
     plan->exhaustive = values[OPT_EXHAUSTIVE];
+    plan->retry_failed = values[OPT_RETRY];
     plan->verify = UNSAID;
     if (code == ARGS_DONE && values[OPT_TOP])
         code = count_parse(command, "--top", values[OPT_TOP], 1000, &plan->top);
@@ -141,7 +143,7 @@ static int emitted_parse(const struct command *command, const char *name, const 
         if (!strcmp(emitted_at(i)->name, name))
             *emitted = emitted_at(i);
     return !name || *emitted ? ARGS_DONE : usage_error(command, "--emit: unknown framework '%s'; expected megatron, "
-                                                       "torchtitan or deepspeed", name);
+                                                       "torchtitan, deepspeed or bridge", name);
 }
 
 static int plan_main(const struct command *command, int argc, char **argv)
@@ -154,6 +156,9 @@ static int plan_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), ended = EXIT_OK, rc;
 
+    if (code == ARGS_DONE && ranks_there())
+        return usage_error(command, "mpirun started several of this program, and a plan is one; expected -j, the workers of one "
+                           "machine");
     if (code == ARGS_DONE && arguments.values[OPT_METHOD])
         return run_method(command, &arguments);
     if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
@@ -189,7 +194,7 @@ const struct command cmd_plan = {
     .name = "plan",
     .usage = "SCENARIO [--set PATH=auto|V1,V2,...]... [--gpus LIST|auto] [--objective METRIC,...]\n"
              "       [--subject-to METRIC=VALUE,...] [-o DIR] [-j N] [--top K] [--verify K] [--time-limit T] [--exhaustive]\n"
-             "       [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed] [--json]\n"
+             "       [--retry-failed] [--anchor MINE|SCENARIO=TIME] [--emit megatron|torchtitan|deepspeed|bridge] [--json]\n"
              "SCENARIO --method NAME|all [--set PATH=VALUE]... [--json | --markdown]",
     .brief = "Searches for the fastest configurations that fit, and says how sure that is.",
     .examples = "  dtsim plan llama3-70b.yaml\n"
@@ -201,10 +206,10 @@ const struct command cmd_plan = {
                 "  dtsim plan bert.yaml --method piper\n",
     .options = "  SCENARIO            what it says is held, but for what its key 'plan' names (below); - for standard input\n"
                "  --set PATH=auto     search this axis: the values follow from the model and the cluster (below)\n"
-               "  --set PATH=V1,V2    search these values of any path; may be repeated. Left out: all axes with * that\n"
-               "                      the scenario does not say\n"
-               "  --gpus LIST         numbers of GPUs (64,128), whole nodes; auto: powers of two nodes up to the cluster's, or\n"
-               "                      to 128; left out: the cluster's\n"
+               "  --set PATH=V1,V2    search these values of any path; may be repeated. Left out: axes with * that the\n"
+               "                      scenario does not say\n"
+               "  --gpus LIST         numbers of GPUs (64,128), whole nodes; auto: 1 to 8 nodes, 10, 12, 14, 16, 20, ... up to\n"
+               "                      the cluster's, or to 128; left out: the cluster's\n"
                "  --objective METRIC,...\n"
                "                      order by this metric: iteration_time_s, cost (which needs 'price: 2.50 $/h'), mfu, ...;\n"
                "                      gpus: the fewest that fit; of several metrics those that no other row betters in\n"
@@ -218,15 +223,16 @@ const struct command cmd_plan = {
                "  --top K             configurations that are shown; left out: 10\n"
                "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3; 0: none\n"
                "  --time-limit T      end the search after this time ('30 s'); what is proven is said\n"
-               "  --exhaustive        replay every configuration, whatever its bound\n"
+               "  --exhaustive        replay all, whatever their bounds\n"
+               "  --retry-failed      replay those again that ended with an error, a crash or a timeout\n"
                "  --anchor MINE.yaml, --anchor SCENARIO.yaml=TIME\n"
-               "                      correct times by your own measured runs, as 'dtsim sweep' does; all that fits is replayed\n"
-               "  --emit FRAMEWORK    print what to launch for the first configuration, as 'dtsim emit' does, and the table\n"
+               "                      correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed\n"
+               "  --emit FRAMEWORK    print what to launch for the first, as 'dtsim emit' does, and the table\n"
                "                      on stderr\n"
                "  --json              the outcome for programs\n"
                "  --method NAME       the choice of a paper's planner by its own objective, beside its time here: pipedream,\n"
                "                      2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna, dtsim (the same with this\n"
-               "                      simulator as the objective); all: each of them, which takes minutes on 100 GPUs\n"
+               "                      simulator as the objective); all: each of them\n"
                "  --markdown          with --method: the table for a document\n"
                "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
                "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
@@ -236,7 +242,7 @@ const struct command cmd_plan = {
                "  strategy.schedule*  those that the framework's release has ('software:', else Megatron Core); where nobody\n"
                "                      looked that up: 1f1b and interleaved\n"
                "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
-               "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name without this end. Where it\n"
+               "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name without this end; where it\n"
                "                      is the only axis the largest that fits is said\n"
                "  memory.recompute*   those that the framework's release has; else none, selective, full\n"
                "  strategy.zero       those that the framework's release has; else 0, 1\n"
@@ -245,9 +251,9 @@ const struct command cmd_plan = {
                "  strategy.sequence_parallel  false, true\n"
                "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has a value of an\n"
                "auto that its framework's release does not have is dropped ('dtsim help software-file'); the\n"
-               "others have a lower bound of their time and are replayed on engine fast, the lowest bound first, until\n"
-               "no bound is below the time of the last that is shown and of those that tie with the first. Then the\n"
-               "order is proven: no other configuration of these axes is faster in this simulator. The exit code is 5 if\n"
+               "others have a lower bound of their time and are replayed on engine fast, the lowest first, until none\n"
+               "is below the time of the last that is shown and of those that tie with the first. Then the\n"
+               "order is proven: no other configuration of these axes is faster here. The exit code is 5 if\n"
                "none is feasible. The same command goes on after an interruption.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),

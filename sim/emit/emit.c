@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 static const struct emitted frameworks[] = {
-    {"megatron", emit_megatron}, {"torchtitan", emit_torchtitan}, {"deepspeed", emit_deepspeed},
+    {"megatron", emit_megatron}, {"torchtitan", emit_torchtitan}, {"deepspeed", emit_deepspeed}, {"bridge", emit_bridge},
 };
 
 const struct emitted *emitted_at(size_t index)

@@ -9,7 +9,7 @@
 /* Writes to `out`; nothing after an error. `notes` gets what a reader should know: switches of the scenario's software
  * that the framework does not have, where the scenario runs another one. 0 or -1. */
 typedef int emitter(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err);
-emitter emit_megatron, emit_torchtitan, emit_deepspeed;
+emitter emit_megatron, emit_torchtitan, emit_deepspeed, emit_bridge;
 
 /* The frameworks by number; NULL past the last. */
 struct emitted { const char *name; emitter *emit; };

@@ -110,6 +110,16 @@ static void say_model(struct emit *e)
     say_attention(e);
 }
 
+static void say_dispatcher(struct emit *e)
+{
+    bool once = emit_is(e, "software.dispatch", "once");
+
+    say(e, "moe-token-dispatcher-type %s", once ? "flex" : emit_is(e, "strategy.dispatcher", "allgather") ? "allgather" :
+        "alltoall");
+    if (once)
+        say(e, "moe-flex-dispatcher-backend %s", emit_text(e, "strategy.dispatcher"));
+}
+
 static void say_experts(struct emit *e)
 {
     long dense = emit_number(e, SHAPE "dense_layers"), layers = emit_number(e, SHAPE "layers");
@@ -131,7 +141,7 @@ static void say_experts(struct emit *e)
     if (emit_is(e, "software.fused_experts", "false"))
         say(e, "moe-grouped-gemm");
     if (emit_number(e, "strategy.expert") > 1)
-        say(e, "moe-token-dispatcher-type %s", emit_is(e, "software.dispatch", "once") ? "flex" : "alltoall");
+        say_dispatcher(e);
     if (emit_number(e, "strategy.expert_tensor"))
         say(e, "expert-tensor-parallel-size %ld", emit_number(e, "strategy.expert_tensor"));
     if (strtod(emit_text(e, "strategy.capacity_factor"), NULL) > 0)

@@ -174,13 +174,19 @@ static const char *value_shown(const struct value *value, char buffer[2 * CLIP_S
 }
 
 /* Whether the operand is of that kind, or none, which every step passes on. */
+static bool is_kind(const struct operand *operand, enum value_kind kind)
+{
+    return operand->value.kind == kind || operand->value.kind == VALUE_NONE;
+}
+
+/* Error: it is not of that kind, which `user` needs. */
 static int expect(struct machine *machine, const struct operand *operand, enum value_kind kind, const char *user)
 {
     static const char *const kinds[] = {[VALUE_NUMBER] = "a number", [VALUE_BOOLEAN] = "true or false",
                                         [VALUE_TEXT] = "text"};
     char text[2 * CLIP_SIZE];
 
-    if (operand->value.kind == kind || operand->value.kind == VALUE_NONE)
+    if (is_kind(operand, kind))
         return 0;
     return expression_fail(&machine->expression->text, operand->at, machine->err, "%s needs %s, found %s", user,
                            kinds[kind], value_shown(&operand->value, text));
@@ -191,6 +197,8 @@ static int expect_by(struct machine *machine, const struct operand *operand, enu
 {
     char user[32];
 
+    if (is_kind(operand, kind))              /* as nearly always: then the words are not needed */
+        return 0;
     snprintf(user, sizeof user, "'%s'", step->kind == STEP_CALL ? step->function->name :
              step->kind == STEP_NEGATE ? "-" : operator_text(step->kind));
     return expect(machine, operand, kind, user);

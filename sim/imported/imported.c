@@ -72,8 +72,8 @@ static void warn_lacking(struct imported *m)
 
     for (size_t i = 0; (row = m->table->at(i)); i++)
         if (m->given[i] && row->class == ARGUMENT_LACKS)
-            launch_warn(m->launch, m->arena, m->given[i]->loc, "%s%s is not simulated%s%s", m->table->dashes,
-                        row->name, row->why ? ": " : "", row->why ? row->why : "");
+            launch_warn(m->launch, m->arena, m->given[i]->loc, "%s is not simulated%s%s",
+                        imported_shown(m, row->name), row->why ? ": " : "", row->why ? row->why : "");
 }
 
 static int by_place(const void *a, const void *b)
@@ -113,7 +113,8 @@ static const char *list_class(const struct imported *m, enum argument_class clas
             (!given && (!row->fallback || !imported_has_needs(m, row))))
             continue;
         ++*count;
-        list = arena_printf(m->arena, "%s%s%s%s%s", list, *list ? ", " : "", row->name, given ? "" : " ",
+        list = arena_printf(m->arena, "%s%s%s%s%s", list, *list ? ", " : "",
+                            m->table->shown ? imported_shown(m, row->name) : row->name, given ? "" : " ",
                             given ? "" : row->fallback);
     }
     return list;

@@ -24,6 +24,7 @@ struct imported {
     const struct launch_argument **given;    /* by row; NULL: left out, or switched off */
     size_t counts[ARGUMENT_LACKS + 1];       /* of arguments that are given */
     const char *software;
+    bool shaped;                             /* the scenario has its transformer from another file */
     struct node *root;
     const char *comment;
     struct error *err;
@@ -59,6 +60,8 @@ bool imported_has_needs(const struct imported *m, const struct argument_row *row
 struct loc imported_loc(const struct imported *m, const char *name);
 /* Puts a value, as YAML, at a dotted path of the scenario. */
 void imported_put(struct imported *m, const char *path, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What messages call an argument, by the name of its row. */
+const char *imported_shown(const struct imported *m, const char *name);
 /* A message about an argument that the simulation does not have as it is. */
 void imported_warn(struct imported *m, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int imported_refuse(struct imported *m, const char *name, const char *format, ...)

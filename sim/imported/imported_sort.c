@@ -1,6 +1,8 @@
 /* imported_sort: each argument finds its row. */
 #include "imported/imported.h"
 
+#include "config/field.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -42,6 +44,15 @@ struct loc imported_loc(const struct imported *m, const char *name)
     return !argument ? m->launch->loc : argument->count ? argument->values[0].loc : argument->loc;
 }
 
+const char *imported_shown(const struct imported *m, const char *name)
+{
+    const struct launch_argument *argument = m->table->shown && m->given ? imported_given(m, name) : NULL;
+
+    if (argument && strchr(argument->name, '.'))
+        return argument->name;                               /* several keys may say the argument */
+    return m->table->shown ? m->table->shown(m->arena, name) : arena_printf(m->arena, "%s%s", m->table->dashes, name);
+}
+
 void imported_warn(struct imported *m, const char *name, const char *format, ...)
 {
     char text[512];
@@ -50,7 +61,7 @@ void imported_warn(struct imported *m, const char *name, const char *format, ...
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    launch_warn(m->launch, m->arena, imported_loc(m, name), "%s%s: %s", m->table->dashes, name, text);
+    launch_warn(m->launch, m->arena, imported_loc(m, name), "%s: %s", imported_shown(m, name), text);
 }
 
 int imported_refuse(struct imported *m, const char *name, const char *format, ...)
@@ -61,7 +72,7 @@ int imported_refuse(struct imported *m, const char *name, const char *format, ..
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return error_add(m->err, EXIT_INPUT, imported_loc(m, name), "%s%s: %s", m->table->dashes, name, text);
+    return error_add(m->err, EXIT_INPUT, imported_loc(m, name), "%s: %s", imported_shown(m, name), text);
 }
 
 static bool is_unknown(const char *text)
@@ -75,8 +86,8 @@ static int refuse_unknown(struct imported *m, const struct argument_row *row, co
     const char *name = shell_unknown(m->arena, value->text);
     bool variable = isalpha((unsigned char)*name) || *name == '_';
 
-    return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: %s is not known here: the file alone does not say it; give "
-                     "--set %s=VALUE", m->table->dashes, row->name, name, variable ? name : row->name);
+    return error_add(m->err, EXIT_INPUT, value->loc, "%s: %s is not known here: the file alone does not say it; give "
+                     "--set %s=VALUE", imported_shown(m, row->name), name, variable ? name : row->name);
 }
 
 /* A value of the row's kind? */
@@ -90,17 +101,15 @@ static int check_value(struct imported *m, const struct argument_row *row, const
         long number = strtol(value->text, &end, 10);
 
         if (end == value->text || *end || number < -1000000000000L || number > 1000000000000L)
-            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a whole number, found '%s'",
-                             m->table->dashes, row->name, text_clip(value->text, shown, sizeof shown));
+            return error_add(m->err, EXIT_INPUT, value->loc, "%s: expected a whole number, found '%s'",
+                             imported_shown(m, row->name), text_clip(value->text, shown, sizeof shown));
     } else if (row->kind == KIND_BOOL && strcmp(value->text, "true") && strcmp(value->text, "false")) {
-        return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected true or false, found '%s'", m->table->dashes,
-                         row->name, text_clip(value->text, shown, sizeof shown));
+        return error_add(m->err, EXIT_INPUT, value->loc, "%s: expected true or false, found '%s'", imported_shown(m, row->name), text_clip(value->text, shown, sizeof shown));
     } else if (row->kind == KIND_NUMBER) {
         double number = strtod(value->text, &end);
 
         if (end == value->text || *end || !(number > -1e300 && number < 1e300))
-            return error_add(m->err, EXIT_INPUT, value->loc, "%s%s: expected a number, found '%s'", m->table->dashes,
-                             row->name, text_clip(value->text, shown, sizeof shown));
+            return error_add(m->err, EXIT_INPUT, value->loc, "%s: expected a number, found '%s'", imported_shown(m, row->name), text_clip(value->text, shown, sizeof shown));
     }
     return 0;
 }
@@ -126,14 +135,13 @@ static int check_values(struct imported *m, const struct argument_row *row, stru
 
     drop_unknown_end(m, row, argument);
     if (row->kind == KIND_FLAG && argument->count)
-        return error_add(m->err, EXIT_INPUT, argument->values[0].loc, "%s%s takes no value, found '%s'",
-                         m->table->dashes, row->name, text_clip(argument->values[0].text, shown, sizeof shown));
+        return error_add(m->err, EXIT_INPUT, argument->values[0].loc, "%s takes no value, found '%s'",
+                         imported_shown(m, row->name), text_clip(argument->values[0].text, shown, sizeof shown));
     if (one && argument->count == 0)
-        return error_add(m->err, EXIT_INPUT, argument->loc, "%s%s: expected a value, found none", m->table->dashes,
-                         row->name);
+        return error_add(m->err, EXIT_INPUT, argument->loc, "%s: expected a value, found none", imported_shown(m, row->name));
     if (one && argument->count > 1)
-        return error_add(m->err, EXIT_INPUT, argument->values[1].loc, "%s%s takes one value, found a second, '%s'",
-                         m->table->dashes, row->name, text_clip(argument->values[1].text, shown, sizeof shown));
+        return error_add(m->err, EXIT_INPUT, argument->values[1].loc, "%s takes one value, found a second, '%s'",
+                         imported_shown(m, row->name), text_clip(argument->values[1].text, shown, sizeof shown));
     for (size_t i = 0; row->kind != KIND_ANY && i < argument->count && !rc; i++)
         rc = check_value(m, row, &argument->values[i]);
     return rc;
@@ -170,8 +178,8 @@ static int keep(struct imported *m, const struct argument_row *row, struct launc
         return -1;
     if (*place && !another && (argument->count != (*place)->count ||
                    (argument->count && strcmp(argument->values[0].text, (*place)->values[0].text))))
-        launch_warn(m->launch, m->arena, argument->loc, "%s%s is given again, first in line %d; the last value holds",
-                    m->table->dashes, row->name, (*place)->loc.line);
+        launch_warn(m->launch, m->arena, argument->loc, "%s is given again, first in line %d; the last value holds",
+                    imported_shown(m, row->name), (*place)->loc.line);
     if (!*place)
         m->counts[row->class]++;
     *place = argument;
@@ -180,10 +188,10 @@ static int keep(struct imported *m, const struct argument_row *row, struct launc
 
 static const char *row_name(size_t index, const void *context)
 {
-    const struct argument_table *table = context;
-    const struct argument_row *row = table->at(index);
+    const struct imported *m = context;
+    const struct argument_row *row = m->table->at(index);
 
-    return row ? row->name : NULL;
+    return row ? m->table->shown ? imported_shown(m, row->name) : row->name : NULL;
 }
 
 /* What a row stands for in messages. */
@@ -207,12 +215,12 @@ static int sort_one(struct imported *m, struct launch_argument *argument, const 
         return 0;
     if (log && !m->launch->keys &&
         (!row || plain)) { /* its default is not known here, and a log prints each argument */
-        if (argument->count && strcmp(value, "False") && strcmp(value, "None") && strcmp(value, "0"))
+        if (argument->count && !word_in("False false None 0 0.0", value))
             *strangers = arena_printf(m->arena, "%s%s%s", *strangers, **strangers ? ", " : "", argument->name);
         return 0;
     }
     if (!row) {
-        meant = nearest(argument->name, row_name, m->table);
+        meant = nearest(argument->name, row_name, m);
         text_clip(argument->name, shown, sizeof shown);
         return meant ? error_add(m->err, EXIT_INPUT, argument->loc, "unknown %s '%s%s'; did you mean '%s%s'?",
                                  noun(m), dashes, shown, dashes, meant) :
@@ -258,8 +266,8 @@ static void warn_alone(struct imported *m)
 
     for (size_t i = 0; !m->launch->log && (row = m->table->at(i)); i++)
         if (m->given[i] && !imported_has_needs(m, row))
-            imported_warn(m, row->name, "has no effect without %s%.*s",
-                          m->table->dashes, (int)strcspn(row->needs, " "), row->needs);
+            imported_warn(m, row->name, "has no effect without %s",
+                          imported_shown(m, arena_strndup(m->arena, row->needs, strcspn(row->needs, " "))));
 }
 
 int imported_sort(struct imported *m)

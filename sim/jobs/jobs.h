@@ -1,5 +1,5 @@
 /* jobs: files that configure a training job, and the scenario that such a file says: DeepSpeed's JSON, torchtitan's
- * TOML. The classes of their keys are those of imported/imported.h. */
+ * TOML, the YAML of Megatron Bridge and of NeMo 2. The classes of their keys are those of imported/imported.h. */
 #ifndef DTSIM_JOBS_H
 #define DTSIM_JOBS_H
 
@@ -13,6 +13,10 @@ int deepspeed_import(struct arena *arena, const char *path, const struct import_
                      FILE *notes, struct error *err);
 int torchtitan_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out,
                       FILE *notes, struct error *err);
+int bridge_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
+                  struct error *err);
+int nemo_import(struct arena *arena, const char *path, const struct import_options *options, FILE *out, FILE *notes,
+                struct error *err);
 /* A job's text and what a person says beside it. */
 struct job_text {
     const char *file, *text;         /* file: for messages */
@@ -25,5 +29,7 @@ struct node *deepspeed_scenario(struct arena *arena, const struct job_text *job,
                                 struct error *err);
 struct node *torchtitan_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
                                 struct error *err);
+struct node *bridge_scenario(struct arena *arena, const struct job_text *job, const char **comment, FILE *notes,
+                             struct error *err);
 
 #endif

@@ -19,6 +19,12 @@ static const struct field costs_spec_fields[] = {
     {KEY(costs_spec, host_launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us",
      .brief = "the host's time for each kernel, small kernels around it included; each phase of a layer takes at least "
               "the sum over its kernels; the default is of eager PyTorch; 0: launches are recorded (CUDA graphs)"},
+    {KEY(costs_spec, cuda_graphs), .kind = FIELD_CHOICE, .choices = CHOICES(CUDA_GRAPHS), .fallback = "none",
+     .choice_briefs = NAMES("the host launches each kernel",
+                            "blocks up to the dispatch of tokens: norms, attention and router, not experts or MLP "
+                            "(Megatron Core's scopes attn, moe_router and moe_preprocess)",
+                            "whole iterations (full_iteration)"),
+     .brief = "which kernels CUDA graphs record, so that the host does not launch them one by one"},
     {KEY(costs_spec, launch_blocking), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1), so the times of "
               "host and GPU add up; software says which communication overlaps"},
@@ -36,7 +42,7 @@ static const struct field costs_spec_fields[] = {
 };
 const struct table costs_table = {
     TABLE("costs", "how kernels are timed", costs_spec, costs_spec_fields),
-    .lent = "attention unaligned_batches",
+    .lent = "attention cuda_graphs unaligned_batches",
 };
 
 bool costs_calibrated(const struct kernel_costs *costs)

@@ -10,6 +10,11 @@ struct kernel_listener {
     void *context;
 };
 
+/* Kernels that CUDA graphs record: none; those of a block before its MLP, or before the dispatch of tokens to its experts;
+ * all of an iteration. */
+#define CUDA_GRAPHS(X) X(GRAPHS_NONE, "none") X(GRAPHS_ATTENTION, "attention") X(GRAPHS_ITERATION, "iteration")
+enum cuda_graphs { CUDA_GRAPHS(ENUM_VALUE) };
+
 struct costs_spec {
     const struct node *node;
     int gpu;                         /* enum cost_source */
@@ -17,6 +22,7 @@ struct costs_spec {
     int attention;                   /* enum attention_generation */
     double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
     bool launch_blocking;            /* it waits for each kernel before the next */
+    int cuda_graphs;                 /* enum cuda_graphs */
     double host_send;                /* s of a boundary that stages wait for (calibration/data/README.md) */
     int unaligned_batches;           /* enum unaligned_batches */
     double speed;                    /* how many times faster kernels run than all of this says, or given times */
@@ -29,6 +35,7 @@ struct kernel_costs {
     const char *profile;             /* the name of model.profile, or its absolute path; NULL: it has none */
     double host_launch, speed;       /* as in costs_spec */
     bool launch_blocking;
+    enum cuda_graphs graphs;
     bool given;                      /* the model's times are given: kernels take none */
     const struct kernel_listener *listener;      /* NULL: nobody listens */
 };

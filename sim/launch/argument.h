@@ -34,6 +34,8 @@ struct argument_table {
     const struct argument_row *(*at)(size_t index);              /* NULL past the last */
     const struct argument_row *(*find)(const char *name, bool log);  /* NULL: there is none */
     bool (*is_inner)(const char *name);      /* whether a log's name is one that the program itself sets; or NULL */
+    /* What messages call the argument of that name, where that is not the name itself with dashes; or NULL. */
+    const char *(*shown)(struct arena *arena, const char *name);
 };
 
 #endif

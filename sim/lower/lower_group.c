@@ -7,64 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A rank, with scratch: room for the GPUs of all groups, and a mark for each node. */
-struct member {
-    struct lowering *lowering;
-    int replica, rank, *gpus;
-    bool *marked;
-};
-
-static bool on_marked_node(const struct cluster *cluster, const struct member *member, const int *gpus, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (member->marked[cluster_node_of(cluster, gpus[i])])
-            return true;
-    return false;
-}
-
-/* Marks the nodes whose GPUs share links with the group, or clears these marks: the group's nodes; if it spans leaf
- * switches, and so uses their uplinks, all nodes below these; all nodes where the uplinks of others may be the same. */
-static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
-{
-    const struct cluster *cluster = &member->lowering->scenario->cluster;
-    int each = cluster_within_leaf(cluster, gpus, n) ? 1 :
-               cluster_leaves_meet(cluster, 0, 1) ? cluster->nodes : cluster_leaf_nodes(cluster);
-
-    for (int i = 0; i < n; i++) {
-        int first = cluster_node_of(cluster, gpus[i]) / each * each;
-
-        for (int node = first; node < first + each && node < cluster->nodes; node++)
-            member->marked[node] = mark;
-    }
-}
-
-/* Lists the GPUs of the rank's group, and of the groups of its kind that share NICs or uplinks with it, if it spans
- * nodes: these are at the same point of their work. Returns the number of groups. */
-static int group_and_siblings(const struct member *member, const struct process_group *group, int t)
-{
-    const struct scenario *scenario = member->lowering->scenario;
-    bool replicas = group->axis == AXIS_REPLICA;
-    int tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
-    int *gpus = member->gpus, size = group_members(group), groups = 1;
-
-    group_gpus(scenario, group, t, member->replica, member->rank, gpus);
-    if (cluster_within_node(&scenario->cluster, gpus, size))
-        return 1;
-    mark_nodes(member, gpus, size, true);
-    for (int r = 0; r < (replicas ? group_count(scenario, group) : scenario_replicas(scenario)); r++)
-        for (int q = 0; q < scenario->parallelism.pipeline; q++)
-            for (int u = 0; u < tensors; u++) {
-                int *other = gpus + groups * size;
-
-                group_gpus(scenario, group, u, replicas ? group_index(group, r, 0) : r, q, other);
-                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, size);
-            }
-    mark_nodes(member, gpus, size, false);
-    return groups;
-}
-
 /* Measures the slowest of the rank's groups; if the GPUs of its tensor group differ, each has a group. */
-static int group_cost(const struct member *member, enum group_kind kind, const struct collective *collective,
+static int group_cost(const struct group_member *member, enum group_kind kind, const struct collective *collective,
                       double bytes, int channels, struct exchange_cost *cost)
 {
     struct lowering *lowering = member->lowering;
@@ -92,7 +36,7 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
     return 0;
 }
 
-static int ring_group(const struct member *member, enum group_kind kind, enum collective_op op, double bytes,
+static int ring_group(const struct group_member *member, enum group_kind kind, enum collective_op op, double bytes,
                       struct exchange_cost *cost)
 {
     return group_cost(member, kind, collective_usual(op, false), bytes,
@@ -100,12 +44,12 @@ static int ring_group(const struct member *member, enum group_kind kind, enum co
 }
 
 /* A reduce-scatter and an all-gather in an all-reduce's place. */
-static int halves_cost(const struct member *member, double bytes, struct exchange_cost *cost)
+static int halves_cost(const struct group_member *member, enum group_kind kind, double bytes, struct exchange_cost *cost)
 {
     struct exchange_cost gather;
 
-    if (ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
-        ring_group(member, GROUP_TENSOR, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
+    if (ring_group(member, kind, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
+        ring_group(member, kind, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
         return -1;
     cost->seconds += gather.seconds;
     cost->bytes_sent += gather.bytes_sent;
@@ -151,7 +95,7 @@ static void overlapped_costs(const struct lowering *lowering, const struct stage
 
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
  * 4.2.2). Boundaries that are sent in shares need all-gathers too. */
-static int tensor_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
+static int tensor_cost(const struct group_member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     const struct scenario *scenario = member->lowering->scenario;
     const struct parallelism *spec = &scenario->parallelism;
@@ -165,25 +109,54 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
     if (!spec->sequence_parallel)
         return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,
                           &chunk_state->exchanges[EXCHANGE_TENSOR]);
-    if (halves_cost(member, bytes, &chunk_state->exchanges[EXCHANGE_TENSOR]))
+    if (halves_cost(member, GROUP_TENSOR, bytes, &chunk_state->exchanges[EXCHANGE_TENSOR]))
         return -1;
-    return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, stage->bytes[EXCHANGE_ROWS],
+    return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, GROUP_TENSOR, stage->bytes[EXCHANGE_ROWS],
                                                               &chunk_state->exchanges[EXCHANGE_ROWS]);
 }
 
-/* One channel is enough: every GPU sends and receives through a NIC of its own, or through its share of one. */
-static int dispatch_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
+/* Of two dispatches, there and back, one is an all-gather and one a reduce-scatter: each counts as half of both. */
+static int gathered_dispatch(const struct group_member *member, double bytes, struct exchange_cost *cost)
 {
-    if (stage->bytes[EXCHANGE_DISPATCH] == 0)
+    if (halves_cost(member, exchange_groups[EXCHANGE_DISPATCH], bytes, cost))
+        return -1;
+    cost->seconds /= 2;
+    cost->bytes_sent /= 2;
+    return 0;
+}
+
+/* One channel is enough: every GPU sends and receives through a NIC of its own, or through its share of one. */
+static int dispatch_cost(const struct group_member *member, const struct stage *stage, struct chunk_state *chunk_state)
+{
+    const struct scenario *scenario = member->lowering->scenario;
+    const struct cluster *cluster = &scenario->cluster;
+    enum token_dispatcher dispatcher = (enum token_dispatcher)scenario->parallelism.dispatcher;
+    enum group_kind kind = exchange_groups[EXCHANGE_DISPATCH];
+    struct exchange_cost *cost = &chunk_state->exchanges[EXCHANGE_DISPATCH];
+    double bytes = stage->bytes[EXCHANGE_DISPATCH];
+    int multiprocessors, own;
+    bool spans;
+
+    if (bytes == 0)
         return 0;
-    return group_cost(member, exchange_groups[EXCHANGE_DISPATCH], collective_usual(COLLECTIVE_ALL_TO_ALL, false),
-                      stage->bytes[EXCHANGE_DISPATCH], 1, &chunk_state->exchanges[EXCHANGE_DISPATCH]);
+    if (dispatcher == DISPATCHER_ALLGATHER)
+        return gathered_dispatch(member, bytes, cost);
+    if (group_cost(member, kind, collective_usual(COLLECTIVE_ALL_TO_ALL, false), bytes, 1, cost))
+        return -1;
+    spans = !cluster_within_node(cluster, member->gpus, group_members(&scenario->groups.of[kind]));
+    multiprocessors = dispatcher_multiprocessors(dispatcher, spans);
+    own = cluster_sheet(cluster, member->gpus[0])->multiprocessors;
+    if (!cluster->ideal)
+        cost->seconds = fmax(cost->seconds, dispatcher_floor(dispatcher, stage->delivered, spans));
+    if (multiprocessors && own)
+        cost->share = fmin(1, 1.0 * multiprocessors / own);
+    return 0;
 }
 
 /* The context group's keys and values are gathered before the attention, and once more before its backward. After the
  * backward their gradients are reduce-scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section
  * 3.3.2). */
-static int gathered_attention(const struct member *member, double bytes, struct chunk_state *chunk_state)
+static int gathered_attention(const struct group_member *member, double bytes, struct chunk_state *chunk_state)
 {
     double all = member->lowering->scenario->parallelism.context * bytes;
     struct exchange_cost *forward = &chunk_state->exchanges[EXCHANGE_ATTENTION];
@@ -212,7 +185,7 @@ static bool has_steps(const struct parallelism *spec)
 }
 
 /* Every GPU of the ring sends to the next one at the same time: a step of a ring all-gather, launched alone. */
-static int pass_cost(const struct member *member, double bytes, struct exchange_cost *ring)
+static int pass_cost(const struct group_member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
     enum group_kind kind = ring_kind(&member->lowering->scenario->parallelism);
@@ -232,7 +205,7 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
 /* Heads for tokens: an all-to-all each for queries and results, which are as large, and one each for keys and values
  * (Jacobs et al. 2023, DeepSpeed Ulysses, section 3.2). Nothing overlaps with them: attention needs all of its inputs,
  * and the projection all of its results. */
-static int heads_cost(const struct member *member, const struct stage *stage, struct exchange_cost *heads)
+static int heads_cost(const struct group_member *member, const struct stage *stage, struct exchange_cost *heads)
 {
     const struct collective *exchange = collective_usual(COLLECTIVE_ALL_TO_ALL, false);
     struct exchange_cost keys;
@@ -249,7 +222,7 @@ static int heads_cost(const struct member *member, const struct stage *stage, st
 }
 
 /* The exchanges of a context group's attention. */
-static int attention_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
+static int attention_cost(const struct group_member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     const struct parallelism *spec = &member->lowering->scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
@@ -309,7 +282,7 @@ static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
 }
 
 /* The first replica of the group that takes part in an exchange; the replica itself if it has its own. */
-static int sharing_first(const struct member *member, int exchange)
+static int sharing_first(const struct group_member *member, int exchange)
 {
     enum group_kind kind = exchange < EXCHANGE_COUNT    ? exchange_groups[exchange] :
                            exchange == EXCHANGE_GATHER  ? GROUP_TENSOR : GROUP_CONTEXT;
@@ -319,7 +292,7 @@ static int sharing_first(const struct member *member, int exchange)
 }
 
 /* Measures the exchanges of a rank's chunk. The first rank of a group measures them; the others copy its costs. */
-static int measure_chunk(const struct member *member, int chunk)
+static int measure_chunk(const struct group_member *member, int chunk)
 {
     struct lowering *lowering = member->lowering;
     const struct stage *stage = &lowering->stages[plan_virtual_stage(lowering->plan, member->rank, chunk)];
@@ -363,7 +336,7 @@ int exchange_costs(struct lowering *lowering)
     lowering->exchanges = most > 1;
     gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
     for (int i = 0; most > 1 && i < ranks; i++) {
-        struct member member = {lowering, i / stages, i % stages, gpus, marked};
+        struct group_member member = {lowering, i / stages, i % stages, gpus, marked};
 
         for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
             rc = measure_chunk(&member, chunk);

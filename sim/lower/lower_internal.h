@@ -258,6 +258,17 @@ const struct placed_group *members_group(const struct lowering *lowering, struct
 int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
                     struct measured *measured);
 
+/* A rank, with scratch: room for the GPUs of all groups, and a mark for each node. */
+struct group_member {
+    struct lowering *lowering;
+    int replica, rank, *gpus;
+    bool *marked;
+};
+
+/* Lists the GPUs of the rank's group, and of the groups of its kind that share NICs or uplinks with it, if it spans
+ * nodes: these are at the same point of their work. Returns the number of groups. */
+int group_and_siblings(const struct group_member *member, const struct process_group *group, int t);
+
 /* lower_exchange.c */
 /* Lowers an exchange of all groups of the members: each begins after its `after` and sets its `done`. Adds nothing if
  * groups have one member, or if there are no bytes. */

@@ -178,3 +178,50 @@ int members_measure(struct lowering *lowering, struct members *members, int firs
     lowering_measured(lowering, members->kind, measured);
     return 0;
 }
+
+static bool on_marked_node(const struct cluster *cluster, const struct group_member *member, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (member->marked[cluster_node_of(cluster, gpus[i])])
+            return true;
+    return false;
+}
+
+/* Marks the nodes whose GPUs share links with the group, or clears these marks: the group's nodes; if it spans leaf
+ * switches, and so uses their uplinks, all nodes below these; all nodes where the uplinks of others may be the same. */
+static void mark_nodes(const struct group_member *member, const int *gpus, int n, bool mark)
+{
+    const struct cluster *cluster = &member->lowering->scenario->cluster;
+    int each = cluster_within_leaf(cluster, gpus, n) ? 1 :
+               cluster_leaves_meet(cluster, 0, 1) ? cluster->nodes : cluster_leaf_nodes(cluster);
+
+    for (int i = 0; i < n; i++) {
+        int first = cluster_node_of(cluster, gpus[i]) / each * each;
+
+        for (int node = first; node < first + each && node < cluster->nodes; node++)
+            member->marked[node] = mark;
+    }
+}
+
+int group_and_siblings(const struct group_member *member, const struct process_group *group, int t)
+{
+    const struct scenario *scenario = member->lowering->scenario;
+    bool replicas = group->axis == AXIS_REPLICA;
+    int tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
+    int *gpus = member->gpus, size = group_members(group), groups = 1;
+
+    group_gpus(scenario, group, t, member->replica, member->rank, gpus);
+    if (cluster_within_node(&scenario->cluster, gpus, size))
+        return 1;
+    mark_nodes(member, gpus, size, true);
+    for (int r = 0; r < (replicas ? group_count(scenario, group) : scenario_replicas(scenario)); r++)
+        for (int q = 0; q < scenario->parallelism.pipeline; q++)
+            for (int u = 0; u < tensors; u++) {
+                int *other = gpus + groups * size;
+
+                group_gpus(scenario, group, u, replicas ? group_index(group, r, 0) : r, q, other);
+                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, size);
+            }
+    mark_nodes(member, gpus, size, false);
+    return groups;
+}

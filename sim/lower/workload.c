@@ -185,12 +185,21 @@ int workload_timed_replicas(const struct workload *workload)
     return workload->nclasses > 1 ? scenario_replicas(workload->scenario) : 1;
 }
 
-int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
+int workload_time(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
     *workload = (struct workload){.scenario = scenario, .plan = scenario->plan,
                                    .arena = {.cache = scenario->arena.cache}};
     if (build_classes(workload, err))
         return -1;
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+        workload->stages[s].versions = 1;
+    return 0;
+}
+
+int workload_order(struct workload *workload, struct error *err)
+{
+    const struct scenario *scenario = workload->scenario;
+
     take_times(workload);
     workload->rows = rows_of(scenario_schedule(scenario), &workload->plan);
     count_versions(workload);
@@ -198,6 +207,13 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
         stage_plans_build(&workload->arena, scenario, workload->stages, ordinary_times(workload), workload->rows, err))
         return -1;
     time_plans(workload);
+    return 0;
+}
+
+int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
+{
+    if (workload_time(workload, scenario, err) || workload_order(workload, err))
+        return -1;
     alike_make(scenario, workload->stages, &workload->alike);
     return 0;
 }

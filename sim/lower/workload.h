@@ -24,6 +24,11 @@ struct workload {
 /* Errors: those of stages_cost and stage_plans_build. Release in either case. The scenario must outlive the
  * workload. */
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
+/* The same in parts, for whoever looks at many workloads and simulates few. First the stages and their times: enough to
+ * see that what GPUs hold all the time does not fit, but for the versions of weights that asynchronous schedules keep.
+ * Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. */
+int workload_time(struct workload *workload, const struct scenario *scenario, struct error *err);
+int workload_order(struct workload *workload, struct error *err);
 /* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first;
  * in the arena. NULL: errors, those of workload_init. */
 int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err);

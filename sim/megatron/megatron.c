@@ -18,8 +18,7 @@ static const char *software_of(const struct imported *m)
     return imported_given(m, "use-torch-fsdp2") ? "pytorch-fsdp" : "megatron-core";
 }
 
-/* The parts in the order in which one needs another. */
-static int build(struct imported *m)
+int megatron_build(struct imported *m)
 {
     long data;
 
@@ -46,7 +45,7 @@ struct node *megatron_scenario(struct arena *arena, struct launch *launch, const
     struct imported m = {.arena = arena, .launch = launch, .options = options, .table = &megatron_arguments, .err = err};
 
     imported_begin(&m);
-    *comment = imported_end(&m, build(&m), notes) ? NULL : m.comment;
+    *comment = imported_end(&m, megatron_build(&m), notes) ? NULL : m.comment;
     return *comment ? m.root : NULL;
 }
 

@@ -98,17 +98,20 @@ static void put_shared(struct imported *m, long expert_ffn)
 static void put_dispatcher(struct imported *m)
 {
     const char *type = imported_word(m, "moe-token-dispatcher-type");
+    const char *backend = imported_word(m, "moe-flex-dispatcher-backend");
+    bool flex = !strcmp(type, "flex") || imported_given(m, "moe-enable-deepep");
 
     if (imported_number(m, "expert-model-parallel-size") <= 1)
         return;
-    if (!strcmp(type, "flex") || imported_given(m, "moe-enable-deepep"))
-        imported_put(m, "software.dispatch", "once");
-    else if (!strcmp(type, "alltoall"))
-        imported_put(m, "software.dispatch", "copies");
+    if (flex && strcmp(backend, "deepep") && strcmp(backend, "hybridep"))
+        imported_refuse(m, "moe-flex-dispatcher-backend", "%s is not simulated; expected deepep or hybridep", backend);
+    else if (flex)
+        imported_put(m, "strategy.dispatcher", "%s", backend);
+    else if (!strcmp(type, "alltoall") || !strcmp(type, "allgather"))
+        imported_put(m, "strategy.dispatcher", "%s", type);
     else
-        imported_refuse(m, "moe-token-dispatcher-type", "%s%s is not simulated with --expert-model-parallel-size above 1; "
-                        "expected alltoall or flex", type,
-                        imported_given(m, "moe-token-dispatcher-type") ? "" : " (the default)");
+        imported_refuse(m, "moe-token-dispatcher-type", "%s is not simulated with %s above 1; expected alltoall, "
+                        "allgather or flex", type, imported_shown(m, "expert-model-parallel-size"));
 }
 
 void megatron_experts(struct imported *m)

@@ -16,7 +16,7 @@ static void put_precision(struct imported *m)
     const char *recipe = imported_word(m, "fp8-recipe"), *precision = NULL;
 
     if (imported_given(m, "fp16") && imported_given(m, "bf16"))
-        imported_refuse(m, "fp16", "does not go with --bf16; expected one of them");
+        imported_refuse(m, "fp16", "does not go with %s; expected one of them", imported_shown(m, "bf16"));
     if (imported_given(m, "fp4-format"))
         precision = "mixed-nvfp4";
     for (size_t i = 0; imported_given(m, "fp8-format") && !precision && i < COUNT(recipes); i++)
@@ -38,7 +38,8 @@ static const char *adam(struct imported *m)
     if (!imported_given(m, "use-precision-aware-optimizer") || (!strcmp(first, "fp32") && !strcmp(second, "fp32")))
         return "adam";
     if (strcmp(first, second))
-        imported_warn(m, "exp-avg-sq-dtype", "both moments are simulated in the format of --exp-avg-dtype, %s", first);
+        imported_warn(m, "exp-avg-sq-dtype", "both moments are simulated in the format of %s, %s",
+                      imported_shown(m, "exp-avg-dtype"), first);
     return !strcmp(first, "fp8") ? "adam-8bit" : !strcmp(first, "fp32") ? "adam" : "adam-half";
 }
 

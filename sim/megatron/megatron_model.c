@@ -49,6 +49,8 @@ static void put_vocabulary(struct imported *m)
     for (size_t i = 0; !size && tokenizer && i < COUNT(vocabularies); i++)
         if (!strcmp(tokenizer, vocabularies[i].tokenizer))
             size = vocabularies[i].size;
+    if (!padded && !size && m->shaped)
+        return;
     if (!padded && !size) {
         size = is_bert(m) ? 30522 : 50257;
         launch_warn(m->launch, m->arena, m->launch->loc, "the size of the vocabulary is not said; %s is taken; give "
@@ -73,6 +75,8 @@ static void put_positions(struct imported *m)
                         "rope, mrope, yarn or none");
     else if (!strcmp(type, "alibi"))
         imported_warn(m, "position-embedding-type", "simulated as rope, which turns queries and keys");
+    if (m->shaped && !imported_given(m, "position-embedding-type"))
+        return;
     if (strcmp(type, "learned_absolute") || rotary || imported_given(m, "no-position-embedding"))
         imported_put(m, SHAPE "positions", "0");
     else if (imported_given(m, "max-position-embeddings"))
@@ -92,7 +96,8 @@ static void put_attention(struct imported *m)
         imported_put(m, SHAPE "rope_head_size", "%ld", imported_number(m, "qk-pos-emb-head-dim"));
         imported_put(m, SHAPE "value_head_size", "%ld", imported_number(m, "v-head-dim"));
         if (imported_given(m, "kv-channels") && !m->launch->log)
-            imported_warn(m, "kv-channels", "has no effect with --multi-latent-attention");
+            imported_warn(m, "kv-channels", "has no effect with %s",
+                          imported_shown(m, "multi-latent-attention"));
     } else {
         if (imported_given(m, "group-query-attention"))
             imported_put(m, SHAPE "kv_heads", "%ld", imported_number(m, "num-query-groups"));
@@ -143,9 +148,11 @@ void megatron_model(struct imported *m)
             return;
         }
     for (size_t i = 0; i < COUNT(needed); i++)
-        if (!imported_given(m, needed[i]))
-            error_add(m->err, EXIT_INPUT, m->launch->loc, "missing --%s; if another file says it, give --set %s=N", needed[i],
-                      needed[i]);
+        if (!imported_given(m, needed[i]) && m->shaped && strcmp(needed[i], "micro-batch-size"))
+            continue;
+        else if (!imported_given(m, needed[i]))
+            error_add(m->err, EXIT_INPUT, m->launch->loc, "missing %s; if another file says it, give --set %s=N",
+                      imported_shown(m, needed[i]), needed[i]);
         else if (imported_number(m, needed[i]) < 1)
             imported_refuse(m, needed[i], "expected a number above 0");
     if (m->err->count)

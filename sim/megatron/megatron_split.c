@@ -63,7 +63,7 @@ static char *unfold(struct split *split, const char *text)
 /* Stage i of the layout is on rank i mod pipeline, chunk i div pipeline: the order of virtual stages. */
 static void put_layout(struct split *split, const char *text, long stages, long pipeline)
 {
-    long layers = imported_number(split->m, "num-layers"), sum = 0;
+    long layers = imported_number(split->m, "num-layers"), sum = 0, extra = 0;    /* extra: the stage of m; 0: none */
     char *flat = unfold(split, text);
     size_t last = flat ? strlen(flat) : 0;
 
@@ -71,24 +71,30 @@ static void put_layout(struct split *split, const char *text, long stages, long 
         return;
     split->count = 1;
     for (const char *c = flat; *c; c++) {
+        if ((*c == 't' && extra) || (*c == 'm' && (split->count == 1 || (extra && extra != split->count)))) {
+            refuse(split, "m stands before a t, in the first stage, or in two stages");
+            return;
+        }
         if (*c == '|' && ++split->count > MOST_STAGES) {
             refuse(split, "there are too many stages");
             return;
         }
         if (*c == 't')
             split->layers[split->count - 1]++;
-        else if (*c == 'm')
+        else if (*c == 'm' && !extra)
             imported_warn(split->m, "pipeline-model-parallel-layout", "a block of multi-token prediction (m) is missing");
-        else if (*c != '|' && !(*c == 'E' && c == flat) && !(*c == 'L' && c == flat + last - 1)) {
+        else if (*c != '|' && *c != 'm' && !(*c == 'E' && c == flat) && !(*c == 'L' && c == flat + last - 1)) {
             refuse(split, "E is not the first, L not the last, or a character is unknown");
             return;
         }
+        extra = *c == 'm' ? split->count : extra;
         sum += *c == 't';
     }
     if (flat[0] != 'E' || !last || flat[last - 1] != 'L')
         refuse(split, "the layout does not begin with E and end with L");
     else if (sum != layers)
-        imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld blocks (t); --num-layers says %ld", sum, layers);
+        imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld blocks (t); %s says %ld", sum,
+                        imported_shown(split->m, "num-layers"), layers);
     else if (split->count % pipeline || (stages != pipeline && split->count != stages))
         imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld stages; expected a multiple of the %ld ranks",
                         split->count, pipeline);

@@ -214,6 +214,7 @@ struct shard {
     int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */
     int dispatch_nodes;          /* nodes on which these GPUs are; 0 means 1 */
     bool dispatch_once;          /* a token goes to a GPU, and to a node, once; false: once for each of its experts */
+    bool dispatch_gathers;       /* or the group gathers all its tokens, and sums the results */
     double capacity;             /* rows of an expert, padding included / rows under balanced routing; 0: no padding */
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;
@@ -290,6 +291,7 @@ struct layer {
     double dispatch_bytes, row_all_reduce_bytes;
     double head_bytes;           /* B of this GPU's own queries and results of attention, which GPUs exchange for tokens of
                                   * their heads, as they do with keys and values; 0: none */
+    double delivered_bytes;      /* of a dispatch: B of the rows that reach the GPU, its own included */
     double key_value_bytes;      /* B of this GPU's own keys and values as attention reads them, repeated or not, which
                                   * the context group exchanges; 0: none */
 };

@@ -256,7 +256,9 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
         layer.row_all_reduces[phase] = rows;
     }
     layer.dispatch_bytes = dispatches ? cut->travelling * cut->hidden * cut->value : 0;
-    layer.row_all_reduce_bytes = rows ? cut->received * cut->hidden * cut->value : 0;
+    layer.delivered_bytes = dispatches ? cut->arriving * cut->hidden * cut->value : 0;
+    layer.row_all_reduce_bytes =
+        rows ? (shard->dispatch_gathers && dispatches ? cut->arriving : cut->received) * cut->hidden * cut->value : 0;
     /* the context group takes the place of the attention kernel, and gets what that would: copies (torchtitan 1283) */
     layer.key_value_bytes = cut->tokens * (repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values) * cut->value;
     layer.head_bytes = cut->ulysses > 1 ? cut->tokens * (cut->query + cut->attended) * cut->value : 0;

@@ -93,7 +93,8 @@ void output_kernels(struct kernels *list, const struct cut *cut);
 struct cut attention_cut(const struct cut *cut);
 /* Part of block_kernels: what turns and repeats queries and keys, and attention. */
 void attention_kernels(struct kernels *list, const struct cut *cut);
-void expert_kernels(struct kernels *list, const struct cut *cut);        /* part of block_kernels */
+void router_kernels(struct kernels *list, const struct cut *cut);        /* parts of block_kernels where it has experts */
+void expert_kernels(struct kernels *list, const struct cut *cut);
 /* What clamps so many pairs of SwiGLU's inputs, where its kernel does not. */
 void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs);
 /* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */

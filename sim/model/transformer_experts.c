@@ -30,7 +30,9 @@ static const double skewed_over = 0.8; /* the range of the power law / the group
  * up as there).
  * A token that is sent once crosses the network once for each node that has any of its experts, and there goes on to
  * their GPUs while others arrive (DeepEP, README: forwarding data from the NVLink domain to the RDMA domain). Of the
- * two the network takes longer, and its rows count; inside a node those to different GPUs do. */
+ * two the network takes longer, and its rows count; inside a node those to different GPUs do.
+ * Or each GPU gathers the tokens of all, whatever their experts, and the results of all are reduce-scattered (Megatron
+ * Core, token_dispatcher.py: MoEAllGatherTokenDispatcher). */
 void cut_experts(struct cut *cut, const struct shard *shard)
 {
     const struct transformer *shape = cut->shape;
@@ -51,8 +53,11 @@ void cut_experts(struct cut *cut, const struct shard *shard)
     cut->received = cut->sent * (cut->gathers_rows ? tensor : 1) * cut->busiest;
     cut->travelling = cut->sent * cut->busiest;
     cut->arriving = cut->received;
-    cut->dispatches_once = shard->dispatch_once && gpus > 1;
-    if (cut->dispatches_once) {
+    cut->dispatches_once = (shard->dispatch_once || shard->dispatch_gathers) && gpus > 1;
+    if (cut->dispatches_once && shard->dispatch_gathers) {
+        cut->travelling = cut->own_tokens * gpus;
+        cut->arriving = cut->travelling * (cut->gathers_rows ? tensor : 1);
+    } else if (cut->dispatches_once) {
         double k = shape->experts_per_token;
 
         cut->travelling *= places_reached(shape, shard->dispatch_nodes > 1 ? shard->dispatch_nodes : gpus) / k;
@@ -132,14 +137,18 @@ static void shared_gate(struct kernels *list, const struct cut *cut)
     memory_kernel(list, cut, "shared-gate", PHASE_BACKWARD_INPUT, CLASS_OTHER, 5 * values);
 }
 
-/* Experts. The router is a product, and a softmax with a choice in fp32. */
-void expert_kernels(struct kernels *list, const struct cut *cut)
+/* The router is a product, and a softmax with a choice in fp32. */
+void router_kernels(struct kernels *list, const struct cut *cut)
 {
     double choices = 4 * cut->own_tokens * cut->shape->experts;
 
     weight_product(list, cut, PRODUCT_ROUTER, cut->own_tokens, cut->shape->experts, cut->hidden);
     memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
     memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
+}
+
+void expert_kernels(struct kernels *list, const struct cut *cut)
+{
     rows_to_experts(list, cut);
     expert_mlp(list, cut, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, cut->experts, cut->received, cut->expert_ffn);
     if (cut->shared_ffn > 0)

@@ -48,8 +48,7 @@ static void products(struct kernels *list, const struct cut *cut, enum product_i
 {
     const struct kernel each = {.product = product,
                                 .kind = experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
-                                .batch = fmax(1, experts),
-                                .parts = cut->shape->fused_experts ? 0 : (int)experts,
+                                .batch = fmax(1, experts), .parts = cut->shape->fused_experts ? 0 : (int)experts,
                                 .skew = experts > 0 ? cut->skew : (struct skew){0}};
     struct kernel forward = each, input = each, weight = each;
 
@@ -385,6 +384,10 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     residual(list, cut, "attention-residual");
     if (!cut->shape->parallel)
         block_norm(list, cut, "mlp-norm");
+    if (cut->has_experts)
+        router_kernels(list, cut);
+    for (size_t i = 0; i < list->count; i++)
+        list->items[i].before_mlp = true;
     if (cut->has_experts)
         expert_kernels(list, cut);
     else

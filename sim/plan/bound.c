@@ -2,11 +2,10 @@
 
 #include <math.h>
 
-static double seconds_of(const struct workload *workload, int rank, const struct work *work)
+/* `times`: of all virtual stages on the rank's GPUs. */
+static double seconds_of(const struct plan *plan, const struct stage_times *times, int rank, const struct work *work)
 {
-    int stage = plan_virtual_stage(&workload->plan, rank, work->chunk);
-
-    return workload_times(workload, 0, rank)[stage].work[work->kind].seconds;
+    return times[plan_virtual_stage(plan, rank, work->chunk)].work[work->kind].seconds;
 }
 
 /* The sum over the stages before one of the same micro-batch's forwards, or of the shortest that its backwards may be. */
@@ -32,13 +31,14 @@ static bool is_backward(const struct work *work)
 static double rank_bound(const struct workload *workload, int rank, bool flushed)
 {
     const struct row *row = &workload->rows[rank];
+    const struct stage_times *times = workload_times(workload, 0, rank);
     double before = 0, behind = 0, fill = 0, drain = 0;
     size_t last = 0;
 
     for (size_t i = 0; i < row->count; i++)
         last = is_backward(&row->items[i]) ? i : last;
     for (size_t i = 0; i < row->count; i++)
-        *(i <= last ? &before : &behind) += seconds_of(workload, rank, &row->items[i]);
+        *(i <= last ? &before : &behind) += seconds_of(&workload->plan, times, rank, &row->items[i]);
     if (flushed && row->count) {
         fill = stages_before(workload, plan_virtual_stage(&workload->plan, rank, row->items[0].chunk), true);
         drain = stages_before(workload, plan_virtual_stage(&workload->plan, rank, row->items[last].chunk), false);

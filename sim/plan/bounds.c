@@ -78,6 +78,23 @@ static int check_framework(const struct space *space, const struct scenario *sce
     return rc;
 }
 
+/* A workload whose time is to be bounded: without `alike` and, where its memory is short, without rows. Only the rows
+ * of an asynchronous schedule say how many versions of weights its memory holds. */
+static int build_workload(struct workload *workload, const struct scenario *scenario, bool *is_short, struct error *err)
+{
+    bool asynchronous = scenario_schedule(scenario)->asynchronous;
+
+    if (workload_time(workload, scenario, err))
+        return -1;
+    *is_short = !asynchronous && memory_is_short(workload);
+    if (*is_short)
+        return 0;
+    if (workload_order(workload, err))
+        return -1;
+    *is_short = asynchronous && memory_is_short(workload);
+    return 0;
+}
+
 static void bound_point(const struct bounding *bounding, uint64_t number, struct bounded *bounded)
 {
     const struct points *points = &bounding->space->sweep.points;
@@ -86,14 +103,16 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
     struct workload workload = {0};
     struct error found = {0};
     struct point point;
+    bool is_short = false;
 
     memset(bounded, 0, sizeof *bounded);
     if (point_make(points, number, &arena, &point, &found) ||
         scenario_read(&arena, point.root, NULL, 0, points->name, &scenario, &found) ||
-        check_framework(bounding->space, &scenario, &found) || workload_init(&workload, &scenario, &found)) {
+        check_framework(bounding->space, &scenario, &found) ||
+        build_workload(&workload, &scenario, &is_short, &found)) {
         refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
         bounded->lacks = INFINITY;
-    } else if (memory_is_short(&workload)) {
+    } else if (is_short) {
         *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks(&workload)};
     } else {
         *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = workload_bound(&workload),

@@ -7,7 +7,9 @@
 #include "plan/bounds.h"
 #include "plan/plan_internal.h"
 
-enum { FIRST_BATCH = 32 };       /* replays of a worker before the first look at what they gave; then twice as many */
+/* Replays before the first look at what they gave; then twice as many. As many for any number of workers: which points
+ * are replayed, and so what is printed, does not depend on it. */
+enum { FIRST_BATCH = 64 };
 
 /* A search that goes on. */
 struct search {
@@ -190,6 +192,7 @@ static struct sweep_options sweep_options_of(const struct search *search)
     return (struct sweep_options){
         .folder = search->options->folder, .shard = 1, .shards = 1, .jobs = search->options->jobs,
         .located = &search->outcome->located, .anchors = search->options->anchors,
+        .retry_failed = search->options->retry_failed,
     };
 }
 
@@ -254,7 +257,7 @@ static bool time_is_up(const struct search *search)
 static int replay_all(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
-    size_t most = FIRST_BATCH * search->options->jobs, memory = outcome->counts.memory, count;
+    size_t most = FIRST_BATCH, memory = outcome->counts.memory, count;
     uint64_t *numbers = xcalloc(search->nopen + 1, sizeof *numbers);
     int rc = 0;
 

@@ -20,6 +20,7 @@ struct plan_options {
     double time_limit;               /* s for bounds and replays; 0: any time */
     bool exhaustive;                 /* all are replayed: an oracle; objectives without a bound, and times that anchors
                                         correct, need that too */
+    bool retry_failed;               /* rows that ended with an error, a crash or a timeout are made again */
     const struct anchors *anchors;   /* that correct the times of points alike; NULL: none */
 };
 

@@ -131,18 +131,22 @@ static void add_nodes(struct builder *builder, struct node *nodes, int count)
     node_append(builder->arena, nodes, node_scalar(builder->arena, arena_printf(builder->arena, "%d", count), false));
 }
 
-/* Powers of two nodes up to the cluster's, and these; up to 128 where it does not say how many it has. */
+/* All numbers of nodes up to 8, then four between one power of two and the next, as people buy them (10, 12, 14, 16, 20),
+ * up to the cluster's; up to 128 where it does not say how many it has. */
 static void add_all_gpus(struct builder *builder)
 {
-    int nodes = builder->facts->nodes, most = nodes ? nodes : 128;
+    int nodes = builder->facts->nodes, most = nodes ? nodes : 128, last = 0;
     struct node *values = node_sequence(builder->arena);
 
-    for (int count = 1; count <= most; count *= 2)
+    for (int count = 1, step = 1; count <= most; count += step) {
         add_nodes(builder, values, count);
-    if (most & (most - 1))
+        last = count;
+        step = count >= 8 && !(count & (count - 1)) ? count / 4 : step;
+    }
+    if (last < most)
         add_nodes(builder, values, most);
     values->loc = builder->facts->root->loc;
-    add_axis(builder, "cluster.nodes", values, nodes ? "powers of two up to the cluster's" : "powers of two up to 128");
+    add_axis(builder, "cluster.nodes", values, nodes ? "up to the cluster's" : "up to 128");
 }
 
 /* Numbers of GPUs as numbers of nodes; auto: all. */

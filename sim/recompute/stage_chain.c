@@ -61,8 +61,9 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
 
     group_gpus(scenario, experts, 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_DISPATCH] =
-        estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, group_members(experts),
-                 stage->bytes[EXCHANGE_DISPATCH]);
+        estimate(scenario, collective_usual(spec->dispatcher == DISPATCHER_ALLGATHER ? COLLECTIVE_ALL_GATHER :
+                                                                                       COLLECTIVE_ALL_TO_ALL, false),
+                 gpus, group_members(experts), stage->bytes[EXCHANGE_DISPATCH]);
     group_gpus(scenario, &scenario->groups.of[keys], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_ATTENTION] =
         estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, n, bytes);

@@ -49,7 +49,7 @@ static double slowest_nic(const struct scenario *scenario)
 
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
-    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHES);
+    static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHERS);
     const struct kernel_costs *costs = scenario_first_costs(scenario);
     bool timed = model_is_timed(&scenario->model);
     const char *software = scenario->software.like, *family = scenario->software.names.family;
@@ -67,7 +67,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
         likeness.tokens = fmax(1, round(1.0 * scenario->batch.micro * shape->sequence / scenario->parallelism.context));
     }
     if (likeness.experts > 0)
-        snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatch]);
+        snprintf(likeness.dispatch, sizeof likeness.dispatch, "%s", dispatches[scenario->parallelism.dispatcher]);
     certainty_name_model(&scenario->model, likeness.model, sizeof likeness.model);
     snprintf(likeness.gpu, sizeof likeness.gpu, "%s", gpu ? gpu : "");
     arena_release(&arena);

@@ -126,7 +126,8 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
                 .attention = (enum attention_generation)costs->attention,
                 .unaligned_batches = (enum unaligned_batches)costs->unaligned_batches,
             },
-            .host_launch = costs->host_launch, .launch_blocking = costs->launch_blocking, .speed = costs->speed,
+            .host_launch = costs->host_launch, .launch_blocking = costs->launch_blocking,
+            .graphs = (enum cuda_graphs)costs->cuda_graphs, .speed = costs->speed,
             .given = given,
         };
         rc = given ? 0 : resolve_kind(scenario, kind, err);

@@ -2,6 +2,7 @@
 #ifndef DTSIM_PARALLELISM_H
 #define DTSIM_PARALLELISM_H
 
+#include "collective/token_dispatcher.h"
 #include "layout/layout.h"
 #include "schedule/order.h"
 
@@ -43,10 +44,9 @@ struct compression_spec {
     bool error_feedback;
 };
 
-/* What a GPU sends of a token whose experts are on other GPUs. */
+/* What a GPU sends of a token whose experts are on other GPUs: an older word for the kinds of dispatchers. */
 #define TOKEN_DISPATCHES(X) X(DISPATCH_COPIES, "copies") X(DISPATCH_ONCE, "once")
 enum token_dispatch { TOKEN_DISPATCHES(ENUM_VALUE) };
-
 
 struct parallelism {
     const struct node *node;
@@ -61,7 +61,8 @@ struct parallelism {
                                       * merge the blocks' results and gradients in fp32 */
     bool overlap_context;            /* exchanges of blocks travel beside the attention to other blocks */
     double capacity_factor;          /* of experts; 0: they compute what they get */
-    int dispatch;                    /* enum token_dispatch */
+    int dispatcher;                  /* enum token_dispatcher: settled */
+    int dispatch;                    /* enum token_dispatch: what the dispatcher does */
     int chunks;
     bool sequence_parallel, scatter_gather;
     bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */

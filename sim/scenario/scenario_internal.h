@@ -59,6 +59,9 @@ int scenario_lay_own(struct scenario *scenario, struct error *err);
 int scenario_lay_software(struct scenario *scenario, struct error *err);
 /* Refuses what is said and changes nothing here, and takes back what was laid and changes nothing. */
 int scenario_settle_idle(struct scenario *scenario, struct error *err);
+/* The dispatcher: as the scenario says; else the software's own, unless the scenario says with the older word that tokens
+ * are dispatched in the other way. */
+int scenario_settle_dispatcher(struct scenario *scenario, struct error *err);
 /* costs.c: settles what kernels take on each kind of node, and reads the profiles. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
 /* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */

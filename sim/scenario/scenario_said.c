@@ -27,7 +27,7 @@ static const struct field software_spec_fields[] = {
 };
 /* These are of the scenario, which says with them what is exchanged, or how the host was told to launch; a file may say
  * what its framework does. */
-#define FILES_MAY_GIVE "data_parallel all_reduce context_attention"
+#define FILES_MAY_GIVE "data_parallel all_reduce context_attention dispatcher"
 #define FILES_MAY_COST "launch_blocking"
 
 static const char *misplaced(struct arena *arena, const void *object, const char *key)
@@ -118,7 +118,11 @@ static int check_schedule(struct scenario *scenario, struct error *err)
          spec->zero == 3 && !gathers ? layers :
          "no replica scatters the gradients of every micro-batch of a pipeline; expected 'zero: 2' or 'zero: 3', and a "
          "pipeline degree above 1"},
-        {PART_STRATEGY, "dispatch", spec->dispatch != DISPATCH_COPIES, spec->expert > 1,
+        {PART_STRATEGY, "dispatcher", spec->dispatcher != DISPATCHER_ALLTOALL,
+         scenario->model.transformer && scenario->model.transformer->experts > 0,
+         "the model has no experts; expected a transformer with 'experts' above 0"},
+        {PART_STRATEGY, "dispatch", spec->dispatch != DISPATCH_COPIES,
+         spec->expert > 1 || field_given(&strategy_table, spec, "dispatcher"),
          "every replica has all experts; expected an expert degree above 1"},
         {PART_STRATEGY, "context_blocks", spec->context_blocks, spec->context_attention != CONTEXT_ALL_TO_ALL,
          "each GPU attends to all keys of its heads at once; expected another context_attention"},
@@ -193,6 +197,7 @@ static int check_costs(struct scenario *scenario, struct error *err)
         {PART_COSTS, "profile", costs->profile, false, why},
         {PART_COSTS, "attention", costs->attention != ATTENTION_NEWEST, false, why},
         {PART_COSTS, "launch_blocking", costs->launch_blocking, false, why},
+        {PART_COSTS, "cuda_graphs", costs->cuda_graphs != GRAPHS_NONE, false, why},
         {PART_COSTS, "unaligned_batches", costs->unaligned_batches != UNALIGNED_TENSOR_CORES, false, why},
     };
 
@@ -248,7 +253,9 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err)
     int rc;
 
     take_back(scenario);
-    rc = check_schedule(scenario, err);
+    rc = scenario_settle_dispatcher(scenario, err);
+    if (check_schedule(scenario, err))
+        rc = -1;
     if (check_memory(scenario, err))
         rc = -1;
     return check_costs(scenario, err) ? -1 : rc;

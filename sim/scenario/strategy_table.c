@@ -111,10 +111,18 @@ static const struct field parallelism_fields[] = {
      .fallback = "0",
      .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "
               "0: no padding"},
+    {KEY(parallelism, dispatcher), .also = "moe_token_dispatcher_type moe_flex_dispatcher_backend token_dispatcher",
+     .kind = FIELD_CHOICE, .choices = CHOICES(TOKEN_DISPATCHERS),
+     .choice_briefs = NAMES("each GPU sends a copy of a token for each of its experts (NCCL's all-to-all)",
+                            "each GPU gathers all tokens of the expert group, and results are reduce-scattered",
+                            "a token goes to each GPU and each node that has any of its experts once (DeepEP)",
+                            "as deepep, with NVIDIA's kernels for NVLink domains of several nodes (HybridEP)"),
+     .brief = "how tokens go to experts on other GPUs, in Megatron Core's words; left out: as the software does"},
     {KEY(parallelism, dispatch), .kind = FIELD_CHOICE, .choices = CHOICES(TOKEN_DISPATCHES), .fallback = "copies",
      .choice_briefs = NAMES("once for each of them, ordered by experts before it is sent (NCCL's all-to-all)",
                             "once to each GPU and each node that has any of them, and there copied (DeepEP, HybridEP)"),
-     .brief = "how often a GPU sends a token whose experts are on other GPUs"},
+     .brief = "how often a GPU sends a token whose experts are on other GPUs; where strategy.dispatcher is left out, copies "
+              "is alltoall, and once is the software's own dispatcher that does so, else deepep"},
     {KEY(parallelism, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
               "gathers the shares; false: each GPU sends all of it; sequence_parallel always sends shares"},
@@ -248,3 +256,21 @@ const struct table strategy_table = {
             "overlap_tensor overlap_products overlap_gathers dispatch reduce_scatter reshard_after_forward sums_once first_bucket bucket flatten "
             "live_parameters reuse_distance prefetch server balance",
 };
+
+int scenario_settle_dispatcher(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    bool given = field_given(&strategy_table, spec, "dispatcher");
+    bool own = given && !field_laid(&strategy_table, spec, "dispatcher");
+    bool older = field_given(&strategy_table, spec, "dispatch") &&
+                 !(given && field_laid(&strategy_table, spec, "dispatch"));
+    bool once = spec->dispatch == DISPATCH_ONCE, agree = once == dispatcher_sends_once((enum token_dispatcher)spec->dispatcher);
+
+    if (own && older && !agree)
+        return error_clash(err, field_loc(&strategy_table, spec, "dispatch"), "software: dispatch: does not go with "
+                           "'strategy: dispatcher', which says more; expected one of the two");
+    if (!own && older && !agree)
+        spec->dispatcher = once ? DISPATCHER_DEEPEP : DISPATCHER_ALLTOALL;
+    spec->dispatch = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher) ? DISPATCH_ONCE : DISPATCH_COPIES;
+    return 0;
+}

@@ -64,6 +64,7 @@ static void add_exchange_sizes(struct stage *stage, const struct layer *layer)
 
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
+    stage->delivered = fmax(stage->delivered, layer->delivered_bytes);
 }
 
 /* Whether replicas divide some parameters of layers, which are PARAMETERS_APART then. */
@@ -294,7 +295,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .expert_tensor = spec->expert_tensor,
         .dispatch_group = group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]),
         .dispatch_nodes = group_nodes(scenario, exchange_groups[EXCHANGE_DISPATCH]),
-        .dispatch_once = spec->dispatch == DISPATCH_ONCE,
+        .dispatch_once = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher),
+        .dispatch_gathers = spec->dispatcher == DISPATCHER_ALLGATHER,
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora,
         .formula = (enum activation_formula)scenario->memory.activations,

@@ -87,6 +87,7 @@ struct stage {
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
     int layers;              /* of the model's blocks; 0 where stages are given */
+    double delivered;                /* B of the rows that a dispatch brings to the GPU, its own included */
     double bytes[EXCHANGE_COUNT];    /* B of each exchange; for the context group B of this GPU's keys and values */
     double parameters;       /* trained elements on each GPU, before ZeRO divides them */
     struct by_class trained; /* `parameters` by class */

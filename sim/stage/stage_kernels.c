@@ -29,17 +29,19 @@ static struct launched phase_kernels(struct work_cost *work, const struct kernel
             continue;
         cost = costs_kernel(costs, kernel);
         sum.seconds += cost.seconds;
-        sum.launches += kernel->launches * fmax(1, kernel->parts);
+        if (costs->graphs != GRAPHS_ATTENTION || !kernel->before_mlp)
+            sum.launches += kernel->launches * fmax(1, kernel->parts);
         work_times_note(&work->times, &cost);
         work->counts.flop += kernel_whole_flop(kernel);
     }
     return sum;
 }
 
-/* The host of an eager framework may launch kernels more slowly than the GPU runs them, or wait for each kernel. */
+/* The host of an eager framework may launch kernels more slowly than the GPU runs them, or wait for each kernel. Kernels
+ * that a CUDA graph has recorded it launches all at once. */
 static void add_launched(struct work_cost *work, const struct kernel_costs *costs, struct launched kernels)
 {
-    double host = kernels.launches * costs->host_launch;
+    double host = costs->graphs == GRAPHS_ITERATION ? 0 : kernels.launches * costs->host_launch;
     double starved = costs->launch_blocking ? 0 : fmax(0, host - kernels.seconds);
 
     work->times.seconds += costs->launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);

@@ -12,9 +12,10 @@ enum { ROUNDS = 600, LEAST = 500 };      /* of each framework; that are emitted,
 
 static const struct { const char *name, *software; } frameworks[] = {
     {"megatron", "megatron-core"}, {"torchtitan", "torchtitan-2025"},
-    {"deepspeed", "deepspeed"},
+    {"deepspeed", "deepspeed"}, {"bridge", "megatron-bridge"},
 };
-/* A key and the values that it may have; "": it is left out. With a framework: that one alone. */
+/* A key and the values that it may have; "": it is left out. With a framework: that one alone;
+ * Megatron Bridge has Megatron-LM's. */
 static const struct { const char *part, *values[6], *framework;
 } keys[] = {
     {"strategy", {"tensor: 1", "tensor: 2", "tensor: 4"}, "megatron"},
@@ -71,6 +72,7 @@ static void write_scenario(int round, const char *framework, const char *softwar
         "memory: {enforce: false",
         "software: {like: ",
     };
+    const char *like = strcmp(framework, "bridge") ? framework : "megatron";
     size_t at = (size_t)snprintf(text, size, "cluster: {platform: dgx-h100, nodes: 128}\n");
 
     for (size_t p = 0; p < COUNT(parts); p++) {
@@ -81,7 +83,7 @@ static void write_scenario(int round, const char *framework, const char *softwar
             int values = 0;
             const char *value;
 
-            if (strcmp(keys[k].part, parts[p]) || (keys[k].framework && strcmp(keys[k].framework, framework)))
+            if (strcmp(keys[k].part, parts[p]) || (keys[k].framework && strcmp(keys[k].framework, like)))
                 continue;
             while (values < 6 && keys[k].values[values])
                 values++;
@@ -114,6 +116,9 @@ static struct node *import(struct arena *arena, const char *framework, const cha
     if (!strcmp(framework, "deepspeed"))
         return deepspeed_scenario(arena, &(struct job_text){"ds.json", text, length, &options, model}, &comment, notes,
                                   err);
+    if (!strcmp(framework, "bridge"))
+        return bridge_scenario(arena, &(struct job_text){"bridge.yaml", text, length, &options, NULL}, &comment, notes,
+                               err);
     if (!launch_parse(arena, "args.txt", text, length, sets, COUNT(sets), &launch, err))
         root = megatron_scenario(arena, &launch, &options, &comment, notes, err);
     launch_release(&launch);

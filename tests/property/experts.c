@@ -10,7 +10,7 @@ struct degrees {
     int tensor, context, expert, pipeline, data, micro, micro_batches, zero, shared;
     bool sequence_parallel;
     double capacity;
-    const char *recompute, *attention, *collectives, *fold, *engine, *dispatch;
+    const char *recompute, *attention, *collectives, *fold, *engine, *dispatcher;
     double skew;
     bool whole;                  /* the GPUs of a tensor group hold different experts, each whole */
 };
@@ -63,8 +63,8 @@ static void run(struct simulated *simulated, const struct degrees *d)
              "simulation: {collectives: %s, fold: %s, engine: %s}\n",
              LAYERS, H, HEADS, KV_HEADS, FFN, SEQUENCE, VOCABULARY, EXPERTS, TOP, EXPERT_FFN, d->skew, d->shared, DENSE,
              d->micro, d->micro_batches, d->tensor, d->context, d->expert, d->pipeline, d->data, d->zero, d->capacity,
-             d->sequence_parallel ? "true" : "false", d->attention, d->dispatch ? ", dispatch: " : "",
-             d->dispatch ? d->dispatch : "", d->whole ? ", expert_tensor: 1" : "", d->recompute, d->collectives, d->fold, d->engine);
+             d->sequence_parallel ? "true" : "false", d->attention, d->dispatcher ? ", dispatcher: " : "",
+             d->dispatcher ? d->dispatcher : "", d->whole ? ", expert_tensor: 1" : "", d->recompute, d->collectives, d->fold, d->engine);
 }
 
 static int blocks_with_experts(const struct degrees *d, int stage)
@@ -249,7 +249,8 @@ static void published(void **state)
     }
 }
 
-/* A token that goes once to each GPU, or to each node, that has any of its experts. Two of eight experts, drawn without
+/* A token that goes once to each GPU, or to each node, that has any of its experts (deepep), or whose group gathers it on
+ * every GPU and sums the results (allgather: of each two dispatches a gather and a scatter, of all GPUs' tokens). Two of eight experts, drawn without
  * putting back, miss the two of a GPU (of four GPUs) with the probability 6/8 x 5/7, and the four of a node (of two)
  * with 4/8 x 3/7. Nothing else is sent more or less, and no expert computes other rows. */
 static void sent_once(void **state)
@@ -268,21 +269,29 @@ static void sent_once(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct simulated copies, once;
+        struct simulated copies, once, gathered;
         struct degrees d = cases[i].degrees;
         double all;
 
         run(&copies, &d);
-        d.dispatch = "once";
+        d.dispatcher = "deepep";
         run(&once, &d);
+        d.dispatcher = "allgather";
+        run(&gathered, &d);
         all = 4 * blocks_with_experts(&d, 0) * rows_sent(&d) * H * 2 * (d.expert - 1) / d.expert;
         expect_near("bytes of tokens",
                     copies.run.metrics.communication_bytes_per_gpu - once.run.metrics.communication_bytes_per_gpu,
                     (1 - cases[i].reached / TOP) * all, once.text);
         expect_near("FLOPs", once.run.metrics.hardware_flop, copies.run.metrics.hardware_flop, once.text);
         expect_near("memory", once.run.metrics.peak_memory, copies.run.metrics.peak_memory, once.text);
+        expect_near("bytes of gathered tokens",
+                    gathered.run.metrics.communication_bytes_per_gpu - copies.run.metrics.communication_bytes_per_gpu,
+                    (1.0 * d.expert / TOP - 1) * all, gathered.text);
+        expect_near("FLOPs of gathered tokens", gathered.run.metrics.hardware_flop, copies.run.metrics.hardware_flop,
+                    gathered.text);
         simulated_release(&copies);
         simulated_release(&once);
+        simulated_release(&gathered);
     }
 }
 
@@ -370,12 +379,36 @@ static void host_updates(void **state)
     }
 }
 
+/* What CUDA graphs record the host does not launch: of whole iterations it is as if launches took no time, of blocks up
+ * to the dispatch of tokens only those of the experts are left. In small blocks each phase waits for its launches. */
+static void recorded(void **state)
+{
+    static const char *const graphs[] = {"none", "attention", "iteration", "none"};
+    double seconds[COUNT(graphs)];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(graphs); i++) {
+        struct simulated simulated;
+
+        run_text(&simulated, "model: {transformer: {layers: 2, hidden: 64, heads: 8, sequence: 32, vocabulary: 512, "
+                 "norm: rmsnorm, mlp: swiglu, ffn: 64, experts: 8, experts_per_token: 2, expert_ffn: 32, "
+                 "positions: 0, bias: false, qkv_bias: false}}\n"
+                 "cluster: {platform: dgx-h100, nodes: 1}\nbatch: {global: 8}\nsimulation: {engine: ideal}\n"
+                 "software: {like: none, cuda_graphs: %s}\ncosts: {host_launch: %s}\n",
+                 graphs[i], i == 3 ? "0 us" : "55 us");
+        seconds[i] = simulated.run.metrics.iteration_time;
+        simulated_release(&simulated);
+    }
+    assert_true(seconds[0] > seconds[1] && seconds[1] > seconds[2]);
+    expect_near("an iteration without launches", seconds[2], seconds[3], "cuda_graphs: iteration");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traffic_and_memory), cmocka_unit_test(flops), cmocka_unit_test(capacity),
         cmocka_unit_test(published), cmocka_unit_test(folded), cmocka_unit_test(sent_once), cmocka_unit_test(skewed),
-        cmocka_unit_test(host_updates),
+        cmocka_unit_test(host_updates), cmocka_unit_test(recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 #!/bin/bash
-# kill -9 at random moments of run, sweep and plot (kill_run.sh, sweep_rows.sh, and charts here): kill.sh DTSIM [TIMES each]
+# kill -9 at random moments of run, sweep, plan and plot (kill_run.sh, sweep_rows.sh, plan_rows.sh, and charts here):
+#   kill.sh DTSIM [TIMES each]
 # After each kill a chart's picture is missing or is the whole one of its data, and the next chart leaves nothing behind.
 set -u
 dtsim=$(realpath "$1") times=${2:-20}
@@ -8,6 +9,7 @@ scratch=$(mktemp -d) || exit 2
 trap 'rm -rf "$scratch"' EXIT
 "$here/kill_run.sh" "$dtsim" "$times" || exit 1
 "$here/sweep_rows.sh" "$dtsim" kill "$times" || exit 1
+"$here/plan_rows.sh" "$dtsim" kill "$times" || exit 1
 command -v gnuplot >/dev/null || { echo "no gnuplot: charts were not killed"; exit 0; }
 cd "$scratch" || exit 2
 RANDOM=1

@@ -1,0 +1,114 @@
+#!/bin/bash
+# Plans are the same whoever does the work and whatever is killed meanwhile: what is printed, the rows, the scenarios.
+#   plan_rows.sh DTSIM same           one worker and two, and a plan that goes on although nothing is left to do
+#   plan_rows.sh DTSIM kill [TIMES]   kill -9 of the plan, and of a worker, at random moments: what goes on completes
+set -u
+dtsim=$(realpath "$1") what=$2 times=${3:-3}
+scratch=$(mktemp -d) || exit 2
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 2
+RANDOM=1
+cat >scenario.yaml <<'end'
+model: {transformer: {layers: 24, hidden: 2048, heads: 16, sequence: 2048, vocabulary: 50304}}
+cluster: {platform: dgx-a100, nodes: 1}
+batch: {global: 64}
+strategy: {zero: 1}
+memory: {precision: mixed-bf16}
+software: megatron-core
+end
+
+fail()
+{
+    echo "$*"
+    exit 1
+}
+
+plan() # FOLDER OPTION...
+{
+    "$dtsim" plan scenario.yaml -o "$@" >out 2>err
+    code=$?
+    sed "s|$1/|FOLDER/|" out >"$1.out"
+    return $code
+}
+
+rows() # FOLDER: as their ids order them
+{
+    "$dtsim" results "$1" --json >unsorted || fail "$1 cannot be read"
+    sort unsorted
+}
+
+# What a plan leaves behind is that of the whole one.
+expect_same() # FOLDER
+{
+    rows "$1" | cmp whole.rows - || fail "the rows of $1 differ"
+    expect_same_choice "$1"
+}
+
+expect_same_choice() # FOLDER
+{
+    diff whole.out "$1.out" || fail "what is printed of $1 differs"
+    for file in whole/rank-*.yaml; do
+        cmp "$file" "$1/${file##*/}" || fail "$1/${file##*/} differs"
+    done
+}
+
+whole()
+{
+    plan whole -j 2 || fail "$(cat err)"
+    rows whole >whole.rows
+    [ "$(wc -l <whole.rows)" -ge 20 ] || fail "found $(wc -l <whole.rows) rows"
+}
+
+same()
+{
+    plan alone -j 1 || fail "$(cat err)"
+    expect_same alone
+    plan alone -j 4 || fail "$(cat err)"
+    expect_same alone
+}
+
+# kill_at PID MICROSECONDS plan|worker: kill -9 after that time
+kill_at()
+{
+    local victim=$1 workers
+    sleep "$(printf '%d.%06d' $(($2 / 1000000)) $(($2 % 1000000)))"
+    if [ "$3" = worker ]; then
+        mapfile -t workers < <(pgrep -P "$1")
+        victim=${workers[RANDOM % (${#workers[@]} + !${#workers[@]})]-}
+    fi
+    [ "$victim" ] && kill -9 "$victim" 2>/dev/null && killed=$((killed + 1))
+    wait "$1" 2>/dev/null
+}
+
+kills() # plan|worker
+{
+    local i killed=0
+    for ((i = 0; i < times; i++)); do
+        [ $((i % 3)) = 0 ] && rm -rf cut         # up to three kills of one plan
+        "$dtsim" plan scenario.yaml -o cut -j 2 >/dev/null 2>err &
+        kill_at $! $(((RANDOM * 32768 + RANDOM) % micros)) "$1"
+        [ $((i % 3)) = 2 ] || [ $i = $((times - 1)) ] || continue
+        plan cut -j 2 --retry-failed || fail "cannot go on: $(cat err)"
+        rows cut >cut.rows
+        [ "$(grep -o '"id":"[0-9a-f]*"' cut.rows | sort | uniq -d)" ] && fail "a row stands twice"
+        case $1 in
+        plan) expect_same cut ;;
+        worker) expect_same_choice cut ;;        # where a row was lost, others were replayed in its stead
+        esac
+    done
+    [ $killed = 0 ] && [ "$times" -ge 10 ] && fail "no kill met a $1"
+    echo "$killed of $times kills met a $1"
+}
+
+begun=$(date +%s%N)
+whole
+micros=$((($(date +%s%N) - begun) / 2000))       # half of its time: most kills meet it
+case $what in
+same) same ;;
+kill)
+    kills plan
+    kills worker ;;
+*)
+    echo "unknown: $what"
+    exit 2 ;;
+esac
