@@ -1,4 +1,5 @@
 /* A run for people: what ran, how fast, where the time goes, and on what the numbers rest. */
+#include "cli/cluster_line.h"
 #include "cli/cmd.h"
 
 #include <math.h>
@@ -153,87 +154,6 @@ static void print_model(const struct model *model, FILE *out)
     fputc('\n', out);
 }
 
-/* "2 nodes of 8 NVIDIA A100-SXM4-80GB (old)", of each part, what each changes and what the job leaves idle. */
-static void print_parts(const struct scenario *scenario, FILE *out)
-{
-    const struct cluster *cluster = &scenario->cluster;
-    struct arena arena = {0};
-    const char *said = cluster_said(&arena, cluster);
-    int seats = 0;
-
-    for (int i = 0; i < cluster_said_parts(cluster); i++) {
-        struct said_part part = cluster_said_part(cluster, i);
-        int gpu = cluster_node_gpu(cluster, part.first, 0);
-        const struct gpu_spec *spec = cluster_gpu_spec(cluster, gpu);
-        const char *changes = spec ? gpu_changes(&arena, spec) : "";
-
-        fprintf(out, "%s%d node%s of %d ", i ? ", " : "", part.nodes, part.nodes == 1 ? "" : "s",
-                cluster_node_gpus(cluster, part.first));
-        if (cluster_gpu_name(cluster, gpu))
-            text_write(TEXT_LINE, cluster_sheet(cluster, gpu)->title, out);
-        else
-            fputs(cluster_node_gpus(cluster, part.first) == 1 ? "GPU" : "GPUs", out);
-        if (*changes)
-            fprintf(out, " with %s", changes);
-        fprintf(out, " (%s", part.name);
-        if (part.slower > 1)
-            fprintf(out, ", %.4g times slower", part.slower);
-        fputc(')', out);
-    }
-    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
-        seats += layout_kind_seats(&scenario->layout, kind);
-    if (seats < cluster_gpus(cluster))
-        fprintf(out, "; %d of their %d GPUs are idle", cluster_gpus(cluster) - seats, cluster_gpus(cluster));
-    if (cluster->ideal)
-        fputs("; a network that takes no time", out);
-    if (*said) {
-        fputs("; ", out);
-        text_write(TEXT_LINE, said, out);
-    }
-    fputc('\n', out);
-    arena_release(&arena);
-}
-
-/* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100". */
-static void print_cluster(const struct scenario *scenario, FILE *out)
-{
-    const struct cluster *cluster = &scenario->cluster;
-    int taken = layout_node_seats(&scenario->layout, 0);
-    struct arena arena = {0};
-    const char *changes = cluster_gpu_spec(cluster, 0) ? gpu_changes(&arena, cluster_gpu_spec(cluster, 0)) : "";
-    const char *said = cluster_said(&arena, cluster);
-
-    fprintf(out, "  %-24s ", "cluster");
-    if (cluster_said_parts(cluster)) {
-        print_parts(scenario, out);
-        arena_release(&arena);
-        return;
-    }
-    if (cluster->ideal)
-        fputs(cluster_gpu_name(cluster, 0) ? "GPUs on a network that takes no time, each "
-                                           : "a network that takes no time", out);
-    else
-        fprintf(out, "%d node%s of %d ", cluster->nodes, cluster->nodes == 1 ? "" : "s", cluster_node_gpus(cluster, 0));
-    if (cluster_gpu_name(cluster, 0))
-        text_write(TEXT_LINE, cluster_sheet(cluster, 0)->title, out);
-    else if (!cluster->ideal)
-        fputs(cluster_node_gpus(cluster, 0) == 1 ? "GPU" : "GPUs", out);
-    if (*changes)
-        fprintf(out, " with %s", changes);
-    if (!cluster->ideal && taken < cluster_node_gpus(cluster, 0) && scenario_gpus(scenario) > taken)
-        fprintf(out, ", %d of each used", taken);
-    if (cluster->title) {
-        fputs("; ", out);
-        text_write(TEXT_LINE, cluster->title, out);
-    }
-    if (*said) {
-        fputs(cluster->title ? ", but " : "; ", out);
-        text_write(TEXT_LINE, said, out);
-    }
-    fputc('\n', out);
-    arena_release(&arena);
-}
-
 /* Where ranks need not wait for each other at the end of an iteration, only the bubble between a rank's first and last
  * work counts. */
 static void print_span_bubble(const struct scenario *scenario, const struct metrics *m, FILE *out)
@@ -369,7 +289,7 @@ void run_print(const struct run *run, FILE *out)
     print_alike(run, out);
     print_setup(scenario, out);
     print_model(&scenario->model, out);
-    print_cluster(scenario, out);
+    cluster_line_print(scenario, out);
     if (scenario->software.names.title) {
         fprintf(out, "  %-24s ", "software");
         text_write(TEXT_LINE, scenario->software.names.title, out);

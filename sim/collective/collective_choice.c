@@ -199,7 +199,6 @@ static bool pace_of(const struct collective *collective, const struct communicat
     return found;
 }
 
-/* `library` NULL: no library runs it. */
 static bool has_paces(const struct collective *collective, const struct communication *library)
 {
     struct pace pace;
@@ -302,21 +301,18 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
 static bool runs_on(const struct collective *collective, const struct cluster *cluster, unsigned kinds,
                     const struct communication *library)
 {
-    bool meshes = false;
-
-    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
-        meshes |= kinds >> kind & 1 && cluster_is_mesh(cluster, cluster_kind_node(cluster, kind));
-    return !collective->in_switch || (!meshes && has_paces(collective, library));
+    for (int kind = 0; kind < cluster_kinds(cluster) && collective->in_switch; kind++)
+        if (kinds >> kind & 1 && cluster_is_mesh(cluster, cluster_kind_node(cluster, kind)))
+            return false;
+    return !collective->in_switch || has_paces(collective, library);
 }
 
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
 {
-    bool runs = true;
-
     for (int kind = 0; kind < cluster_kinds(cluster); kind++)
-        runs &= runs_on(collective, cluster, 1u << kind,
-                        cluster->ideal ? NULL : cluster_communication(cluster, 1u << kind));
-    return runs;
+        if (!runs_on(collective, cluster, 1u << kind, cluster->ideal ? NULL : cluster_communication(cluster, 1u << kind)))
+            return false;
+    return true;
 }
 
 /* Whether auto may let the switch reduce: it needs several ranks in a node. */

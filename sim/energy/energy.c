@@ -13,7 +13,8 @@ static const struct energy_spec *energy_said(const struct scenario *scenario)
     return scenario->train ? scenario->train->energy : NULL;
 }
 
-double energy_gpu_power(const struct scenario *scenario, int kind, struct occupation occupation)
+/* W of one GPU of a kind of node. */
+static double gpu_power(const struct scenario *scenario, int kind, struct occupation occupation)
 {
     const struct energy_spec *said = energy_said(scenario);
     const struct gpu_power *power = said ? said->gpu : NULL;
@@ -24,7 +25,8 @@ double energy_gpu_power(const struct scenario *scenario, int kind, struct occupa
     return power ? power_of(power, occupation) : NAN;
 }
 
-double energy_host_power(const struct scenario *scenario)
+/* W of a node besides its GPUs. */
+static double host_power(const struct scenario *scenario)
 {
     const struct energy_spec *said = energy_said(scenario);
 
@@ -40,9 +42,20 @@ double energy_power(const struct scenario *scenario, int gpus, int nodes, struct
         double own = layout_kind_seats(&scenario->layout, kind);
 
         seats += own;
-        mean += own > 0 ? (energy_gpu_power(scenario, kind, occupation) - mean) * (own / seats) : 0;
+        mean += own > 0 ? (gpu_power(scenario, kind, occupation) - mean) * (own / seats) : 0;
     }
-    return gpus * mean + nodes * energy_host_power(scenario);
+    return gpus * mean + nodes * host_power(scenario);
+}
+
+double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count)
+{
+    int stages = scenario->parallelism.pipeline;
+    double sum = energy_nodes(scenario) * host_power(scenario);
+
+    for (int r = 0; r < count; r++)
+        for (int t = 0; t < scenario->parallelism.tensor; t++)
+            sum += gpu_power(scenario, scenario_seat(scenario, t, r / stages, r % stages).kind, ranks[r]);
+    return sum;
 }
 
 double energy_pue(const struct scenario *scenario)

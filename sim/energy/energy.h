@@ -10,9 +10,8 @@ struct occupation { double compute, communication; };
 /* W of so many GPUs and of the nodes that hold them: of each GPU the power by what it does, weighted by time, and of
  * each node what it takes besides its GPUs. Not the facility's. NaN: nobody says it. */
 double energy_power(const struct scenario *scenario, int gpus, int nodes, struct occupation occupation);
-/* W of one GPU of a kind of node, NaN as above; and of a node besides its GPUs. */
-double energy_gpu_power(const struct scenario *scenario, int kind, struct occupation occupation);
-double energy_host_power(const struct scenario *scenario);
+/* The same of the GPUs that the scenario runs on and their nodes, by what each program rank's GPUs do. */
+double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count);
 /* The facility's power over that of its computers; 1 where the scenario says nothing. */
 double energy_pue(const struct scenario *scenario);
 /* The nodes on which the scenario runs. */

@@ -20,8 +20,8 @@ struct splitting {
     const struct workload *even; /* with even stages */
     int nstages, blocks;
     const int *least;                            /* blocks that a stage has at least */
-    const double *forwards, *backwards, *drains; /* s of all blocks before one: forwards, whole backwards, and the
-                                                    least that the next stage waits for */
+    const double *sums[3];                       /* a stage and a block: s of all blocks before it on the stage's GPUs,
+                                                    forwards, whole backwards, and the least that the next stage waits for */
     const double *extra[3];                      /* the same of what a stage has beside its blocks */
     bool bounded;
     size_t replays, most;
@@ -31,9 +31,9 @@ struct splitting {
 
 static double sum_of(const struct splitting *splitting, int which, const int *begins, int stage)
 {
-    const double *sums[] = {splitting->forwards, splitting->backwards, splitting->drains};
+    const double *sums = splitting->sums[which] + (size_t)stage * ((size_t)splitting->blocks + 1);
 
-    return sums[which][begins[stage + 1]] - sums[which][begins[stage]] + splitting->extra[which][stage];
+    return sums[begins[stage + 1]] - sums[begins[stage]] + splitting->extra[which][stage];
 }
 
 static double bound_of(const struct splitting *splitting, const int *layers)
@@ -245,22 +245,34 @@ static int count_splits(const struct splitting *splitting)
     return count > SPLITS_ALL ? SPLITS_ALL + 1 : (int)count;
 }
 
-/* The seconds of blocks, and of what stages have beside them, from the times of even stages. */
-static void find_seconds(struct arena *arena, struct splitting *splitting)
+/* The times on the GPUs of a stage, of its fastest replica: with these a bound holds. */
+static const struct stage_times *stage_gpus(const struct workload *workload, int s)
 {
-    double *sums[3], *extra[3];
+    const struct stage_times *fastest = NULL;
+    int rank = plan_rank(&workload->plan, 0, s, 0, NULL);
+
+    if (!workload->scenario->layout.mixed)
+        return ordinary_times(workload);
+    for (int r = 0; r < workload_timed_replicas(workload); r++) {
+        const struct stage_times *own = workload_times(workload, r, rank);
+
+        if (!fastest || own[s].work[FORWARD].seconds < fastest[s].work[FORWARD].seconds)
+            fastest = own;
+    }
+    return fastest;
+}
+
+/* The seconds of blocks on the GPUs of one stage, and of what it has beside its blocks, from the times of even stages. */
+static void find_stage_seconds(const struct splitting *splitting, int of, double *const *sums, double *const *extra)
+{
+    const struct stage_times *on = stage_gpus(splitting->even, of);
     int block = 0;
 
-    for (int i = 0; i < 3; i++) {
-        sums[i] = ARENA_ARRAY(arena, double, splitting->blocks + 1);
-        splitting->extra[i] = extra[i] = ARENA_ARRAY(arena, double, splitting->nstages);
-    }
     for (int s = 0; s < splitting->nstages; s++) {
         const struct stage *stage = &splitting->even->stages[s];
-        const struct stage_times *times = &ordinary_times(splitting->even)[s];
 
         for (size_t k = stage->nslices; k-- > 0;) {
-            const struct work_times *work = slice_times(stage, times, &stage->slices[k])->work;
+            const struct work_times *work = slice_times(stage, &on[s], &stage->slices[k])->work;
             double backward = work[BACKWARD].seconds, input = work[BACKWARD_INPUT].seconds;
             double halves = input + work[BACKWARD_WEIGHT].seconds;
             double own[] = {work[FORWARD].seconds, input > 0 ? fmin(backward, halves) : backward,
@@ -269,15 +281,28 @@ static void find_seconds(struct arena *arena, struct splitting *splitting)
             for (int i = 0; i < 3; i++) {
                 if (stage->slices[k].block)
                     sums[i][block + 1] = sums[i][block] + own[i];
-                else
+                else if (s == of)
                     extra[i][s] += own[i];
             }
             block += stage->slices[k].block;
         }
     }
-    splitting->forwards = sums[0];
-    splitting->backwards = sums[1];
-    splitting->drains = sums[2];
+}
+
+static void find_seconds(struct arena *arena, struct splitting *splitting)
+{
+    size_t width = (size_t)splitting->blocks + 1;
+    double *sums[3], *extra[3];
+
+    for (int i = 0; i < 3; i++) {
+        splitting->sums[i] = sums[i] = arena_alloc(arena, (size_t)splitting->nstages * width * sizeof **sums);
+        splitting->extra[i] = extra[i] = ARENA_ARRAY(arena, double, splitting->nstages);
+    }
+    for (int s = 0; s < splitting->nstages; s++) {
+        find_stage_seconds(splitting, s, sums, extra);
+        for (int i = 0; i < 3; i++)
+            sums[i] += width;
+    }
 }
 
 static void search(struct arena *arena, struct splitting *splitting)

@@ -170,36 +170,6 @@ static struct window find_window(const struct timeline *timeline, bool asynchron
     return window;
 }
 
-/* Whether a GPU leaves less room than another; where nobody knows how much they have, whether it holds more. */
-static bool is_fuller(double memory, double room, double other, double other_room)
-{
-    return room < other_room || room > other_room ? room - memory < other_room - other : memory > other;
-}
-
-static void read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
-{
-    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
-
-    for (int r = 0; r < metrics->nranks; r++) {
-        struct rank_metrics *rank = &metrics->ranks[r];
-
-        rank->memory = peaks[r].memory;
-        rank->peak_activation = peaks[r].activations;
-        rank->peak_memory = memory_total(&rank->memory);
-        double room = scenario_room(workload->scenario, r % workload->scenario->plan.stages);
-
-        if (r > 0 && !is_fuller(rank->peak_memory, room, metrics->peak_memory, metrics->peak_room))
-            continue;
-        metrics->memory = rank->memory;
-        metrics->peak_memory = rank->peak_memory;
-        metrics->peak_room = room;
-        metrics->peak_reserved = rank->peak_memory - rank->memory.bytes[MEMORY_CONTEXT];
-        metrics->peak_allocated = metrics->peak_reserved - rank->memory.bytes[MEMORY_FRAGMENTATION];
-        metrics->peak_rank = r;
-    }
-    free(peaks);
-}
-
 /* s in which a rank computes. */
 static double rank_compute(const double *seconds)
 {
@@ -361,30 +331,19 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     add_seconds(metrics, timeline, scenario->plan.stages);
 }
 
-/* W of GPUs of several kinds, each by what its own rank does; there no rank stands for others. */
-static double mixed_power(const struct metrics *m, const struct scenario *scenario)
-{
-    double sum = energy_nodes(scenario) * energy_host_power(scenario);
-
-    for (int r = 0; r < m->nranks; r++) {
-        const struct rank_metrics *rank = &m->ranks[r];
-        struct occupation occupation = {rank_compute(rank->seconds) / m->iteration_time,
-                                        rank->exposed_communication / m->iteration_time};
-        int replica = r / scenario->plan.stages, p = r % scenario->plan.stages;
-
-        for (int t = 0; t < scenario->parallelism.tensor; t++)
-            sum += energy_gpu_power(scenario, scenario_seat(scenario, t, replica, p).kind, occupation);
-    }
-    return sum;
-}
-
+/* Where nodes are of several kinds each GPU's by what its own rank does; there no rank stands for others. */
 static void count_energy(struct metrics *m, const struct scenario *scenario)
 {
-    struct occupation occupation = {m->utilization, m->exposed_communication / m->iteration_time};
+    struct occupation mean = {m->utilization, m->exposed_communication / m->iteration_time};
+    struct occupation *ranks = scenario->layout.mixed ? xcalloc((size_t)m->nranks, sizeof *ranks) : NULL;
 
-    m->power = scenario->layout.mixed ? mixed_power(m, scenario) :
-               energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), occupation);
+    for (int r = 0; ranks && r < m->nranks; r++)
+        ranks[r] = (struct occupation){rank_compute(m->ranks[r].seconds) / m->iteration_time,
+                                       m->ranks[r].exposed_communication / m->iteration_time};
+    m->power = ranks ? energy_ranks_power(scenario, ranks, m->nranks) :
+               energy_power(scenario, scenario_gpus(scenario), energy_nodes(scenario), mean);
     m->energy = m->power * m->iteration_time * energy_pue(scenario);
+    free(ranks);
 }
 
 void metrics_init(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
@@ -393,7 +352,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
     read_seconds(metrics, scenario, timeline);
     read_operations(metrics, timeline, scenario_schedule(scenario)->asynchronous);
-    read_memory(metrics, workload, timeline);
+    metrics_read_memory(metrics, workload, timeline);
     averages(metrics);
     count_flop(metrics, workload);
     rates(metrics, scenario);
@@ -416,7 +375,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
         NOTHING_STATED,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    read_memory(metrics, workload, timeline);
+    metrics_read_memory(metrics, workload, timeline);
     certainty_memory(metrics, workload->scenario);
 }
 

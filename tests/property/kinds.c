@@ -1,4 +1,5 @@
-/* kinds: nodes of two kinds. No file can ask for them yet, so that a loaded scenario's cluster is divided here. */
+/* kinds: nodes of two kinds that differ in one thing, or in nothing: a loaded scenario's cluster is divided here, as
+ * files say them in parts.c. */
 #include "simulated.h"
 
 #include "scenario/scenario_internal.h"

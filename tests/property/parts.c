@@ -47,7 +47,7 @@ static bool compare_in_parts(const char *path, const char *const *sets, size_t n
 
     if (scenario_load(path, sets, nsets, &whole, &err))
         fail_at(path, &err);
-    several = whole.cluster.nodes > 1 && !whole.cluster.ideal;
+    several = whole.cluster.nodes > 1 && !whole.cluster.ideal && !cluster_said_parts(&whole.cluster);
     if (several) {
         const char *changed[] = {in_parts(&arena, &whole)};
         json_t *one = NULL, *other = NULL;

@@ -168,7 +168,8 @@ static void test_parts(void **state)
     cluster.parts[1] = (struct machine_part){.kind = 1, .first = 2};
     cluster.kinds[1] = (struct machine_kind){
         .gpus = 2, .gpu = {.memory = 40e9}, .inside = {.bandwidth = 100e9, .latency = 2e-6, .efficiency = 0.5},
-        .nics = {.bandwidth = 10e9, .rate = 5e9, .count = 1}, .host = {.memory = 1e12},
+        .nics = {.bandwidth = 10e9, .rate = 5e9, .count = 1, .latency = 3.3e-6, .efficiency = 1},
+        .host = {.memory = 1e12},
     };
     assert_int_equal(cluster_gpus(&cluster), COUNT(nodes));
     assert_int_equal(cluster_nics(&cluster), COUNT(nodes_of_nics));
@@ -200,7 +201,7 @@ static void test_nics_together(void **state)
     (void)state;
     cluster.kinds[0].nics.count = 8;
     cluster.kinds[0].host.bandwidth = NAN;
-    wide.kinds[0].nics = (struct nics){.bandwidth = 50e9, .count = 4};
+    wide.kinds[0].nics = (struct nics){.bandwidth = 50e9, .count = 4, .latency = 3.3e-6, .efficiency = 1};
     for (int host = 0; host < 2; host++) {
         assert_int_equal(cluster_nics(&cluster), cluster_nics(&wide));
         for (int gpu = 0; gpu < cluster_gpus(&cluster); gpu++)

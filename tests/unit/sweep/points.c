@@ -124,7 +124,7 @@ static void test_generators(void **state)
     gives("grid: {x: {linear: [0, 1, 5]}}", "0|0.25|0.5|0.75|1|");
     gives("grid: {x: {log: [1, 1000, 4]}}", "1|10|100|1000|");
     gives("grid: {cluster.network.bandwidth: {log: [1 GB/s, 100 GB/s, 3]}}", "1 GB/s|10 GB/s|100 GB/s|");
-    gives("grid: {cluster.kinds[0].nics.latency: {range: [1 us, 2 us, 0.5 us]}}", "1 us|1.5 us|2 us|");
+    gives("grid: {cluster.network.latency: {range: [1 us, 2 us, 0.5 us]}}", "1 us|1.5 us|2 us|");
 }
 
 static void test_derived(void **state)
