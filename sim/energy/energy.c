@@ -50,12 +50,12 @@ double energy_power(const struct scenario *scenario, int gpus, int nodes, struct
 double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count)
 {
     int stages = scenario->parallelism.pipeline;
-    double sum = energy_nodes(scenario) * host_power(scenario);
+    double sum = 0;
 
     for (int r = 0; r < count; r++)
         for (int t = 0; t < scenario->parallelism.tensor; t++)
             sum += gpu_power(scenario, scenario_seat(scenario, t, r / stages, r % stages).kind, ranks[r]);
-    return sum;
+    return sum * scenario_replicas(scenario) * stages / count + energy_nodes(scenario) * host_power(scenario);
 }
 
 double energy_pue(const struct scenario *scenario)

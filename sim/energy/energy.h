@@ -10,7 +10,8 @@ struct occupation { double compute, communication; };
 /* W of so many GPUs and of the nodes that hold them: of each GPU the power by what it does, weighted by time, and of
  * each node what it takes besides its GPUs. Not the facility's. NaN: nobody says it. */
 double energy_power(const struct scenario *scenario, int gpus, int nodes, struct occupation occupation);
-/* The same of the GPUs that the scenario runs on and their nodes, by what each program rank's GPUs do. */
+/* The same of the GPUs that the scenario runs on and their nodes, by what each program rank's GPUs do: of
+ * all replicas, or of the first one, which then stands for all. */
 double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count);
 /* The facility's power over that of its computers; 1 where the scenario says nothing. */
 double energy_pue(const struct scenario *scenario);

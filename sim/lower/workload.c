@@ -131,7 +131,7 @@ static int build_classes(struct workload *workload, struct error *err)
     if (stages_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->stages,
                     &workload->classes[0].times, err))
         return -1;
-    for (int r = 0; scenario->uneven & UNEVEN_GPUS && r < scenario_replicas(scenario); r++)
+    for (int r = 0; (scenario->uneven & UNEVEN_GPUS || scenario->layout.mixed) && r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++)
             for (int t = 0; t < scenario->parallelism.tensor; t++) {
                 int kind = scenario_seat(scenario, t, r, p).kind;

@@ -14,7 +14,9 @@ static double stages_before(const struct workload *workload, int stage, bool for
     double sum = 0;
 
     for (int v = 0; v < stage; v++) {
-        const struct stage_times *times = &ordinary_times(workload)[v];
+        const struct stage_times *on = !workload->scenario->layout.mixed ? ordinary_times(workload) :
+                                       workload_times(workload, 0, plan_rank(&workload->plan, 0, v, 0, NULL));
+        const struct stage_times *times = &on[v];
         double input = times->work[BACKWARD_INPUT].seconds;
 
         sum += forwards ? times->work[FORWARD].seconds :

@@ -319,7 +319,7 @@ json_t *result_metrics_json(const struct run *run)
     if (run->lowered.protocols)
         json_put(json, "protocols", protocols_json(&run->lowered));
     json_put(json, "folded", json_boolean(run->lowered.alike.folded));
-    if (scenario->uneven & UNEVEN_GPUS)
+    if (scenario->cluster.gpu_slower && scenario->uneven & UNEVEN_GPUS)
         json_put(json, "stragglers", stragglers_json(scenario));
     if (scenario->layout.mixed)
         json_put(json, "rank_gpus", rank_gpus_json(scenario));

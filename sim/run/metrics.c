@@ -331,7 +331,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     add_seconds(metrics, timeline, scenario->plan.stages);
 }
 
-/* Where nodes are of several kinds each GPU's by what its own rank does; there no rank stands for others. */
+/* Where nodes are of several kinds each GPU's by what its own rank does. */
 static void count_energy(struct metrics *m, const struct scenario *scenario)
 {
     struct occupation mean = {m->utilization, m->exposed_communication / m->iteration_time};

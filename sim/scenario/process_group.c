@@ -71,12 +71,27 @@ void process_groups_make(struct scenario *scenario)
     };
 }
 
+/* Whether GPUs that do the same for the same stage are on nodes of several kinds: those of a tensor group, or of
+ * replicas. Stages on kinds of their own are no reason to look at more than one replica. */
+static bool mixes_kinds(const struct scenario *scenario)
+{
+    for (int p = 0; scenario->layout.mixed && p < scenario->parallelism.pipeline; p++) {
+        int kind = scenario_seat(scenario, 0, 0, p).kind;
+
+        for (int r = 0; r < scenario_replicas(scenario); r++)
+            for (int t = 0; t < scenario->parallelism.tensor; t++)
+                if (scenario_seat(scenario, t, r, p).kind != kind)
+                    return true;
+    }
+    return false;
+}
+
 unsigned scenario_uneven(const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;
     int gpus = scenario_gpus(scenario);
     unsigned uneven = (scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0) |
-                      (scenario->layout.mixed ? UNEVEN_GPUS | UNEVEN_LINKS : 0);
+                      (mixes_kinds(scenario) ? UNEVEN_GPUS | UNEVEN_LINKS : 0);
     bool network = cluster->nic_shares && !cluster->ideal &&
                    cluster_node_of(cluster, layout_nth_gpu(&scenario->layout, gpus - 1)) > 0;
 

@@ -198,11 +198,93 @@ static void memory_and_peaks_are_of_each_part(void **state)
     simulated_release(&simulated);
 }
 
+static double seconds_of(const char *simulation, const char *strategy, const char *cluster)
+{
+    struct simulated simulated;
+    double seconds;
+
+    run_text(&simulated, shape, simulation, strategy, cluster);
+    seconds = simulated.run.metrics.iteration_time;
+    simulated_release(&simulated);
+    return seconds;
+}
+
+static const char two_kinds[] =
+    "{parts: [{name: old, platform: dgx-a100, nodes: 2}, {name: new, platform: dgx-h100, nodes: 2}]}";
+
+/* Where each stage has GPUs of one kind, one replica stands for all and one flow for a tensor group, as exactly as where
+ * all are of one kind. */
+static void stages_of_a_kind_fold(void **state)
+{
+    static const char *const folding[] = {"{tensor: 2, pipeline: 2, data: 8}", "{tensor: 4, pipeline: 4, data: 2}",
+                                          "{tensor: 8, pipeline: 2, data: 2, zero: 1}"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(folding); i++) {
+        double all = seconds_of(", fold: off, collectives: messages", folding[i], two_kinds);
+
+        expect_near("folded", seconds_of("", folding[i], two_kinds), all, folding[i]);
+        expect_near("measured", seconds_of(", collectives: measured", folding[i], two_kinds),
+                    seconds_of(", fold: off, collectives: measured", folding[i], two_kinds), folding[i]);
+    }
+}
+
+/* The best of all divisions of the layers, each simulated. */
+static void split_auto_is_the_best_of_all(void **state)
+{
+    char text[128];
+    double best = INFINITY, found = seconds_of("", "{tensor: 2, pipeline: 2, data: 8, split: auto}", two_kinds);
+
+    (void)state;
+    for (int first = 0; first <= 8; first++) {
+        snprintf(text, sizeof text, "{tensor: 2, pipeline: 2, data: 8, split: [%d, %d]}", first, 8 - first);
+        best = fmin(best, seconds_of("", text, two_kinds));
+    }
+    expect_near("split: auto", found, best, two_kinds);
+}
+
+/* A pipeline rank, a tensor group and replicas that are on nodes of both kinds: the three engines agree as on equal nodes. */
+static void engines_agree(void **state)
+{
+    static const char cluster[] = "{parts: [{name: a, platform: dgx-a100, nodes: 1, gpus_per_node: 4}, {name: b, platform: "
+                                  "dgx-h100, nodes: 1, gpus_per_node: 4}], communication: none}";
+    static const char *const mixed[] = {"{tensor: 8, sequence_parallel: true}", "{pipeline: 8}", "{data: 8}",
+                                        "{tensor: 2, pipeline: 2, data: 2, placement: [tensor, pipeline, data]}"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(mixed); i++) {
+        struct simulated fast, simgrid;
+
+        run_text(&fast, shape, "", mixed[i], cluster);
+        run_text(&simgrid, shape, "", mixed[i], cluster);
+        simgrid.scenario.simulation.engine = ENGINE_SIMGRID;
+        run_release(&simgrid.run);
+        workload_release(&simgrid.workload);
+        struct error err = {0};
+
+        if (simulated_run(&simgrid, &err))
+            fail_at(mixed[i], &err);
+        if (fabs(fast.run.metrics.iteration_time / simgrid.run.metrics.iteration_time - 1) > 1e-9)
+            fail_msg("fast %.17g, simgrid %.17g: %s", fast.run.metrics.iteration_time,
+                     simgrid.run.metrics.iteration_time, mixed[i]);
+        simgrid.scenario.simulation.engine = ENGINE_IDEAL;
+        run_release(&simgrid.run);
+        workload_release(&simgrid.workload);
+        if (simulated_run(&simgrid, &err))
+            fail_at(mixed[i], &err);
+        assert_true(simgrid.run.metrics.iteration_time <= fast.run.metrics.iteration_time * (1 + 1e-9));
+        simulated_release(&fast);
+        simulated_release(&simgrid);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_parts_are_one_cluster), cmocka_unit_test(a_slower_part_is_stragglers),
         cmocka_unit_test(a_dump_reads_back), cmocka_unit_test(memory_and_peaks_are_of_each_part),
+        cmocka_unit_test(stages_of_a_kind_fold), cmocka_unit_test(split_auto_is_the_best_of_all),
+        cmocka_unit_test(engines_agree),
     };
 
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
