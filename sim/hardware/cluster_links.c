@@ -143,7 +143,8 @@ static void route_between(struct route *route, const struct cluster *cluster, in
 
     route->refused = nic != own && cluster_topology(cluster) == TOPOLOGY_RAIL &&
                      cluster->network.topology.across_rails == ACROSS_REFUSE;
-    route->latency = fmax(cluster_latency(cluster, src_node, false), cluster_latency(cluster, dst_node, false));
+    /* each end has its half of it, as on SimGrid's platform */
+    route->latency = (cluster_latency(cluster, src_node, false) + cluster_latency(cluster, dst_node, false)) / 2;
     int sender = sender_of(route, cluster, src, src_node, nic, own);
     topology_way(topology_of(cluster), (struct topology_end){src_node, sender == src ? own : nic},
                  (struct topology_end){dst_node, nic}, &way);

@@ -45,7 +45,7 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
     double usual = cluster_latency(cluster, from, false), other_usual = cluster_latency(cluster, to, false);
     double whole = fmax(usual + extra.delay, other_usual + other.delay);
 
-    return (struct extra){whole - fmax(usual, other_usual), fmax(extra.overhead, other.overhead)};
+    return (struct extra){whole - (usual + other_usual) / 2, fmax(extra.overhead, other.overhead)};
 }
 
 double cluster_copy(const struct cluster *cluster, int src, int dst)

@@ -247,7 +247,7 @@ static void split_auto_is_the_best_of_all(void **state)
 static void engines_agree(void **state)
 {
     static const char cluster[] = "{parts: [{name: a, platform: dgx-a100, nodes: 1, gpus_per_node: 4}, {name: b, platform: "
-                                  "dgx-h100, nodes: 1, gpus_per_node: 4}], communication: none}";
+                                  "dgx-h100, nodes: 1, gpus_per_node: 4, network: {latency: 9 us}}], communication: none}";
     static const char *const mixed[] = {"{tensor: 8, sequence_parallel: true}", "{pipeline: 8}", "{data: 8}",
                                         "{tensor: 2, pipeline: 2, data: 2, placement: [tensor, pipeline, data]}"};
 
