@@ -52,6 +52,14 @@ static struct node *int_dump(struct arena *arena, int value)
     return node_scalar(arena, arena_printf(arena, "%d", value), false);
 }
 
+/* In its bare form where the table has one. */
+static struct node *item_dump(struct arena *arena, const struct table *table, const void *item)
+{
+    struct node *mapping = object_dump(arena, table, item);
+
+    return table->bare && mapping->count == 1 && !strcmp(mapping->keys[0], table->shorthand) ? mapping->items[0] : mapping;
+}
+
 static struct node *list_dump(struct arena *arena, const struct field *field, const struct list *list, bool given)
 {
     struct node *sequence = node_sequence(arena);
@@ -64,8 +72,8 @@ static struct node *list_dump(struct arena *arena, const struct field *field, co
         else if (field->kind == FIELD_INTS)
             node_append(arena, sequence, int_dump(arena, ((const int *)list->items)[i]));
         else
-            node_append(arena, sequence,
-                        object_dump(arena, field->table, (const char *)list->items + i * field->table->size));
+            node_append(arena, sequence, item_dump(arena, field->table,
+                                                   (const char *)list->items + i * field->table->size));
     }
     return list->count > 0 || given || field->fallback ? sequence : NULL;
 }

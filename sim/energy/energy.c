@@ -1,6 +1,7 @@
 #include "energy/energy.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static double power_of(const struct gpu_power *power, struct occupation occupation)
 {
@@ -65,13 +66,16 @@ double energy_pue(const struct scenario *scenario)
 
 int energy_nodes(const struct scenario *scenario)
 {
-    int nodes = 0, last = -1;
+    const struct cluster *cluster = &scenario->cluster;
+    bool *has = xcalloc((size_t)cluster->nodes + 1, sizeof *has);
+    int nodes = 0;
 
     for (int i = 0; i < scenario_gpus(scenario); i++) {
-        int node = cluster_node_of(&scenario->cluster, layout_nth_gpu(&scenario->layout, i));
+        int node = cluster_node_of(cluster, layout_nth_gpu(&scenario->layout, i));
 
-        nodes += node != last;
-        last = node;
+        nodes += !has[node];
+        has[node] = true;
     }
+    free(has);
     return nodes;
 }

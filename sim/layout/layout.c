@@ -27,10 +27,30 @@ static int take(const struct layout *layout, struct cluster *cluster, int innerm
     return each;
 }
 
+/* The parts of the cluster, of whose nodes the job takes so many GPUs each; 0: all. Those that it does not reach are
+ * left out, unless it may take any. */
+static void add_parts(struct layout *layout, const struct cluster *cluster, int taken, bool any)
+{
+    int first = 0;
+
+    layout->part_count = 0;
+    for (int i = 0; i < cluster_parts(cluster); i++) {
+        struct cluster_part part = cluster_part(cluster, i);
+        int each = cluster_node_gpus(cluster, part.first);
+
+        if (i > 0 && first >= layout->seats && !any)
+            break;
+        layout->parts[layout->part_count++] = (struct layout_part){
+            first, cluster_node_gpu(cluster, part.first, 0), each, taken ? taken : each, part.kind,
+        };
+        first += part.nodes * (taken ? taken : each);
+    }
+}
+
 void layout_make(struct layout *layout, struct cluster *cluster, const int degree[DIMENSION_COUNT],
                  const int order[DIMENSION_COUNT])
 {
-    int taken, first = 0;
+    int taken;
 
     *layout = (struct layout){.seats = 1};
     for (int i = 0; i < DIMENSION_COUNT; i++) {
@@ -39,24 +59,18 @@ void layout_make(struct layout *layout, struct cluster *cluster, const int degre
         layout->seats *= degree[order[i]];
     }
     taken = cluster_parts(cluster) == 1 ? take(layout, cluster, innermost_degree(layout, order)) : 0;
-    for (int i = 0; i < cluster_parts(cluster); i++) {
-        struct cluster_part part = cluster_part(cluster, i);
-        int each = cluster_node_gpus(cluster, part.first);
-
-        if (i > 0 && first >= layout->seats)
-            break;
-        layout->parts[layout->part_count++] = (struct layout_part){
-            first, cluster_node_gpu(cluster, part.first, 0), each, taken ? taken : each, part.kind,
-        };
-        layout->mixed |= part.kind != layout->parts[0].kind;
-        first += part.nodes * (taken ? taken : each);
-    }
+    add_parts(layout, cluster, taken, false);
+    for (int i = 0; i < layout->part_count; i++)
+        layout->mixed |= layout->parts[i].kind != layout->parts[0].kind;
+    layout->spans = cluster_node_of(cluster, layout_nth_gpu(layout, layout->seats - 1)) > 0;
 }
 
 int layout_nth_gpu(const struct layout *layout, int seat)
 {
     const struct layout_part *part = layout->parts;
 
+    if (layout->gpus)
+        return layout->gpus[seat];
     while (part + 1 < layout->parts + layout->part_count && part[1].first <= seat)
         part++;
     seat -= part->first;
@@ -85,6 +99,8 @@ bool layout_has(const struct layout *layout, int gpu)
 {
     const struct layout_part *part = part_of(layout, gpu);
 
+    if (layout->has)
+        return layout->has[gpu];
     gpu -= part->first_gpu;
     return gpu % part->each < part->taken &&
            part->first + gpu / part->each * part->taken + gpu % part->each < layout->seats;
@@ -97,10 +113,26 @@ int layout_node_seats(const struct layout *layout, int gpu)
     return part->taken < layout->seats ? part->taken : layout->seats;
 }
 
+void layout_take(struct layout *layout, const struct cluster *cluster, const int *gpus, const bool *has)
+{
+    layout->gpus = gpus;
+    layout->has = has;
+    add_parts(layout, cluster, 0, true);
+    layout->mixed = layout->spans = false;
+    for (int seat = 1; seat < layout->seats; seat++) {
+        layout->mixed |= part_of(layout, gpus[seat])->kind != part_of(layout, gpus[0])->kind;
+        layout->spans |= cluster_node_of(cluster, gpus[seat]) != cluster_node_of(cluster, gpus[0]);
+    }
+}
+
 int layout_kind_seats(const struct layout *layout, int kind)
 {
     int seats = 0;
 
+    for (int seat = 0; layout->gpus && seat < layout->seats; seat++)
+        seats += part_of(layout, layout->gpus[seat])->kind == kind;
+    if (layout->gpus)
+        return seats;
     for (int i = 0; i < layout->part_count; i++)
         if (layout->parts[i].kind == kind)
             seats += (i + 1 < layout->part_count ? layout->parts[i + 1].first : layout->seats) - layout->parts[i].first;
@@ -121,7 +153,7 @@ unsigned layout_kinds(const struct layout *layout, int p)
     unsigned kinds = 0;
 
     if (!layout->mixed)
-        return 1u << layout->parts[0].kind;
+        return 1u << part_of(layout, layout_nth_gpu(layout, 0))->kind;
     for (int r = 0; r < replicas; r++)
         for (int t = 0; t < layout->degree[DIMENSION_TENSOR]; t++)
             kinds |= 1u << part_of(layout, layout_gpu(layout, t, r, p))->kind;

@@ -13,6 +13,9 @@ struct layout {
     int stride[DIMENSION_COUNT];     /* how far seats stand apart that follow each other in the dimension */
     int seats;                       /* the product of the degrees */
     bool mixed;                      /* seats are on nodes of several kinds */
+    bool spans;                      /* seats are on several nodes */
+    const int *gpus;                 /* a seat: its GPU, where stages say on which part they are (stages.h); else NULL */
+    const bool *has;                 /* a GPU: whether a seat is on it; else NULL */
     int part_count;
     struct layout_part {             /* a part of the cluster, in the order of its nodes */
         int first, first_gpu;        /* its first seat and its first GPU */
@@ -28,6 +31,9 @@ struct layout {
  * cut groups of the innermost degree that a node has room for, and where nodes are of several kinds. */
 void layout_make(struct layout *layout, struct cluster *cluster, const int degree[DIMENSION_COUNT],
                  const int order[DIMENSION_COUNT]);
+
+/* Puts each seat on a GPU: gpus and has, which stay the caller's. */
+void layout_take(struct layout *layout, const struct cluster *cluster, const int *gpus, const bool *has);
 
 /* The GPU with the seat of that number, from 0. */
 int layout_nth_gpu(const struct layout *layout, int seat);

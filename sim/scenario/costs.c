@@ -137,7 +137,16 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 
 const struct kernel_costs *scenario_first_costs(const struct scenario *scenario)
 {
-    return &scenario->kernels[scenario->layout.parts[0].kind];
+    return &scenario->kernels[scenario_seat(scenario, 0, 0, 0).kind];
+}
+
+bool scenario_names_gpus(const struct scenario *scenario)
+{
+    bool named = true;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
+        named &= cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)) != NULL;
+    return named;
 }
 
 const char *scenario_gpu_names(struct arena *arena, const struct scenario *scenario, int rank)

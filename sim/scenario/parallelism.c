@@ -1,4 +1,4 @@
-/* Degrees, where they place GPUs and what they divide; how groups exchange; and stages that several ranks share. */
+/* Degrees, where they place GPUs and what they divide; how groups exchange. */
 #include "scenario/scenario_internal.h"
 
 #include <math.h>
@@ -22,9 +22,7 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
 
 bool scenario_spans_nodes(const struct scenario *scenario)
 {
-    const struct layout *layout = &scenario->layout;
-
-    return cluster_node_of(&scenario->cluster, layout_nth_gpu(layout, layout->seats - 1)) > 0;
+    return scenario->layout.spans;
 }
 
 struct seat scenario_seat(const struct scenario *scenario, int t, int replica, int p)
@@ -32,7 +30,7 @@ struct seat scenario_seat(const struct scenario *scenario, int t, int replica, i
     return layout_seat(&scenario->layout, &scenario->cluster, t, replica, p);
 }
 
-void scenario_lay_out(struct scenario *scenario)
+int scenario_lay_out(struct scenario *scenario, struct error *err)
 {
     const struct parallelism *spec = &scenario->parallelism;
     const struct list *placement = &spec->placement;
@@ -44,6 +42,12 @@ void scenario_lay_out(struct scenario *scenario)
                 (const int[DIMENSION_COUNT]){[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
                                              [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context},
                 order);
+    if (!stages_say_parts(&spec->stages))
+        return 0;
+    const int *parts = stages_parts(&scenario->arena, &spec->stages, &scenario->cluster, spec->data, err);
+
+    return parts ? stages_place(&scenario->arena, parts, spec->stages.node->loc, &scenario->cluster, &scenario->layout,
+                                err) : -1;
 }
 
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size)
@@ -311,75 +315,4 @@ int exchanges_check(const struct scenario *scenario, struct error *err)
     static scenario_rule *const rules[] = {check_switches, check_communicator, check_overlap};
 
     return scenario_check(scenario, rules, COUNT(rules), err);
-}
-
-static const struct list *stage_sharers(const struct scenario *scenario)
-{
-    const struct schedule *schedule = scenario_schedule(scenario);
-    const struct list *sharers = schedule->sharers ? schedule->sharers(scenario->parallelism.options) : NULL;
-
-    return sharers && sharers->count ? sharers : NULL;
-}
-
-int sharers_resolve(struct scenario *scenario, struct error *err)
-{
-    struct parallelism *spec = &scenario->parallelism;
-    const struct list *sharers = stage_sharers(scenario);
-    long long ranks = 0;
-
-    for (size_t i = 0; sharers && i < sharers->count; i++)
-        ranks += ((const int *)sharers->items)[i];
-    if (!sharers || ranks == spec->pipeline)
-        return 0;
-    if (ranks > 65536 || node_get(spec->node, "pipeline"))
-        return error_add(err, EXIT_INFEASIBLE, sharers->node->loc,
-                         "strategy: stage_replicas: the %zu stages have %lld ranks in all, pipeline is %d; expected "
-                         "the same number, at most 65536 (or leave pipeline out)", sharers->count, ranks,
-                         spec->pipeline);
-    spec->pipeline = (int)ranks;
-    return 0;
-}
-
-void sharers_place(struct scenario *scenario)
-{
-    const struct list *sharers = stage_sharers(scenario);
-    struct arena *arena = &scenario->arena;
-    struct stage_table *table;
-    int *first, *zeros, *stage_of, *ones, rank = 0, ranks = scenario->plan.stages;
-
-    if (!sharers)
-        return;
-    table = ARENA_ARRAY(arena, struct stage_table, 1);
-    first = ARENA_ARRAY(arena, int, sharers->count);
-    zeros = ARENA_ARRAY(arena, int, ranks);
-    stage_of = ARENA_ARRAY(arena, int, ranks);
-    ones = ARENA_ARRAY(arena, int, ranks);
-    for (int s = 0; s < (int)sharers->count; s++) {
-        first[s] = rank;
-        for (int i = 0; i < ((const int *)sharers->items)[s]; i++, rank++) {
-            stage_of[rank] = s;
-            ones[rank] = 1;
-        }
-    }
-    *table = (struct stage_table){
-        .stages = (int)sharers->count, .directions = 1, .rank = first, .chunk = zeros, .stage = stage_of,
-        .direction = zeros, .chunks = ones, .sharers = sharers->items,
-    };
-    scenario->plan.placement = PLACEMENT_TABLE;
-    scenario->plan.table = table;
-}
-
-int sharers_check(const struct scenario *scenario, struct error *err)
-{
-    const struct plan *plan = &scenario->plan;
-    const struct batch *batch = &scenario->batch;
-
-    for (int s = 0; s < plan_virtual_stages(plan); s++)
-        if (plan->micro_batches % plan_sharers(plan, s))
-            return error_infeasible(err, ERROR_BATCH,
-                                    node_loc(batch->node, node_get(batch->node, "global") ? "global" : "micro_batches"),
-                                    "batch: %d micro-batches do not divide among the %d ranks of stage %d; expected a "
-                                    "multiple",
-                                    plan->micro_batches, plan_sharers(plan, s), s);
-    return 0;
 }

@@ -3,7 +3,7 @@
 #define DTSIM_PARALLELISM_H
 
 #include "collective/token_dispatcher.h"
-#include "layout/layout.h"
+#include "layout/stages.h"
 #include "schedule/order.h"
 
 #define DATA_PARALLELS(X) \
@@ -48,6 +48,10 @@ struct compression_spec {
 #define TOKEN_DISPATCHES(X) X(DISPATCH_COPIES, "copies") X(DISPATCH_ONCE, "once")
 enum token_dispatch { TOKEN_DISPATCHES(ENUM_VALUE) };
 
+/* On which part each rank is, where its stage does not say it. */
+#define STAGES_ONS(X) X(STAGES_ON_PLACEMENT, "placement") X(STAGES_ON_AUTO, "auto")
+enum stages_on { STAGES_ONS(ENUM_VALUE) };
+
 struct parallelism {
     const struct node *node;
     struct schedule_spec schedule;
@@ -87,6 +91,8 @@ struct parallelism {
     int all_reduce;                  /* index of collective_of, of the all-reduces */
     int channels;                    /* rings at once; 0: placed_group_channels */
     struct list placement;           /* of int, enum dimension: fastest-varying first */
+    struct list stages;              /* of struct stage_spec, one a pipeline rank; empty: not said */
+    int stages_on;                   /* enum stages_on */
     struct list split;               /* of int: layers of every virtual stage; empty: as `balance` says */
     int balance;                     /* enum balance */
 };

@@ -92,8 +92,7 @@ unsigned scenario_uneven(const struct scenario *scenario)
     int gpus = scenario_gpus(scenario);
     unsigned uneven = (scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0) |
                       (mixes_kinds(scenario) ? UNEVEN_GPUS | UNEVEN_LINKS : 0);
-    bool network = cluster->nic_shares && !cluster->ideal &&
-                   cluster_node_of(cluster, layout_nth_gpu(&scenario->layout, gpus - 1)) > 0;
+    bool network = cluster->nic_shares && !cluster->ideal && scenario->layout.spans;
 
     for (int i = 0; i < gpus && cluster->gpu_slower; i++)
         uneven |= cluster->gpu_slower[layout_nth_gpu(&scenario->layout, i)] > 1 ? UNEVEN_GPUS : 0;

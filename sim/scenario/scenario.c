@@ -114,9 +114,9 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
         return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s needs %d GPUs, the cluster has %d",
                                 scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
                                 cluster_gpus(cluster));
-    scenario_lay_out(scenario);
-    return slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
-                          err);
+    return scenario_lay_out(scenario, err) ||
+           slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
+                          err) ? -1 : 0;
 }
 
 /* Any two of global, micro and micro_batches give the third. */
@@ -159,10 +159,8 @@ static int check_model(const struct scenario *scenario, struct error *err)
     int stages = plan_virtual_stages(&scenario->plan), rc = 0;
     int given = model_is_per_rank(model) ? scenario->plan.stages : stages;
 
-    bool named = true;
+    bool named = scenario_names_gpus(scenario);
 
-    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
-        named &= cluster_gpu_name(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind)) != NULL;
     if (!model_is_timed(model) && scenario->cluster.ideal && !named)
         return error_clash(err, node_loc(scenario->node, "cluster"),
                            "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
@@ -210,7 +208,7 @@ static int resolve_schedule(struct scenario *scenario, struct error *err)
 {
     int rc = placement_resolve(scenario, err);
 
-    if (resolve_order(scenario, err))
+    if (stages_resolve(scenario, err) || resolve_order(scenario, err))
         rc = -1;
     return sharers_resolve(scenario, err) ? -1 : rc;
 }
@@ -220,7 +218,7 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 {
     int rc = resolve_chunks(scenario, err);
 
-    if (resolve_degrees(scenario, err))
+    if ((!rc && stages_split(scenario, err)) || resolve_degrees(scenario, err))
         rc = -1;
     if (!rc)
         ulysses_resolve(scenario);

@@ -19,7 +19,7 @@ void ulysses_resolve(struct scenario *scenario);
 
 /* parallelism.c */
 /* Makes scenario->layout of the degrees and the placement, and settles the cluster's size if it was left out. */
-void scenario_lay_out(struct scenario *scenario);
+int scenario_lay_out(struct scenario *scenario, struct error *err);
 /* Checks strategy.placement, and puts context into it where it is left out. */
 int placement_resolve(struct scenario *scenario, struct error *err);
 /* Checks that degrees divide what they have to: the context degree the tokens of a sample (into two pieces a GPU where
@@ -28,6 +28,9 @@ int degrees_check(const struct scenario *scenario, struct error *err);
 /* Checks that the cluster and its communication library have what the ways of exchanging need, and that these agree. */
 int exchanges_check(const struct scenario *scenario, struct error *err);
 
+/* Takes the pipeline degree and the layers of stages from strategy.stages, before and after chunks are known. */
+int stages_resolve(struct scenario *scenario, struct error *err);
+int stages_split(struct scenario *scenario, struct error *err);
 /* Sharers are the ranks of a pipeline that hold the same stage and take turns at the micro-batches (PipeDream's
  * 1F1B-RR). The ranks of all stages add up to the pipeline's: sets it where it was not given. */
 int sharers_resolve(struct scenario *scenario, struct error *err);
@@ -64,6 +67,8 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err);
 int scenario_settle_dispatcher(struct scenario *scenario, struct error *err);
 /* costs.c: settles what kernels take on each kind of node, and reads the profiles. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
+/* Whether each kind of node has a GPU with a name. */
+bool scenario_names_gpus(const struct scenario *scenario);
 /* The costs that were settled, in words of `costs:`; as the scenario says them where nodes are of several kinds. */
 struct costs_spec scenario_resolved_costs(const struct scenario *scenario);
 /* The format of gradients (enum gradients) where the scenario does not say. */

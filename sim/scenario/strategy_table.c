@@ -207,6 +207,14 @@ static const struct field parallelism_fields[] = {
      .fallback = "[tensor, data, pipeline]",
      .brief = "the degrees in the order in which they vary over the GPUs, the fastest first; GPUs are numbered node by "
               "node; if context is left out, it follows tensor"},
+    {KEY(parallelism, stages), .kind = FIELD_LIST, .table = &stage_spec_table,
+     .brief = "an entry for each pipeline rank: its layers, and on which part of the cluster it is: [{layers: 10, on: old}, "
+              "{layers: 22, on: new}]"},
+    {KEY(parallelism, stages_on), .kind = FIELD_CHOICE, .choices = CHOICES(STAGES_ONS),
+     .choice_briefs = NAMES("in the order of 'placement'",
+                            "of all distinct orders in which each rank is on one part the one that ends first on engine "
+                            "fast; of equal ones the first; at most 10,000 are tried"),
+     .brief = "on which part of the cluster each pipeline rank is, where 'stages' does not say 'on'; left out: placement"},
     {KEY(parallelism, split), .kind = FIELD_INTS, .max = 1000000, .may_be_auto = true,
      .brief = "number of layers of each stage (of each chunk, in model order); auto: so that the iteration ends first; "
               "left out: as even as possible; if the layers do not divide evenly, the last stage and then the first "
@@ -248,10 +256,17 @@ static const char *option_misplaced(struct arena *arena, const void *object, con
                                     chosen);
     return NULL;
 }
+/* Where 'stages' says the layers of ranks. */
+static bool hides_split(const void *object, const char *key)
+{
+    const struct list *stages = &((const struct parallelism *)object)->stages;
+
+    return stages->count && ((const struct stage_spec *)stages->items)->layers && !strcmp(key, "split");
+}
 const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
           parallelism, parallelism_fields),
-    .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
+    .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced, .hides = hides_split,
     .lent = "context_blocks overlap_context scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p "
             "overlap_tensor overlap_products overlap_gathers dispatch reduce_scatter reshard_after_forward sums_once first_bucket bucket flatten "
             "live_parameters reuse_distance prefetch server balance",

@@ -24,7 +24,8 @@ static int check_split(const struct list *split, const struct layer *layers, siz
     }
     if (sum != blocks)
         rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
-                       "strategy: split: %zu layers in all, the model has %zu", sum, blocks);
+                       "strategy: %s: %zu layers in all, the model has %zu",
+                       split->node->items[0]->kind == NODE_MAPPING ? "stages" : "split", sum, blocks);
     return rc;
 }
 

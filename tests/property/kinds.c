@@ -13,7 +13,7 @@ static void divide(struct scenario *scenario, int first)
     cluster->kinds[1] = cluster->kinds[0];
     cluster->part_count = 2;
     cluster->parts[1] = (struct machine_part){1, first};
-    scenario_lay_out(scenario);
+    assert_int_equal(scenario_lay_out(scenario, &err), 0);
     assert_int_equal(scenario_resolve_costs(scenario, &err), 0);
     scenario->uneven = scenario_uneven(scenario);
     assert_true(scenario->layout.mixed);

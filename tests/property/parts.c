@@ -278,13 +278,52 @@ static void engines_agree(void **state)
     }
 }
 
+/* Parts in another order, with the stages on the same ones, are the same on a network in which all nodes are alike. */
+static void order_of_parts_does_not_matter(void **state)
+{
+    static const char *const orders[] = {
+        "{parts: [{name: a, platform: dgx-a100, nodes: 1}, {name: b, platform: dgx-h100, nodes: 2}, "
+        "{name: c, platform: dgx-1-v100, nodes: 1}], network: {latency: 3 us}}",
+        "{parts: [{name: c, platform: dgx-1-v100, nodes: 1}, {name: a, platform: dgx-a100, nodes: 1}, "
+        "{name: b, platform: dgx-h100, nodes: 2}], network: {latency: 3 us}}",
+        "{parts: [{name: b, platform: dgx-h100, nodes: 2}, {name: c, platform: dgx-1-v100, nodes: 1}, "
+        "{name: a, platform: dgx-a100, nodes: 1}], network: {latency: 3 us}}",
+    };
+    static const char *const on[] = {
+        "{tensor: 2, data: 4, stages: [{on: a}, {on: b}, {on: b}, {on: c}]}",
+        "{tensor: 2, data: 4, stages: [{layers: 1, on: c}, {layers: 3, on: b}, {layers: 2, on: a}, {layers: 2, on: b}]}",
+        "{data: 8, stages: [{on: [a, a, a, a, b, b, b, b]}, {on: [b, b, b, b, c, c, c, c]}]}",
+        "{data: 4, zero: 1, stages: [{on: c}, {on: b}]}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(on); i++) {
+        double first = seconds_of("", on[i], orders[0]);
+
+        for (size_t k = 1; k < COUNT(orders); k++)
+            if (fabs(seconds_of("", on[i], orders[k]) / first - 1) > 1e-12)
+                fail_msg("%s: %.17g with %s, %.17g with %s", on[i], first, orders[0], seconds_of("", on[i], orders[k]),
+                         orders[k]);
+    }
+}
+
+/* Stages that say what the placement says anyway. */
+static void stages_as_placed_change_nothing(void **state)
+{
+    (void)state;
+    expect_near("stages", seconds_of("", "{tensor: 2, data: 8, stages: [{layers: 4, on: old}, {layers: 4, on: new}]}",
+                                     two_kinds),
+                seconds_of("", "{tensor: 2, pipeline: 2, data: 8, split: [4, 4]}", two_kinds), two_kinds);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_parts_are_one_cluster), cmocka_unit_test(a_slower_part_is_stragglers),
         cmocka_unit_test(a_dump_reads_back), cmocka_unit_test(memory_and_peaks_are_of_each_part),
         cmocka_unit_test(stages_of_a_kind_fold), cmocka_unit_test(split_auto_is_the_best_of_all),
-        cmocka_unit_test(engines_agree),
+        cmocka_unit_test(engines_agree), cmocka_unit_test(order_of_parts_does_not_matter),
+        cmocka_unit_test(stages_as_placed_change_nothing),
     };
 
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
