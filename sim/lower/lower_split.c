@@ -65,10 +65,8 @@ static double bound_of(const struct splitting *splitting, const int *layers)
     return most;
 }
 
-/* s until all is done; INFINITY: such stages cannot be. */
-static double replay_split(const struct splitting *splitting, int *layers)
+double lowered_seconds(const struct scenario *scenario)
 {
-    struct scenario scenario = *splitting->scenario;
     struct workload workload = {0};
     struct lowered lowered = {0};
     struct timeline timeline = {0};
@@ -76,15 +74,13 @@ static double replay_split(const struct splitting *splitting, int *layers)
     struct error found = {0};
     double seconds = INFINITY;
 
-    scenario.parallelism.split.items = layers;
-    scenario.parallelism.split.count = (size_t)splitting->nstages;
-    measure_init(&measure, ENGINE_FAST, &scenario.cluster);
-    if (scenario.arena.cache)
-        measure.cache = scenario.arena.cache;
-    if (!workload_init(&workload, &scenario, &found) &&
+    measure_init(&measure, ENGINE_FAST, &scenario->cluster);
+    if (scenario->arena.cache)
+        measure.cache = scenario->arena.cache;
+    if (!workload_init(&workload, scenario, &found) &&
         !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
         timeline_init(&timeline, &lowered.program);
-        if (!replay(ENGINE_FAST, &lowered.program, &scenario.cluster, &timeline, &found))
+        if (!replay(ENGINE_FAST, &lowered.program, &scenario->cluster, &timeline, &found))
             seconds = timeline.makespan;
         timeline_release(&timeline);
     }
@@ -93,6 +89,15 @@ static double replay_split(const struct splitting *splitting, int *layers)
     workload_release(&workload);
     error_release(&found);
     return seconds;
+}
+
+static double replay_split(const struct splitting *splitting, int *layers)
+{
+    struct scenario scenario = *splitting->scenario;
+
+    scenario.parallelism.split.items = layers;
+    scenario.parallelism.split.count = (size_t)splitting->nstages;
+    return lowered_seconds(&scenario);
 }
 
 /* Replays the split unless its bound says that it is no better. Whether it is. */

@@ -189,6 +189,9 @@ int workload_time(struct workload *workload, const struct scenario *scenario, st
 {
     *workload = (struct workload){.scenario = scenario, .plan = scenario->plan,
                                    .arena = {.cache = scenario->arena.cache}};
+    if (scenario->parallelism.stages_on == STAGES_ON_AUTO && !scenario->layout.gpus &&
+        !(workload->scenario = parts_settle(&workload->arena, scenario, err)))
+        return -1;
     if (build_classes(workload, err))
         return -1;
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
@@ -214,7 +217,7 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
 {
     if (workload_time(workload, scenario, err) || workload_order(workload, err))
         return -1;
-    alike_make(scenario, workload->stages, &workload->alike);
+    alike_make(workload->scenario, workload->stages, &workload->alike);
     return 0;
 }
 

@@ -32,6 +32,11 @@ int workload_order(struct workload *workload, struct error *err);
 /* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first;
  * in the arena. NULL: errors, those of workload_init. */
 int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
+/* strategy.stages_on: auto: the scenario with each pipeline rank on one part of the cluster, in the order with which the
+ * iteration, as engine fast replays it, ends first; in the arena. NULL: errors: no order, or too many. */
+const struct scenario *parts_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
+/* s until all is done, on engine fast; INFINITY: it cannot be. */
+double lowered_seconds(const struct scenario *scenario);
 void workload_release(struct workload *workload);
 /* The times of all virtual stages on the GPUs of a pipeline rank of a replica; the slowest of these GPUs decides. */
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p);

@@ -69,21 +69,6 @@ static const char *gpu_note(struct arena *arena, const struct scenario *scenario
     return notes;
 }
 
-/* A tensor group waits for its slowest GPU in every layer. */
-static const char *mixed_note(struct arena *arena, const struct scenario *scenario)
-{
-    const char *kinds = scenario_gpu_names(arena, scenario, -1);
-
-    for (int r = 0; scenario->layout.mixed && r < scenario_replicas(scenario); r++)
-        for (int p = 0; p < scenario->parallelism.pipeline; p++)
-            for (int t = 1; t < scenario->parallelism.tensor; t++)
-                if (scenario_seat(scenario, t, r, p).kind != scenario_seat(scenario, 0, r, p).kind)
-                    return arena_printf(arena, "tensor groups (the first: replica %d, pipeline rank %d) are on nodes of "
-                                        "several kinds%s%s%s: each work takes as long as on the slowest of their GPUs", r,
-                                        p, kinds ? " (" : "", kinds ? kinds : "", kinds ? ")" : "");
-    return NULL;
-}
-
 static const char *configuration_note(struct arena *arena, const struct scenario *scenario)
 {
     const char *note = scenario->model.note;
@@ -360,7 +345,8 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        software_note, caveat_framework, gpu_note, mixed_note, vocabulary_note, model_note, skew_note, configuration_note, precision_note,
+        software_note, caveat_framework, gpu_note, caveat_mixed_groups, caveat_order, vocabulary_note,
+        model_note, skew_note, configuration_note, precision_note,
         halves_note, sequence_note, alone_note, caveat_whole, stages_note, stragglers_note, slow_links_note,
         repeat_note, latency_note, leaves_note, unused_note,
     };

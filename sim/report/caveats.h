@@ -16,6 +16,10 @@ struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
 const char *caveat_whole(struct arena *arena, const struct scenario *scenario);
 /* Which of its values the framework's release does not have; NULL: none that is known. */
 const char *caveat_framework(struct arena *arena, const struct scenario *scenario);
+/* On which part stages_on: auto put each pipeline rank; which tensor groups are on nodes of several kinds. NULL: it did
+ * not; none. */
+const char *caveat_order(struct arena *arena, const struct scenario *scenario);
+const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario);
 /* As a list for `notes`, with what makes the scenario unlike all published runs (`metrics`: as certainty_unlike takes
  * them); the caller owns the reference. */
 json_t *caveats_json(const struct scenario *scenario, const struct metrics *metrics);

@@ -316,6 +316,31 @@ static void stages_as_placed_change_nothing(void **state)
                 seconds_of("", "{tensor: 2, pipeline: 2, data: 8, split: [4, 4]}", two_kinds), two_kinds);
 }
 
+/* stages_on: auto is the best of all orders that are written out. */
+static void order_auto_is_the_best_of_all(void **state)
+{
+    static const char three[] = "{parts: [{name: a, platform: dgx-a100, nodes: 1}, {name: b, platform: dgx-h100, nodes: 2}, "
+                                "{name: c, platform: dgx-1-v100, nodes: 1}]}";
+    static const char *const parts[] = {"a", "b", "c"};
+    double best = INFINITY;
+    char text[256];
+
+    (void)state;
+    for (int i = 0; i < 81; i++) {
+        int ranks[4] = {i / 27, i / 9 % 3, i / 3 % 3, i % 3}, counts[3] = {0};
+
+        for (int p = 0; p < 4; p++)
+            counts[ranks[p]]++;
+        if (counts[0] > 1 || counts[1] > 2 || counts[2] > 1)
+            continue;
+        snprintf(text, sizeof text, "{tensor: 2, data: 4, stages: [{layers: 3, on: %s}, {layers: 3, on: %s}, {layers: 1, on: "
+                 "%s}, {layers: 1, on: %s}]}", parts[ranks[0]], parts[ranks[1]], parts[ranks[2]], parts[ranks[3]]);
+        best = fmin(best, seconds_of("", text, three));
+    }
+    expect_near("stages_on: auto", seconds_of("", "{tensor: 2, data: 4, pipeline: 4, split: [3, 3, 1, 1], stages_on: auto}",
+                                              three), best, three);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,7 +348,7 @@ int main(void)
         cmocka_unit_test(a_dump_reads_back), cmocka_unit_test(memory_and_peaks_are_of_each_part),
         cmocka_unit_test(stages_of_a_kind_fold), cmocka_unit_test(split_auto_is_the_best_of_all),
         cmocka_unit_test(engines_agree), cmocka_unit_test(order_of_parts_does_not_matter),
-        cmocka_unit_test(stages_as_placed_change_nothing),
+        cmocka_unit_test(stages_as_placed_change_nothing), cmocka_unit_test(order_auto_is_the_best_of_all),
     };
 
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);

@@ -1,0 +1,130 @@
+/* strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in which
+ * a rank, with all its replicas, is on one part. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower/lower.h"
+#include "lower/workload.h"
+
+enum { ORDERS_MOST = 10000 };
+
+struct ordering {
+    const struct scenario *scenario;
+    int ranks, parts;
+    int room[PARTS_MAX];             /* pipeline ranks that a part has GPUs for */
+    size_t count, most;              /* orders that were visited; no more than that */
+    int *order, *best;               /* a rank: its part */
+    double seconds;                  /* of the best */
+    bool replays;                    /* or counts only */
+};
+
+/* The scenario with its ranks so; in the arena. NULL where they cannot be. */
+static struct scenario *placed(struct arena *arena, const struct scenario *scenario, const int *order)
+{
+    struct scenario *copy = ARENA_ARRAY(arena, struct scenario, 1);
+    int data = scenario->parallelism.data, ranks = scenario->parallelism.pipeline;
+    int *parts = arena_alloc(arena, (size_t)ranks * (size_t)data * sizeof *parts);
+    struct error none = {0};
+    int rc;
+
+    *copy = *scenario;
+    for (int i = 0; i < ranks * data; i++)
+        parts[i] = order[i / data];
+    rc = stages_place(arena, parts, (struct loc){0}, &copy->cluster, &copy->layout, &none);
+    error_release(&none);
+    copy->uneven = scenario_uneven(copy);
+    return rc ? NULL : copy;
+}
+
+static void try_order(struct ordering *ordering)
+{
+    struct arena arena = {0};
+    struct scenario *scenario = placed(&arena, ordering->scenario, ordering->order);
+    double seconds = INFINITY;
+
+    if (scenario && list_is_auto(&scenario->parallelism.split))
+        scenario->parallelism.split = (struct list){0};      /* it is found for the best order */
+    if (scenario)
+        seconds = lowered_seconds(scenario);
+    if (seconds < ordering->seconds * (1 - ROUNDING)) {
+        ordering->seconds = seconds;
+        memcpy(ordering->best, ordering->order, (size_t)ordering->ranks * sizeof *ordering->order);
+    }
+    arena_release(&arena);
+}
+
+/* All orders whose ranks before `rank` are as in the order. */
+static void visit(struct ordering *ordering, int rank)
+{
+    if (ordering->count > ordering->most)
+        return;
+    if (rank == ordering->ranks) {
+        ordering->count++;
+        if (ordering->replays)
+            try_order(ordering);
+        return;
+    }
+    for (int part = 0; part < ordering->parts; part++) {
+        if (!ordering->room[part])
+            continue;
+        ordering->room[part]--;
+        ordering->order[rank] = part;
+        visit(ordering, rank + 1);
+        ordering->room[part]++;
+    }
+}
+
+static int search(struct ordering *ordering, struct error *err)
+{
+    const struct scenario *scenario = ordering->scenario;
+    int each = scenario_gpus(scenario) / ordering->ranks;
+    struct loc loc = node_loc(scenario->parallelism.node, "stages_on");
+
+    for (int i = 0; i < ordering->parts; i++) {
+        struct said_part part = cluster_said_part(&scenario->cluster, i);
+
+        ordering->room[i] = part.nodes * cluster_node_gpus(&scenario->cluster, part.first) / each;
+    }
+    visit(ordering, 0);
+    if (!ordering->parts)
+        return error_clash(err, loc, "strategy: stages_on: auto, but the cluster says no parts; expected 'parts' in the "
+                           "cluster, or no stages_on");
+    if (!ordering->count)
+        return error_infeasible(err, ERROR_GPUS, loc, "strategy: stages_on: auto: the parts have no GPUs for %d ranks of %d "
+                                "each; expected fewer ranks or smaller ones", ordering->ranks, each);
+    if (ordering->count > ordering->most)
+        return error_clash(err, loc, "strategy: stages_on: auto: %d pipeline ranks on %d parts have more than %d orders; "
+                           "expected 'stages' with 'on'", ordering->ranks, ordering->parts, (int)ORDERS_MOST);
+    ordering->count = 0;
+    ordering->replays = true;
+    visit(ordering, 0);
+    return 0;
+}
+
+const struct scenario *parts_settle(struct arena *arena, const struct scenario *scenario, struct error *err)
+{
+    int ranks = scenario->parallelism.pipeline, parts = cluster_said_parts(&scenario->cluster);
+    struct cache *cache = scenario->arena.cache;
+    struct cache_key key = {0};
+    const int *known = NULL;
+    struct ordering ordering = {
+        .scenario = scenario, .ranks = ranks, .parts = parts, .most = ORDERS_MOST, .seconds = INFINITY,
+        .order = ARENA_ARRAY(arena, int, ranks), .best = ARENA_ARRAY(arena, int, ranks),
+    };
+    const struct scenario *settled = NULL;
+
+    if (cache) {
+        field_key(&scenario_table, scenario, &key);
+        cluster_key(&scenario->cluster, &key);
+        known = cache_find(cache, CACHE_ORDER, key.items, key.count);
+    }
+    if (known)
+        memcpy(ordering.best, known, (size_t)ranks * sizeof *known);
+    if (known || !search(&ordering, err))        /* where none can be the next step says why of the first */
+        settled = placed(arena, scenario, ordering.best);
+    if (settled && cache && !known)
+        cache_copy(cache, CACHE_ORDER, key.items, key.count, ordering.best, (size_t)ranks * sizeof *ordering.best);
+    free(key.items);
+    return settled;
+}
