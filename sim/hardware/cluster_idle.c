@@ -106,6 +106,11 @@ static bool unpaced(const struct cluster *cluster)
     return !cluster->ideal && !cluster->kinds[0].communication;
 }
 
+static bool alone(const struct cluster *cluster)
+{
+    return cluster->nodes == 1 && cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE;
+}
+
 static const char takes_no_time[] = "the network of the ideal cluster takes no time; expected it to be left out";
 static const char has_a_share[] =
     "the communication profile says what share of the bandwidth payload gets (inside_share, network_share); expected "
@@ -123,6 +128,7 @@ static const struct idle {
     {"network.rate", no_time, takes_no_time},
     {"network.nics", no_time, takes_no_time},
     {"network.topology", no_time, takes_no_time},
+    {"network.topology", alone, "one node has no network; expected more nodes, or leave it out"},
     {"communication", no_time, takes_no_time},
     {"inside.efficiency", paced, has_a_share},
     {"network.efficiency", paced, has_a_share},

@@ -224,6 +224,7 @@ static void take_back(struct scenario *scenario)
     bool sockets = !scenario->cluster.ideal && library && !isnan(library->send->copy);
     const struct { int part; const char *key; bool idle;
     } laid[] = {
+        {PART_STRATEGY, "dispatcher", !scenario->model.transformer || scenario->model.transformer->experts == 0},
         {PART_STRATEGY, "reduce_scatter", scatters},
         {PART_STRATEGY, "scatter_gather", spec->partitioned_outputs},
         {PART_STRATEGY, "overlap_tensor", spec->overlap_products && !spec->overlap_tensor},

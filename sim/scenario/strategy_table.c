@@ -279,8 +279,14 @@ int scenario_settle_dispatcher(struct scenario *scenario, struct error *err)
     bool own = given && !field_laid(&strategy_table, spec, "dispatcher");
     bool older = field_given(&strategy_table, spec, "dispatch") &&
                  !(given && field_laid(&strategy_table, spec, "dispatch"));
-    bool once = spec->dispatch == DISPATCH_ONCE, agree = once == dispatcher_sends_once((enum token_dispatcher)spec->dispatcher);
+    bool once = spec->dispatch == DISPATCH_ONCE;
+    bool agree = once == dispatcher_sends_once((enum token_dispatcher)spec->dispatcher);
 
+    if (!scenario->model.transformer || scenario->model.transformer->experts == 0) {
+        if (!given)              /* a software's file may have said another one */
+            spec->dispatcher = DISPATCHER_ALLTOALL;
+        return 0;
+    }
     if (own && older && !agree)
         return error_clash(err, field_loc(&strategy_table, spec, "dispatch"), "software: dispatch: does not go with "
                            "'strategy: dispatcher', which says more; expected one of the two");

@@ -31,6 +31,9 @@ static const struct { const char *path, *values[4]; } texts[] = {
     {"inside.mesh", {"[{gpus: 4, share: 0.5}]", "[{gpus: 2, share: 0.1}, {gpus: 8, share: 0.1}]"}},
     {"network.name", {"ethernet-25g", "efa"}},
     {"network.share", {"0.001"}},    /* so little that nothing else is a bottleneck */
+    {"network.topology.levels", {"[{leaf_nodes: 1, oversubscription: 100}]", "[{leaf_nodes: 2, oversubscription: 100}]"}},
+    {"network.topology.dims", {"[2]", "[4]"}},
+    {"network.topology.wrap", {"true", "false"}},
     {"network.title", {NULL}},       /* names, and what notes say of numbers */
     {"network.estimate", {NULL}},
     {"title", {NULL}},               /* a name, of which no number depends */
