@@ -135,12 +135,12 @@ static const struct idle {
     {"inside.mesh", unpaced, "only a communication profile runs rings; expected a profile, or leave it out"},
 };
 
-int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struct error *err)
+int cluster_check_idle(struct arena *arena, const struct cluster *cluster, bool is_part, struct error *err)
 {
     int status = 0;
 
     for (size_t i = 0; i < COUNT(idles); i++)
-        if (idles[i].idle(cluster) && cluster_changes(arena, cluster, idles[i].path))
+        if (!(is_part && idles[i].idle == alone) && idles[i].idle(cluster) && cluster_changes(arena, cluster, idles[i].path))
             status = error_clash(err, node_at(cluster->node, idles[i].path)->loc,
                                  "cluster: %s: has no effect here: %s", idles[i].path, idles[i].why);
     return status;

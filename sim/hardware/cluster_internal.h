@@ -116,8 +116,9 @@ const struct node *cluster_platform(struct arena *arena, const struct node *map,
 /* Sets network.file of a cluster whose network is named. -1 after an error. */
 int cluster_network_file(struct arena *arena, struct cluster *cluster, struct error *err);
 /* Refuses keys that have no effect on this cluster, whatever runs on it, if they differ from the platform's. The
- * platform's own are no mistake: another communication library may use them. -1 after an error. */
-int cluster_check_idle(struct arena *arena, const struct cluster *cluster, struct error *err);
+ * platform's own are no mistake: another communication library may use them. `is_part`: of a larger cluster, which has a
+ * network however few nodes this part has. -1 after an error. */
+int cluster_check_idle(struct arena *arena, const struct cluster *cluster, bool is_part, struct error *err);
 /* cluster_load of a value that may be a part of a larger cluster: then its nodes need a network, however many they
  * are. */
 int cluster_load_value(struct arena *arena, const struct node *value, bool is_part, struct cluster *cluster,

@@ -353,7 +353,7 @@ int cluster_load_value(struct arena *arena, const struct node *value, bool is_pa
     if (cluster_network_file(arena, cluster, err) || load_communication(arena, &cluster->kinds[0], err))
         status = -1;
     if (!status)
-        status = cluster_check_idle(arena, cluster, err);
+        status = cluster_check_idle(arena, cluster, is_part, err);
     return load_gpu(arena, cluster, err) ? -1 : status;
 }
 
