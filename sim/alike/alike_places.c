@@ -12,7 +12,9 @@ uint32_t links_shared(const struct cluster *cluster)
 
         shared |= cluster_node_nics(cluster, node) != cluster_node_gpus(cluster, node);
     }
-    return (cluster_topology(cluster) != TOPOLOGY_NONBLOCKING ? WHY_TOPOLOGY : 0) | (shared ? WHY_NICS : 0);
+    bool between = cluster_topology(cluster) != TOPOLOGY_NONBLOCKING || cluster_has_pairs(cluster);
+
+    return (between ? WHY_TOPOLOGY : 0) | (shared ? WHY_NICS : 0);
 }
 
 uint32_t members_uneven(unsigned uneven)

@@ -48,7 +48,8 @@ void measure_release(struct measure *measure)
  * of the same kinds and no NIC of theirs is slower than others: such a NIC is like itself alone. */
 static void add_places(struct cache_key *key, const struct cluster *cluster, const int *gpus, size_t count)
 {
-    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
+    int node0 = cluster_node_of(cluster, gpus[0]);
+    int leaf0 = cluster_has_pairs(cluster) ? 0 : cluster_leaf_of(cluster, node0);    /* parts differ in their links */
     int far = cluster_leaves_meet(cluster, 0, 1) ? node0 : 0;    /* leaves are not alike: where the group is matters */
 
 

@@ -208,6 +208,11 @@ const struct communication *cluster_communication(const struct cluster *cluster,
     return slowest ? slowest->communication : NULL;
 }
 
+bool cluster_has_pairs(const struct cluster *cluster)
+{
+    return cluster->between.count > 0;
+}
+
 int cluster_said_parts(const struct cluster *cluster)
 {
     return (int)cluster->said.count;
@@ -290,6 +295,12 @@ void cluster_key(const struct cluster *cluster, struct cache_key *key)
     field_key(&cluster_table, cluster, key);
     cache_key_add(key, &cluster->ideal, sizeof cluster->ideal);
     cache_key_add(key, &cluster->network.topology.wraps, sizeof(bool));
+    for (int i = 0; i < cluster->between.count; i++) {
+        const struct part_pair *pair = &cluster->between.pairs[i];
+        const double link[] = {pair->bandwidth, pair->latency, pair->one, pair->other};
+
+        cache_key_add(key, link, sizeof link);
+    }
     numbers_key(cluster->gpu_slower, cluster_gpus(cluster), key);
     numbers_key(cluster->nic_shares, cluster_nics(cluster), key);
     for (int part = 0; part < cluster->part_count; part++)

@@ -87,6 +87,8 @@ int cluster_check_route(const struct cluster *cluster, int src, int dst, struct 
  * to a route. */
 int cluster_longest_route(const struct cluster *cluster);
 int cluster_between_links(const struct cluster *cluster);
+/* Whether parts of the cluster are connected by links of their own (`between`). */
+bool cluster_has_pairs(const struct cluster *cluster);
 double cluster_between_latency(const struct cluster *cluster, int link);
 /* The name of a GPU: platforms/gpus/NAME.yaml, or an absolute path; NULL if the cluster names none, as where the times
  * of a model are given. The value of `gpu:`, or NULL. */

@@ -59,13 +59,28 @@ struct machine_kind {
 /* Nodes of one kind that follow each other, up to the next part's first node or the cluster's last node. */
 struct machine_part { int kind, first; };
 
-enum { PARTS_MAX = 8, KINDS_MAX = PARTS_MAX };
+enum { PARTS_MAX = 8, KINDS_MAX = PARTS_MAX, PAIRS_MAX = PARTS_MAX * (PARTS_MAX - 1) / 2 };
+
+/* What connects parts of the cluster: one link in each direction for each pair that is said. */
+struct between {
+    const struct node *node;
+    const struct table *table;       /* of the pairs, whose keys are names of parts */
+    int count;
+    struct part_pair {
+        const struct node *node;
+        double bandwidth;            /* B/s in each direction, of all messages between the two together */
+        double latency;              /* s, one way, GPU to GPU; NaN: that of the NICs */
+        int one, other;              /* numbers of parts, the lower first */
+    } pairs[PAIRS_MAX];
+};
+
 struct cluster {
     const struct node *node;
     const struct node *base;         /* the keys of the platform's file; keys of `node` replace them; NULL: none */
     const char *platform;            /* name or absolute path of the platform's file, or NULL; "ideal": a network that
                                         takes no time, whose bandwidths and latencies are NaN */
     const char *title;
+    struct between between;
     struct list said;                /* of struct part_spec, where the file says `parts`; else empty */
     int nodes;                       /* of all parts; 0: as many as are needed (cluster_size sets it) */
     int part_count;                  /* up to 1: all nodes are of kinds[0] */
@@ -127,6 +142,21 @@ int cluster_load_value(struct arena *arena, const struct node *value, bool is_pa
 int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct error *err);
 /* Adds all that the kind is: kinds with the same bytes are one. */
 void cluster_kind_key(const struct machine_kind *kind, struct cache_key *key);
+/* The pair of parts to which two nodes belong, if a link of their own connects these; or NULL. */
+const struct part_pair *cluster_pair_of(const struct cluster *cluster, int node, int to);
+/* The pair of a link behind those of the topology; NULL: it is one of the topology's. *back: from the latter part. */
+const struct part_pair *cluster_pair_link(const struct cluster *cluster, int index, bool *back);
+/* The number of its link for messages from that node, and the link's name: "old-new". */
+int cluster_pair_index(const struct cluster *cluster, const struct part_pair *pair, int from);
+void cluster_pair_name(const struct cluster *cluster, const struct part_pair *pair, bool back, char *buffer, size_t size);
+/* How many times less it carries than all NICs of the part that sends less; at least 1. */
+double cluster_pair_crowding(const struct cluster *cluster, const struct part_pair *pair);
+/* s that its link adds to the latency of the NICs. */
+double cluster_pair_latency(const struct cluster *cluster, const struct part_pair *pair);
+/* Reads what `between` says of pairs of parts. The cluster has its parts. */
+int cluster_load_between(struct arena *arena, struct cluster *cluster, struct error *err);
+/* The part of a node, among those that the file says. */
+int cluster_said_part_of(const struct cluster *cluster, int node);
 extern const struct table part_table;
 
 #endif

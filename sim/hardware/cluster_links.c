@@ -62,10 +62,13 @@ static double nics_below(const struct cluster *cluster, struct topology_link lin
 
 static double between_bandwidth(const struct cluster *cluster, int index)
 {
+    bool back;
+    const struct part_pair *pair = cluster_pair_link(cluster, index, &back);
+
+    if (pair || cluster->ideal)
+        return pair ? pair->bandwidth : INFINITY;
     struct topology_link link = topology_link(topology_of(cluster), index);
 
-    if (cluster->ideal)
-        return INFINITY;
     return isnan(link.bandwidth) ? nics_below(cluster, link) / link.narrower
                                  : link.bandwidth * least_share(cluster);
 }
@@ -100,7 +103,6 @@ static double bandwidth_of(const struct cluster *cluster, int node, struct link 
 
 static void route_through(struct route *route, const struct cluster *cluster, int node, struct link link)
 {
-
     BUG_IF(route->count == ROUTE_MAX);
     route->links[route->count++] = link;
     route->bandwidth = fmin(route->bandwidth, bandwidth_of(cluster, node, link));
@@ -139,6 +141,7 @@ static void route_between(struct route *route, const struct cluster *cluster, in
 {
     int own = cluster_nic_of(cluster, src) - cluster_node_nic(cluster, src_node, 0);
     int nic = cluster_nic_of(cluster, dst) - cluster_node_nic(cluster, dst_node, 0);
+    const struct part_pair *pair = cluster_pair_of(cluster, src_node, dst_node);
     struct topology_way way;
 
     route->refused = nic != own && cluster_topology(cluster) == TOPOLOGY_RAIL &&
@@ -152,6 +155,10 @@ static void route_between(struct route *route, const struct cluster *cluster, in
     route_through(route, cluster, src_node, (struct link){LINK_NIC_UP, cluster_nic_of(cluster, sender)});
     for (int i = 0; i < way.count; i++)
         route_through(route, cluster, src_node, (struct link){LINK_BETWEEN, way.links[i]});
+    if (pair) {
+        route->latency += cluster_pair_latency(cluster, pair);
+        route_through(route, cluster, src_node, (struct link){LINK_BETWEEN, cluster_pair_index(cluster, pair, src_node)});
+    }
     route_through(route, cluster, dst_node, (struct link){LINK_NIC_DOWN, cluster_nic_of(cluster, dst)});
 }
 
@@ -277,7 +284,12 @@ void cluster_link_name(const struct cluster *cluster, struct link link, char *bu
         [LINK_NIC_UP] = {"nic", "up"},    [LINK_NIC_DOWN] = {"nic", "down"},
     };
 
-    if (link.kind == LINK_BETWEEN)
+    bool back;
+    const struct part_pair *pair = link.kind == LINK_BETWEEN ? cluster_pair_link(cluster, link.index, &back) : NULL;
+
+    if (pair)
+        cluster_pair_name(cluster, pair, back, buffer, size);
+    else if (link.kind == LINK_BETWEEN)
         topology_link_name(topology_of(cluster), link.index, buffer, size);
     else
         snprintf(buffer, size, "%s%d.%s", names[link.kind].owner, link.index, names[link.kind].direction);
@@ -299,11 +311,13 @@ enum topology_kind cluster_topology(const struct cluster *cluster)
 
 int cluster_leaf_nodes(const struct cluster *cluster)
 {
-    return topology_block(topology_of(cluster));
+    return cluster->between.count ? 1 : topology_block(topology_of(cluster));
 }
 
 int cluster_leaf_of(const struct cluster *cluster, int node)
 {
+    if (cluster->between.count)
+        return cluster_said_part_of(cluster, node);
     return cluster_topology(cluster) == TOPOLOGY_NONBLOCKING ? 0 : node / cluster_leaf_nodes(cluster);
 }
 
@@ -314,12 +328,12 @@ double cluster_oversubscription(const struct cluster *cluster)
 
 bool cluster_leaves_meet(const struct cluster *cluster, int leaf, int other)
 {
-    return topology_blocks_meet(topology_of(cluster), leaf, other);
+    return cluster->between.count || topology_blocks_meet(topology_of(cluster), leaf, other);
 }
 
 bool cluster_is_tree(const struct cluster *cluster)
 {
-    return topology_is_tree(topology_of(cluster));
+    return !cluster->between.count && topology_is_tree(topology_of(cluster));
 }
 
 const char *cluster_topology_note(const struct cluster *cluster)
@@ -345,25 +359,30 @@ int cluster_check_route(const struct cluster *cluster, int src, int dst, struct 
 
 int cluster_longest_route(const struct cluster *cluster)
 {
-    return 2 + topology_longest(&cluster->network.topology) +
+    return 2 + (cluster->between.count > 0) + topology_longest(&cluster->network.topology) +
            (cluster_topology(cluster) == TOPOLOGY_RAIL ? 2 : 0);     /* through the ports of two GPUs */
 }
 
 int cluster_between_links(const struct cluster *cluster)
 {
-    return topology_links(topology_of(cluster));
+    return topology_links(topology_of(cluster)) + 2 * cluster->between.count;
 }
 
 double cluster_between_latency(const struct cluster *cluster, int link)
 {
-    return topology_link(topology_of(cluster), link).latency;
+    bool back;
+    const struct part_pair *pair = cluster_pair_link(cluster, link, &back);
+
+    return pair ? cluster_pair_latency(cluster, pair) : topology_link(topology_of(cluster), link).latency;
 }
 
 double cluster_crowding(const struct cluster *cluster, int gpu, int other)
 {
     int node = cluster_node_of(cluster, gpu);
+    const struct part_pair *pair = cluster_pair_of(cluster, node, cluster_node_of(cluster, other));
 
-    return topology_crowding(topology_of(cluster), node, cluster_node_of(cluster, other),
+    return pair ? cluster_pair_crowding(cluster, pair) :
+           topology_crowding(topology_of(cluster), node, cluster_node_of(cluster, other),
                              cluster_nic_rate(cluster, node) * achieved_share(cluster, node));
 }
 

@@ -96,6 +96,27 @@ static int keep_part(struct arena *arena, const struct node *value, void *object
     return 0;
 }
 
+/* cluster_load_between reads it, once the parts are known. */
+static int keep_between(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    (void)err;
+    ((struct between *)object)->node = value;
+    return 0;
+}
+
+static const struct table *between_pairs(struct arena *arena, void *object, void **extra)
+{
+    (void)arena;
+    *extra = object;
+    return ((const struct between *)object)->table;
+}
+
+static const struct table between_table = {
+    .name = "between", .brief = "pairs of parts", .size = sizeof(struct between),
+    .node_offset = offsetof(struct between, node), .extension = between_pairs,
+};
+
 static const struct field cluster_fields[] = {
     {KEY(cluster, platform), .kind = FIELD_STRING,
      .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
@@ -126,6 +147,9 @@ static const struct field cluster_fields[] = {
      .brief = "nodes of several kinds, part by part in the order of the ranks: [{name: old, platform: dgx-a100, nodes: "
               "2}, {name: new, platform: dgx-h100, nodes: 4}]. Then the keys of nodes stand in the parts; 'network' and "
               "'communication' beside 'parts' hold for each part that does not say them itself"},
+    {KEY(cluster, between), .kind = FIELD_RECORD, .table = &between_table, .load = keep_between,
+     .brief = "links between two parts, one in each direction that all messages between them share: {old-new: {bandwidth: "
+              "100 Gb/s, latency: 5 ms}}; without a latency it is that of the NICs; left out: NICs alone limit"},
 };
 
 /* Where parts say what nodes are, the cluster itself does not. */
@@ -140,9 +164,9 @@ const struct table cluster_table = {
     .shorthand = "platform", .hides = hidden,
 };
 
-/* The same but for the last key: parts have no parts. */
+/* The same but for the last keys: parts have no parts. */
 static const struct table nodes_table = {
-    .name = "parts", .brief = "what its nodes are", .fields = cluster_fields, .count = COUNT(cluster_fields) - 1,
+    .name = "parts", .brief = "what its nodes are", .fields = cluster_fields, .count = COUNT(cluster_fields) - 2,
     .size = sizeof(struct cluster), .node_offset = offsetof(struct cluster, node),
 };
 
@@ -346,6 +370,9 @@ int cluster_load_value(struct arena *arena, const struct node *value, bool is_pa
     cluster->part_count = 1;
     cluster->ideal = ideal;
     cluster->base = base;
+    if (cluster->between.node && !cluster->said.node)
+        return error_clash(err, cluster->between.node->loc, "cluster: between: the cluster says no parts; expected 'parts', "
+                           "or no between");
     if (cluster->said.node)
         return status ? status : cluster_load_parts(arena, cluster, err);
     if (!status)

@@ -28,6 +28,7 @@ static int check_beside(const struct cluster *cluster, struct error *err)
 /* Part `a` and part `b` together are a key, "a-b", and a range of nodes has a '-'. */
 static int check_name(const struct cluster *cluster, const struct part_spec *spec, struct error *err)
 {
+    enum { MOST = 20 };              /* so that names of links are whole */
     static const char taken[] = "auto all none any";
     const struct part_spec *parts = cluster->said.items;
     struct loc loc = node_loc(spec->node, "name");
@@ -35,9 +36,9 @@ static int check_name(const struct cluster *cluster, const struct part_spec *spe
 
     for (const char *c = spec->name; *c; c++)
         plain &= isalnum((unsigned char)*c) || *c == '_' || *c == '.';
-    if (!plain || word_in(taken, spec->name))
-        return error_add(err, EXIT_INPUT, loc, "parts: name: found '%s'; expected letters, digits, '_' and '.', a letter "
-                         "first, and none of: %s", spec->name, taken);
+    if (!plain || strlen(spec->name) > MOST || word_in(taken, spec->name))
+        return error_add(err, EXIT_INPUT, loc, "parts: name: found '%s'; expected at most %d letters, digits, '_' and '.', a "
+                         "letter first, and none of: %s", spec->name, (int)MOST, taken);
     for (const struct part_spec *other = parts; other < spec; other++)
         if (!strcmp(other->name, spec->name))
             return error_add(err, EXIT_INPUT, loc, "parts: name: two parts are called '%s'; expected a name for each",
@@ -163,6 +164,16 @@ static int add_part(struct cluster *cluster, struct part_spec *spec, struct erro
     return 0;
 }
 
+int cluster_said_part_of(const struct cluster *cluster, int node)
+{
+    const struct part_spec *parts = cluster->said.items;
+    int i = 0;
+
+    while (i + 1 < (int)cluster->said.count && parts[i + 1].first <= node)
+        i++;
+    return i;
+}
+
 int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct error *err)
 {
     struct part_spec *parts = cluster->said.items;
@@ -187,7 +198,7 @@ int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct erro
         return -1;
     for (size_t i = 0; i < count; i++)
         parts[i].cluster.network.topology = cluster->network.topology;
-    return 0;
+    return cluster_load_between(arena, cluster, err);
 }
 
 static const struct field straggler_fields[] = {

@@ -115,7 +115,8 @@ static bool has_ports(const struct cluster *cluster)
 
 bool platform_is_paired(const struct cluster *cluster)
 {
-    return cluster_topology(cluster) != TOPOLOGY_NONBLOCKING && cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE;
+    return (cluster_topology(cluster) != TOPOLOGY_NONBLOCKING && cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE) ||
+           cluster_has_pairs(cluster);
 }
 
 static void print_route(const struct cluster *cluster, int src, int dst, FILE *out)

@@ -38,6 +38,7 @@ static const struct { const char *path, *values[4]; } texts[] = {
     {"network.estimate", {NULL}},
     {"title", {NULL}},               /* a name, of which no number depends */
     {"inside.link", {NULL}},         /* the class of the links in results */
+    {"between", {NULL}},
     {"parts", {NULL}},               /* other clusters, each with these keys (parts.c) */
     {"platform", {NULL}},            /* another platform is another cluster, whose keys are tried themselves */
 };

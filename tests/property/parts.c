@@ -341,6 +341,59 @@ static void order_auto_is_the_best_of_all(void **state)
                                               three), best, three);
 }
 
+static double seconds_on(enum engine engine, const char *strategy, const char *cluster, const char *more)
+{
+    struct simulated simulated;
+    struct error err = {0};
+    double seconds;
+
+    simulated_load(&simulated, shape, more, strategy, cluster);
+    simulated.scenario.simulation.engine = (int)engine;
+    if (simulated_run(&simulated, &err))
+        fail_at(strategy, &err);
+    seconds = simulated.run.metrics.iteration_time;
+    simulated_release(&simulated);
+    return seconds;
+}
+
+/* A link between two parts: as all engines say, whatever is folded; of so much bandwidth it changes nothing, and a send
+ * takes its latency and its bytes. */
+static void links_between_parts(void **state)
+{
+    static const char parts[] = "{parts: [{name: a, platform: dgx-a100, nodes: 2}, {name: b, platform: dgx-a100, nodes: 2}]%s}";
+    static const char *const strategy[] = {"{data: 32}", "{tensor: 2, pipeline: 4, data: 4}", "{data: 32, zero: 3}"};
+    char narrow[512], wide[512], none[512];
+
+    (void)state;
+    snprintf(narrow, sizeof narrow, parts, ", between: {b-a: {bandwidth: 40 Gb/s, latency: 2 ms}}");
+    snprintf(wide, sizeof wide, parts, ", between: {a-b: {bandwidth: 1000 TB/s}}");
+    snprintf(none, sizeof none, parts, "");
+    for (size_t i = 0; i < COUNT(strategy); i++) {
+        double seconds = seconds_on(ENGINE_FAST, strategy[i], narrow, "");
+        double all = seconds_on(ENGINE_FAST, strategy[i], narrow, ", fold: off, collectives: messages");
+
+        expect_near("simgrid", seconds_on(ENGINE_SIMGRID, strategy[i], narrow, ""), seconds, strategy[i]);
+        expect_near("folded", seconds_on(ENGINE_FAST, strategy[i], narrow, ", collectives: messages"), all, strategy[i]);
+        assert_true(seconds > 1.05 * seconds_on(ENGINE_FAST, strategy[i], none, ""));
+        expect_near("wide", seconds_on(ENGINE_FAST, strategy[i], wide, ", collectives: messages, fold: off"),
+                    seconds_on(ENGINE_FAST, strategy[i], none, ", collectives: messages, fold: off"), strategy[i]);
+    }
+}
+
+/* All that crosses goes through the one link: two GPUs of each part, no communication else. */
+static void a_send_between_parts_takes_its_bytes(void **state)
+{
+    struct simulated simulated;
+
+    (void)state;
+    run_text(&simulated, "model: {stages: {forward: 1 s, backward: 1 s, boundary: 10 GB}}\nbatch: {micro_batches: 1}\n"
+             "strategy: {schedule: gpipe, pipeline: 2}\nsimulation: {engine: fast}\n"
+             "cluster: {parts: [{name: a, gpus_per_node: 1, nodes: 1}, {name: b, gpus_per_node: 1, nodes: 1}], network: "
+             "{bandwidth: 100 GB/s, latency: 1 ms}, between: {a-b: {bandwidth: 2 GB/s, latency: 0.25 s}}}\n");
+    expect_near("iteration", simulated.run.metrics.iteration_time, 4 + 2 * (5 + 0.25), simulated.text);
+    simulated_release(&simulated);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +402,7 @@ int main(void)
         cmocka_unit_test(stages_of_a_kind_fold), cmocka_unit_test(split_auto_is_the_best_of_all),
         cmocka_unit_test(engines_agree), cmocka_unit_test(order_of_parts_does_not_matter),
         cmocka_unit_test(stages_as_placed_change_nothing), cmocka_unit_test(order_auto_is_the_best_of_all),
+        cmocka_unit_test(links_between_parts), cmocka_unit_test(a_send_between_parts_takes_its_bytes),
     };
 
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);

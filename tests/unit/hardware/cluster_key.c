@@ -36,7 +36,7 @@ static const struct { size_t begin, size; } apart[] = {
     MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(kinds[0].communication_spec),
     MEMBER(kinds[0].communication), MEMBER(kinds[0].gpu.name), MEMBER(kinds[0].gpu.title), MEMBER(kinds[0].gpu.changed),
     MEMBER(kinds[0].gpu.power), MEMBER(kinds[0].gpu.base), MEMBER(network.name), MEMBER(network.file),
-    MEMBER(network.title), MEMBER(network.estimate), MEMBER(said),
+    MEMBER(network.title), MEMBER(network.estimate), MEMBER(said), MEMBER(between),
     /* numbers of kinds and of nodes, of which not every value exists (below); kinds that no node is of */
     MEMBER(part_count), MEMBER(parts),
     {offsetof(struct cluster, kinds[1]), (KINDS_MAX - 1) * sizeof(struct machine_kind)},
