@@ -3,8 +3,8 @@
 #include "simulated.h"
 
 /* What the keys are set on. Together they have every part of a cluster in use. */
-#define GIVEN "model: {stages: {forward: 10 ms, backward: 20 ms, parameters: 1 M}}\n"
-#define MODEL "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024}}\n"
+#define GIVEN "simulation: {engine: fast}\nmodel: {stages: {forward: 10 ms, backward: 20 ms, parameters: 1 M}}\n"
+#define MODEL "simulation: {engine: fast}\nmodel: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024}}\n"
 static const char *const bases[] = {
     MODEL "cluster: {platform: dgx-h100, nodes: 2}\nbatch: {global: 8, micro: 1}\nstrategy: {tensor: 2}\n",
     MODEL "cluster: {platform: dgx-a100, nodes: 4, communication: none, network: {topology: {leaf_nodes: 2, "
@@ -31,6 +31,9 @@ static const struct { const char *path, *values[4]; } texts[] = {
     {"inside.mesh", {"[{gpus: 4, share: 0.5}]", "[{gpus: 2, share: 0.1}, {gpus: 8, share: 0.1}]"}},
     {"network.name", {"ethernet-25g", "efa"}},
     {"network.share", {"0.001"}},    /* so little that nothing else is a bottleneck */
+    {"network.topology.kind", {NULL}},           /* another topology is another network, whose keys are tried themselves */
+    {"network.topology.unit_nodes", {NULL}},     /* with a NIC a node a rail is one switch; unit topology tries them */
+    {"network.topology.across_rails", {NULL}},
     {"network.topology.levels", {"[{leaf_nodes: 1, oversubscription: 100}]", "[{leaf_nodes: 2, oversubscription: 100}]"}},
     {"network.topology.dims", {"[2]", "[4]"}},
     {"network.topology.wrap", {"true", "false"}},
@@ -147,7 +150,7 @@ static void try_field(const char *text, const struct result *base, const char *p
 
         try_value(text, base, path, unit_format(field->unit, numbers[i], value, sizeof value), &tried);
     }
-    for (size_t i = 0; field->kind == FIELD_INT && i < COUNT(counts); i++)
+    for (size_t i = 0; field->kind == FIELD_INT && !known && i < COUNT(counts); i++)
         try_value(text, base, path, counts[i], &tried);
     for (size_t i = 0; field->kind == FIELD_CHOICE && !known && field->choices[i]; i++)
         try_value(text, base, path, field->choices[i], &tried);
