@@ -266,7 +266,7 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
     FILE *file = fopen(path, "rb");
     struct stat status;
     char *text = NULL;
-    size_t got;
+    size_t got, capacity = 0;
     int rc = 0;
 
     *length = 0;
@@ -280,8 +280,11 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
         return NULL;
     }
     do {
-        text = xrealloc(text, *length + (1 << 16), 1);
-        got = fread(text + *length, 1, 1 << 16, file);
+        if (*length == capacity) {
+            capacity = capacity ? 2 * capacity : 1 << 16;
+            text = xrealloc(text, capacity, 1);
+        }
+        got = fread(text + *length, 1, capacity - *length, file);
         *length += got;
     } while (got && *length <= most);
     if (ferror(file))
