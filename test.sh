@@ -23,7 +23,7 @@ if [ "${1-}" != --quick ]; then
     if [ "${1-}" = --all ]; then
         skipped='validation'
     fi
-    (cd build-sanitize && ctest -j "$jobs" -LE "$skipped" --timeout 1200 --output-on-failure)
+    (cd build-sanitize && ASAN_OPTIONS=quarantine_size_mb=16 ctest -j "$jobs" -LE "$skipped" --timeout 1200 --output-on-failure)
 fi
 build release ""
 echo "== tests"
