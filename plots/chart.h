@@ -20,6 +20,8 @@ struct headline {
     const char *path;
 };
 int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err);
+/* The same of a training: it has no times of an iteration, no bubble, no utilization. */
+int headline_load_training(struct arena *arena, const char *path, struct headline *headline, struct error *err);
 /* The same of JSON that is at hand, which the headline then owns; `path` is for messages. */
 int headline_of(struct arena *arena, struct json_t *result, const char *path, struct headline *headline,
                 struct error *err);

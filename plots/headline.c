@@ -100,7 +100,8 @@ static const char *system_of(struct arena *arena, const json_t *result)
                                           *degrees ? ": " : "", degrees, *order ? "; " : "", order), 120);
 }
 
-static int read_result(struct arena *arena, struct headline *headline, struct error *err)
+/* What a run and a training have in common: the scenario. */
+static int read_scenario(struct arena *arena, struct headline *headline, struct error *err)
 {
     const json_t *result = headline->result, *name = find(result, "scenario.name");
     struct loc loc = {.file = headline->path};
@@ -108,11 +109,6 @@ static int read_result(struct arena *arena, struct headline *headline, struct er
 
     if (!json_is_object(result))
         return error_add(err, EXIT_INPUT, loc, "not an object");
-    failed |= headline_number(headline, "iteration_time_s", &headline->iteration, err);
-    if (!failed && headline->iteration < 0)
-        failed = error_add(err, EXIT_INPUT, loc, "'iteration_time_s' is negative");
-    failed |= share(headline, "bubble_fraction", &headline->bubble, err);
-    failed |= share(headline, "utilization", &headline->utilization, err);
     headline->memory = NAN;
     if (json_is_number(json_object_get(result, "memory_limit_bytes")))
         headline->memory = json_number_value(json_object_get(result, "memory_limit_bytes"));
@@ -127,6 +123,20 @@ static int read_result(struct arena *arena, struct headline *headline, struct er
     return failed ? -1 : 0;
 }
 
+static int read_result(struct arena *arena, struct headline *headline, struct error *err)
+{
+    int failed = read_scenario(arena, headline, err);
+
+    if (!json_is_object(headline->result))
+        return -1;
+    failed |= headline_number(headline, "iteration_time_s", &headline->iteration, err);
+    if (headline->iteration < 0)
+        failed |= error_add(err, EXIT_INPUT, (struct loc){.file = headline->path}, "'iteration_time_s' is negative");
+    failed |= share(headline, "bubble_fraction", &headline->bubble, err);
+    failed |= share(headline, "utilization", &headline->utilization, err);
+    return failed ? -1 : 0;
+}
+
 int headline_of(struct arena *arena, json_t *result, const char *path, struct headline *headline, struct error *err)
 {
     headline->result = result;
@@ -134,7 +144,8 @@ int headline_of(struct arena *arena, json_t *result, const char *path, struct he
     return read_result(arena, headline, err);
 }
 
-int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err)
+/* The JSON of a folder that 'dtsim COMMAND -o' writes; NULL: an error. */
+static json_t *load(const char *path, const char *command, struct error *err)
 {
     struct loc loc = {.file = path};
     json_error_t bad;
@@ -143,28 +154,50 @@ int headline_load(struct arena *arena, const char *path, struct headline *headli
     FILE *in;
 
     if (look_at(path, &there, err))
-        return -1;
-    if (there == LOOK_NOTHING)
-        return error_add(err, EXIT_INPUT, loc, "cannot open: %s; expected the folder of one run, which 'dtsim run -o' "
-                         "writes", strerror(ENOENT));
+        return NULL;
+    if (there == LOOK_NOTHING) {
+        error_add(err, EXIT_INPUT, loc, "cannot open: %s; expected the folder of one %s, which 'dtsim %s -o' writes",
+                  strerror(ENOENT), strcmp(command, "run") ? "training" : "run", command);
+        return NULL;
+    }
     in = look_open(path, err);
     if (!in)
-        return -1;
+        return NULL;
     errno = 0;
     result = json_loadf(in, JSON_REJECT_DUPLICATES, &bad);
     if (ferror(in)) {                    /* jansson takes it for the end of the file */
         error_system(err, loc, "cannot read");
         json_decref(result);
         fclose(in);
-        return -1;
+        return NULL;
     }
     fclose(in);
     if (!result) {
+        struct arena arena = {0};
+
         loc.line = bad.line > 0 ? bad.line : 0;
         loc.column = bad.line > 0 && bad.column > 0 ? bad.column : 0;
-        return error_add(err, EXIT_INPUT, loc, "%s", text_clean(arena, bad.text, JSON_ERROR_TEXT_LENGTH));
+        error_add(err, EXIT_INPUT, loc, "%s", text_clean(&arena, bad.text, JSON_ERROR_TEXT_LENGTH));
+        arena_release(&arena);
     }
-    return headline_of(arena, result, path, headline, err);
+    return result;
+}
+
+int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err)
+{
+    json_t *result = load(path, "run", err);
+
+    return result ? headline_of(arena, result, path, headline, err) : -1;
+}
+
+int headline_load_training(struct arena *arena, const char *path, struct headline *headline, struct error *err)
+{
+    json_t *result = load(path, "train", err);
+
+    if (!result)
+        return -1;
+    *headline = (struct headline){.result = result, .path = path};
+    return read_scenario(arena, headline, err);
 }
 
 void headline_release(struct headline *headline)

@@ -85,9 +85,9 @@ static int check_request(const struct plot_request *request, struct error *err)
         known |= request->format && strcmp(formats[i], request->format) == 0;
     if (!known)
         return unknown("format", request->format, format_name, err);
-    if (kind->inputs == PLOT_RUN && request->ninputs > 1)
-        return error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected the folder of one run, found %d", kind->name,
-                         request->ninputs);
+    if ((kind->inputs == PLOT_RUN || kind->inputs == PLOT_TRAINING) && request->ninputs > 1)
+        return error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected the folder of one %s, found %d", kind->name,
+                         kind->inputs == PLOT_RUN ? "run" : "training", request->ninputs);
     return 0;
 }
 
@@ -241,7 +241,8 @@ static int write_chart(const struct kind *kind, struct chart *chart)
 static const char *folder_of(struct arena *arena, const struct plot_request *request, struct error *err)
 {
     const struct kind *kind = find_kind(request->kind);
-    bool own = kind && (kind->face.inputs == PLOT_RUN || (kind->face.inputs == PLOT_STACK && request->ninputs == 1));
+    bool own = kind && (kind->face.inputs == PLOT_RUN || kind->face.inputs == PLOT_TRAINING ||
+                        (kind->face.inputs == PLOT_STACK && request->ninputs == 1));
     enum look there;
 
     if (request->folder)

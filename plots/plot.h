@@ -14,6 +14,7 @@ enum plot_inputs {
                               * files go to plots/ in the current folder */
     PLOT_SWEEP,              /* folders or files of sweeps, whose rows the request holds; the chart's files go to plots/
                               * in it where it is one folder, else to plots/ in the current folder */
+    PLOT_TRAINING,           /* the folder of one training; the chart's files go to plots/ in it */
     PLOT_FILES,              /* other files or folders, which the chart reads; the files go there too */
 };
 

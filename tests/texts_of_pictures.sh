@@ -31,11 +31,13 @@ draw breakdown gpipe interleaved zb-v -o pictures/long.svg
     >/dev/null
 "$dtsim" run "$here/scenarios/tour/12-your-own-order.yaml" --engine fast -o nothing >/dev/null
 draw memory nothing -o pictures/nothing.svg
+"$dtsim" train "$here/scenarios/training/bloom-176b.yaml" --trials 100 --engine ideal -o days >/dev/null
 "$dtsim" collective dgx-h100 --ranks 8,16,64,256 --bytes 1K,1M,1G --algorithm auto,ring,tree --engine ideal --json >sizes.json
 for style in paper slide; do
     draw gantt 03-gpipe pipedream straggler 10-trillion --style $style -o "pictures/stack-$style.svg"
     draw gantt gpipe interleaved zb-v --style $style -o "pictures/stack-long-$style.svg"
     draw bubble gpipe interleaved zb-v --style $style -o "pictures/bars-$style.svg"
+    draw training days --style $style -o "pictures/training-$style.svg"
     draw collective sizes.json --style $style -o "pictures/sizes-$style.svg"
 done
 "$dtsim" sweep "$here/scenarios/sweeps/llama3-70b-128-h100.yaml" --set simulation.engine=fast -o sweep >/dev/null

@@ -6,6 +6,7 @@
 #include "files/look.h"
 #include "plots/plot.h"
 #include "store/store.h"
+#include "train/training.h"
 
 enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_FROM, OPT_TO, OPT_REPLICA, OPT_X, OPT_Y, OPT_BY, OPT_WHERE,
        OPT_TITLE, OPT_LABELS, OPT_SIZE, OPT_STYLE };
@@ -145,10 +146,11 @@ static int parse_request(const struct command *command, const struct arguments *
     return code == ARGS_DONE ? parse_view(command, values, &request->view) : code;
 }
 
-/* Refuses folders that hold files of several runs, or a sweep; says which ones another build wrote. What is no folder,
+/* Refuses folders that hold files of several runs or trainings, or a sweep; says which ones another build wrote. What is no folder,
  * or is empty, the chart itself refuses. */
-static int check_runs(const struct plot_request *request, struct error *err)
+static int check_runs(const struct plot_kind *kind, const struct plot_request *request, struct error *err)
 {
+    int (*check)(const char *dir, struct error *err) = kind->inputs == PLOT_TRAINING ? training_check : result_check;
     int rc = 0;
 
     for (int i = 0; i < request->ninputs; i++) {
@@ -158,7 +160,7 @@ static int check_runs(const struct plot_request *request, struct error *err)
 
         snprintf(path, sizeof path, "%s/result.json", request->inputs[i]);
         found = look_at(path, &there, err) ? -1 : there == LOOK_NOTHING ? refuse_sweep(request->inputs[i], err) :
-                result_check(request->inputs[i], err);
+                check(request->inputs[i], err);
         rc = found < 0 ? -1 : rc;
         if (found > 0)
             fprintf(stderr, "%s: another build of dtsim wrote this; the chart shows what of it this build knows\n",
@@ -177,7 +179,7 @@ static int has_rows(const struct plot_kind *kind, const struct plot_request *req
 /* Draws from the files themselves. */
 static int draw(const struct plot_request *request, struct error *err)
 {
-    return check_runs(request, err) || plot(request, err) ? -1 : 0;
+    return check_runs(plot_kind_find(request->kind, err), request, err) || plot(request, err) ? -1 : 0;
 }
 
 /* One key behind an option; *key stays where there is none. */
@@ -314,7 +316,8 @@ const struct command cmd_plot = {
                 "  dtsim collective dgx-h100 --ranks 16 --bytes '1 GB' --json >>sizes.json\n"
                 "  dtsim plot collective sizes.json\n"
                 "  dtsim plot heat llama.sweep --x strategy.tensor --y strategy.pipeline --by mfu\n"
-                "  dtsim plot pareto llama.sweep --x peak_memory_bytes --y tokens_per_s\n",
+                "  dtsim plot pareto llama.sweep --x peak_memory_bytes --y tokens_per_s\n"
+                "  dtsim train llama3-8b.yaml -o days && dtsim plot training days\n",
     .options = "  --format FORMAT     png (when left out), svg or pdf\n"
                "  -o FILE|FOLDER      the picture, NAME.png, NAME.svg or NAME.pdf, with its script and data; or a\n"
                "                      folder for them; left out: plots/ in the run's folder, for charts of several\n"

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/base.h"
+
 struct digest { void *state; };  /* of the library; digest_end() releases it */
 enum { DIGEST_HEX = 33 };        /* hexadecimal digits and the zero byte behind them */
 
@@ -25,5 +27,11 @@ static inline bool is_other_build(const char *digest)
 {
     return !digest || strcmp(digest, sources_digest) != 0;
 }
+
+/* A kind of folder: the command whose -o writes it, what it is of, and its tables, NAME of NAME.tsv; ends in NULL. */
+struct digests_kind { const char *command, *noun, *const *tables; };
+/* Refuses a folder whose tables are not all those that result.json holds the digests of. Returns 1 where they are, and
+ * another build of the program wrote them, which may have left out what this one writes. */
+int digests_check(const char *dir, const struct digests_kind *kind, struct error *err);
 
 #endif

@@ -1,16 +1,10 @@
 /* What memory and links held, the list of all tables, and whether those of a folder are of one run. */
 #include "tables/tables_internal.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "files/digest.h"
-#include "files/json.h"
-#include "files/look.h"
 
 /* From then on the rank holds so many bytes of the kind. */
 static void memory_line(struct cells *cells, int rank, double at, enum memory_kind kind, double bytes, int replicas)
@@ -93,69 +87,11 @@ const struct run_table run_tables[RUN_TABLES] = {
     {"links", "links.tsv", links_write},
 };
 
-/* Refuses a table that has another digest than result.json says, or none, unless another build wrote the result: that
- * may have had other tables. */
-static int check_table(const char *dir, const struct run_table *table, const json_t *digests, bool other_build,
-                       struct error *err)
-{
-    const char *digest = json_string_value(json_object_get(digests, table->name));
-    char path[4400], hex[DIGEST_HEX];
-    struct loc loc = {.file = path};
-    struct digest sum;
-    struct stat status;
-    int fd, rc;
-
-    if (!digest && other_build)
-        return 0;
-    if (!digest) {
-        snprintf(path, sizeof path, "%s/result.json", dir);
-        return error_add(err, EXIT_INPUT, loc, "it has no digest of %s under 'tables_xxh128': not the whole of a result; "
-                         "repeat 'dtsim run -o'", table->file);
-    }
-    snprintf(path, sizeof path, "%s/%s", dir, table->file);
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return error_system(err, loc, "cannot open");
-    if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
-        close(fd);
-        return error_add(err, EXIT_INPUT, loc, "this is no regular file; expected a table of 'dtsim run -o'");
-    }
-    digest_init(&sum);
-    rc = digest_add_file(&sum, fd);
-    digest_end(&sum, hex);
-    if (rc)
-        rc = error_system(err, loc, "cannot read");
-    close(fd);
-    if (rc || !strcmp(hex, digest))
-        return rc;
-    return error_add(err, EXIT_INPUT, loc, "the file is not of the run that result.json is of: its digest differs; "
-                     "repeat 'dtsim run -o'");
-}
-
 int result_check(const char *dir, struct error *err)
 {
-    char path[4400];
-    json_t *result;
-    enum look there;
-    bool other_build;
-    int rc = 0;
+    const char *names[RUN_TABLES + 1] = {0};
 
-    if (access(dir, R_OK))
-        return error_system(err, (struct loc){.file = dir}, "cannot open");
-    snprintf(path, sizeof path, "%s/result.json", dir);
-    if (look_at(path, &there, err))
-        return -1;
-    if (there == LOOK_NOTHING)
-        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s; expected the folder that a "
-                         "'dtsim run -o' has finished", strerror(ENOENT));
-    result = json_of_file(path, "the result of a run", err);
-    if (!result)
-        return -1;
-    other_build = is_other_build(json_string_value(json_object_get(result, "build")));
-    if (!json_is_object(result))
-        rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "expected the result of a run, a JSON object");
-    for (size_t i = 0; !rc && i < RUN_TABLES; i++)
-        rc = check_table(dir, &run_tables[i], json_object_get(result, "tables_xxh128"), other_build, err) ? -1 : rc;
-    json_decref(result);
-    return rc ? rc : other_build;
+    for (size_t i = 0; i < RUN_TABLES; i++)
+        names[i] = run_tables[i].name;
+    return digests_check(dir, &(struct digests_kind){"run", "run", names}, err);
 }

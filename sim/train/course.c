@@ -50,6 +50,16 @@ static double until_mark(const struct making *making, double seconds)
     return fmax(1, ceil((making->every->seconds - making->since_seconds) / seconds - 0.5));
 }
 
+static void add_milestone(struct course *course, const struct stretch *stretch, const struct step *step)
+{
+    struct milestone last = course->milestones.items[course->milestones.count - 1];
+
+    *GROW(&course->milestones) = (struct milestone){
+        .clock = clock_of(course), .steps = course->steps, .samples = last.samples + stretch->steps * step->samples,
+        .tokens = last.tokens + stretch->steps * step->tokens,
+    };
+}
+
 /* A stretch, whose last step is the training's last one, or the last one on so many GPUs (`ends`). */
 static int add_stretch(struct making *making, const struct stretch *stretch, const struct step *step, struct zone *zone,
                        bool ends, struct error *err)
@@ -86,6 +96,7 @@ static int add_stretch(struct making *making, const struct stretch *stretch, con
     making->zone_seconds += stretch->steps * step->seconds;
     zone->power += (step->power - zone->power) * stretch->steps * step->seconds / making->zone_seconds;
     zone->end = clock_of(course);
+    add_milestone(course, stretch, step);
     return 0;
 }
 
@@ -122,6 +133,7 @@ int course_init(struct course *course, const struct scenario *scenario, const st
 
     *course = (struct course){0};
     *GROW(&course->marks) = (struct mark){0};
+    *GROW(&course->milestones) = (struct milestone){0};
     for (size_t i = 0; i < steps->stretches.count && validation; i++)
         validations += steps->stretches.items[i].steps / validation->interval.steps;
     if (validations > COURSE_MARKS)
@@ -146,6 +158,7 @@ void course_release(struct course *course)
 {
     free(course->marks.items);
     free(course->zones.items);
+    free(course->milestones.items);
     *course = (struct course){0};
 }
 
@@ -168,6 +181,24 @@ size_t course_mark(const struct course *course, size_t from, double clock)
             to = middle;
     }
     return from;
+}
+
+struct milestone course_at(const struct course *course, double clock)
+{
+    const struct milestone *after = course->milestones.items + 1, *before = after - 1;
+    const struct milestone *last = course->milestones.items + course->milestones.count - 1;
+    double share;
+
+    while (after < last && after->clock < clock)
+        before = after++;
+    if (after > last || clock >= last->clock)
+        return *last;
+    share = (clock - before->clock) / (after->clock - before->clock);
+    return (struct milestone){
+        .clock = clock, .steps = before->steps + share * (after->steps - before->steps),
+        .samples = before->samples + share * (after->samples - before->samples),
+        .tokens = before->tokens + share * (after->tokens - before->tokens),
+    };
 }
 
 const struct zone *course_zone(const struct course *course, double clock)

@@ -34,9 +34,13 @@ struct mark {
     double step;                     /* how many steps it holds */
 };
 
+/* How much is trained at a time on the clock: at the end of each stretch, the beginning first. */
+struct milestone { double clock, steps, samples, tokens; };
+
 struct course {
     struct { struct mark *items; size_t count, capacity; } marks;
     struct { struct zone *items; size_t count, capacity; } zones;
+    struct { struct milestone *items; size_t count, capacity; } milestones;
     double end;                      /* s: the last checkpoint is finished */
     double useful, stalls, validations;      /* s of them; their sum is `end` */
     double steps, checkpoints;
@@ -52,6 +56,8 @@ int course_init(struct course *course, const struct scenario *scenario, const st
 void course_release(struct course *course);
 /* The last finished checkpoint at that time of the clock, or `from` where that is a later one. */
 size_t course_mark(const struct course *course, size_t from, double clock);
+/* How much is trained at that time: within a stretch evenly, stalls and validations spread over it. */
+struct milestone course_at(const struct course *course, double clock);
 /* The zone of that time. */
 const struct zone *course_zone(const struct course *course, double clock);
 /* Steps between a checkpoint and a time on the clock behind it, whole. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cells.h"
+#include "files/digest.h"
 #include "report/result.h"
 
 /* key, key_p10, key_p50, key_p90. */
@@ -219,11 +220,40 @@ static void write_phases(const struct training *training, struct cells *cells)
     }
 }
 
+/* How far the training is, and after how much wall time it is so far for good: without failures, and over the trials.
+ */
+static void write_progress(const struct training *training, struct cells *cells)
+{
+    static const char *const columns[] = {"steps", "samples", "tokens", "uninterrupted_s", "p10_s", "p50_s", "p90_s"};
+
+    for (size_t i = 0; i < COUNT(columns); i++)
+        cells_text(cells, columns[i]);
+    cells_end_line(cells);
+    for (int part = 0; part <= TRIAL_PARTS && training->ended[TRIAL_FINISHED]; part++) {
+        double clock = training->course.end * part / TRIAL_PARTS;
+        struct milestone milestone = course_at(&training->course, clock);
+        const struct estimate *passed = &training->passed[part];
+
+        cells_number(cells, milestone.steps);
+        cells_number(cells, milestone.samples);
+        if (isnan(milestone.tokens))
+            cells_text(cells, "");
+        else
+            cells_number(cells, milestone.tokens);
+        cells_number(cells, clock);
+        cells_number(cells, passed->p10);
+        cells_number(cells, passed->p50);
+        cells_number(cells, passed->p90);
+        cells_end_line(cells);
+    }
+}
+
 static const struct { const char *name, *file; void (*write)(const struct training *, struct cells *);
 } tables[] = {
     {"trials", "trials.tsv", write_trials},
     {"events", "events.tsv", write_events},
     {"phases", "phases.tsv", write_phases},
+    {"progress", "progress.tsv", write_progress},
 };
 
 /* A file while it is written. */
@@ -251,8 +281,18 @@ static void write_result(const void *context, FILE *out)
     json_t *json = training_json(writing->training);
 
     json_identify(json, writing->digests);
+    json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     json_decref(json);
+}
+
+int training_check(const char *dir, struct error *err)
+{
+    const char *names[COUNT(tables) + 1] = {0};
+
+    for (size_t i = 0; i < COUNT(tables); i++)
+        names[i] = tables[i].name;
+    return digests_check(dir, &(struct digests_kind){"train", "training", names}, err);
 }
 
 int training_write(const struct training *training, struct folder *folder, struct error *err)

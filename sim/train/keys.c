@@ -54,6 +54,7 @@ static const struct training_key keys[] = {
     {"version", "of dtsim"},
     {"scenario", "with every default"},
     {"tables_xxh128", "digest of each table; in a folder"},
+    {"build", "digest of the sources of the program that wrote it, by which another build tells; in a folder"},
     {"run_id", "of this result and its tables, by their content; in a folder"},
     {"trials.tsv",
      "a line a trial: end, wall_s, gpu_s, energy_j (of computers), failures, nodes_lost, and each loss in s"},
@@ -63,6 +64,9 @@ static const struct training_key keys[] = {
     {"phases.tsv",
      "a line for steps that are alike: phase, ramp (1: its batch still grows), batch, sequence, gpus, nodes, steps, "
      "step_s, samples, tokens, mfu, power_w (of the computers)"},
+    {"progress.tsv",
+     "how far the training is: steps, samples, tokens, and the wall time after which it is so far for good: "
+     "uninterrupted_s (without failures), p10_s, p50_s and p90_s of the trials that finished"},
 };
 
 struct training_key training_key_at(size_t index)

@@ -189,6 +189,18 @@ static void estimate_goodput(struct training *training, size_t count, double *va
                                              0;
 }
 
+static void estimate_passed(struct training *training, size_t count, double *values)
+{
+    for (int part = 0; part <= TRIAL_PARTS; part++) {
+        size_t finished = 0;
+
+        for (size_t i = 0; i < count; i++)
+            if (training->trials[i].end == TRIAL_FINISHED)
+                values[finished++] = training->trials[i].passed[part];
+        training->passed[part] = estimate_of(values, finished);
+    }
+}
+
 static void summarize(struct training *training, size_t count)
 {
     double *values = xcalloc(count, sizeof *values), finished, flop_share = 0;
@@ -201,6 +213,7 @@ static void summarize(struct training *training, size_t count)
     training->gpu_hours = estimate(training, count, gpu_hours_of, values);
     training->price = estimate(training, count, price_of, values);
     training->energy = estimate(training, count, energy_of, values);
+    estimate_passed(training, count, values);
     free(values);
     for (size_t i = 0; i < count; i++) {
         const struct trial *trial = &training->trials[i];

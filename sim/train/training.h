@@ -33,6 +33,8 @@ struct training {
     struct optimum young, daly, exact, chosen;       /* NaN where nothing fails, or not exponentially */
     double expected_wall;            /* s, closed form; NaN: there is none for such failures or spares */
     struct trial *trials;            /* options.trials of them; where nothing fails, one */
+    struct estimate passed[TRIAL_PARTS + 1]; /* s of wall time at which so many parts of the clock are passed for
+                                              * good */
     size_t ended[TRIAL_STUCK + 1];   /* how many trials finished, stopped, are stuck */
     struct estimate days, goodput, gpu_hours, price, energy;     /* d, share, h, $, J */
     double goodput_error;            /* standard error of goodput.mean */
@@ -59,8 +61,11 @@ void training_row_head(FILE *out);
 void training_row(const struct training *training, FILE *out);
 /* For programs; the caller owns the reference. */
 json_t *training_json(const struct training *training);
-/* Writes trials.tsv, events.tsv (of trial 0), phases.tsv and result.json into the folder, all of them or none. */
+/* Writes trials.tsv, events.tsv (of trial 0), phases.tsv, progress.tsv and result.json into the folder, all of them or
+ * none. */
 int training_write(const struct training *training, struct folder *folder, struct error *err);
+/* Refuses a folder whose files are not all of one training, as result_check does of a run. */
+int training_check(const char *dir, struct error *err);
 
 /* What `dtsim help result` says of its result.json and tables: key, with its unit, and meaning; key NULL past the last.
  */

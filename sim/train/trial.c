@@ -186,6 +186,20 @@ static const struct cause *node_fails(struct going *going, const struct zone *zo
     return cause;
 }
 
+/* The training goes on for so many seconds, up to a time on the clock. A part that it passes once more, after a
+ * failure, it passes later. */
+static void advance(struct going *going, double seconds, double to)
+{
+    double part = going->rules->course->end / TRIAL_PARTS, behind = going->trial.wall - going->clock;
+    int first = part > 0 ? (int)(going->clock / part) : TRIAL_PARTS;
+
+    for (int i = first; i <= TRIAL_PARTS && i * part <= to; i++)
+        if (i * part >= going->clock)
+            going->trial.passed[i] = behind + i * part;
+    going->clock = to;
+    going->trial.wall += seconds;
+}
+
 /* The training goes on until it ends (NULL) or a failure ends it, whose work since the last checkpoint is lost then. */
 static const struct cause *go_on(struct going *going)
 {
@@ -197,8 +211,7 @@ static const struct cause *go_on(struct going *going)
         bool fails;
         double seconds = until_failure(going, zone, zone->end - going->clock, &fails), lost;
 
-        going->clock = fails ? going->clock + seconds : zone->end;
-        going->trial.wall += seconds;
+        advance(going, seconds, fails ? going->clock + seconds : zone->end);
         if (!fails && zone == last)
             return NULL;
         zone += !fails;
@@ -329,6 +342,7 @@ struct trial trial_run(const struct trial_rules *rules, uint64_t number,
         for (int loss = 0; loss < LOSS_COUNT; loss++)
             lost += going.trial.losses[loss];
         going.trial.wall = rules->course->end + lost;        /* without the rounding of many small sums */
+        going.trial.passed[TRIAL_PARTS] = going.trial.wall;
     }
     tell(&going, ends[going.trial.end], -1, NULL, 0);
     free(going.repairs.items);

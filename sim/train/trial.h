@@ -15,8 +15,13 @@ extern const char *const loss_names[];
 enum trial_end { TRIAL_ENDS(ENUM_VALUE) };
 extern const char *const trial_end_names[];
 
+/* The course's clock in so many equal parts. */
+enum { TRIAL_PARTS = 50 };
+
 struct trial {
     double wall;                     /* s */
+    double passed[TRIAL_PARTS + 1];  /* s of wall time at which a finished trial passes the end of that part of the
+                                      * clock and does not fall behind it again */
     double losses[LOSS_COUNT];       /* s; with the course's `end` they are the wall time of a finished trial */
     double failures, nodes_lost;
     double memory_lost;              /* times that all copies in memory of a share were lost */
