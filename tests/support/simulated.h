@@ -59,12 +59,23 @@ static inline void settle_software(struct node *root, struct arena *arena)
     node_put(arena, root, "software", software);
 }
 
+/* The files that come with the program are read once a test program. Nothing else is remembered: load_text takes this
+ * cache out of a scenario that was read. */
+static inline struct cache *files_once(void)
+{
+    static struct cache cache;
+
+    if (!cache.limit)
+        cache_init(&cache, CACHE_BYTES);
+    return &cache;
+}
+
 static inline int load_text(const char *text, struct scenario *scenario, struct error *err)
 {
     char path[] = "/tmp/dtsim-test-XXXXXX";
     int fd = mkstemp(path), rc;
     FILE *file = fdopen(fd, "w");
-    struct arena arena = {0};
+    struct arena arena = {.cache = files_once()};
     struct node *root;
 
     assert_non_null(file);
@@ -76,6 +87,7 @@ static inline int load_text(const char *text, struct scenario *scenario, struct 
         settle_software(root, &arena);
     if (!rc)
         rc = scenario_read(&arena, root, NULL, 0, "test", scenario, err);
+    scenario->arena.cache = NULL;
     arena_release(&arena);
     unlink(path);
     return rc;
