@@ -38,4 +38,4 @@ fi
 build release ""
 echo "== tests"
 cd build
-ctest -j "$jobs" --timeout 300 --output-on-failure
+ctest -j "$jobs" --timeout 900 --output-on-failure
