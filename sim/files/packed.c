@@ -20,14 +20,19 @@ static int deflate_all(struct packed *packed, int flush)
     return 0;
 }
 
+/* All of the bytes: a stream takes fewer for an error. */
 static ssize_t write_some(void *context, const char *bytes, size_t count)
 {
     struct packed *packed = context;
-    size_t part = count < CHUNK ? count : CHUNK;
 
-    packed->stream.next_in = (unsigned char *)(uintptr_t)bytes;
-    packed->stream.avail_in = (unsigned)part;
-    return deflate_all(packed, Z_NO_FLUSH) ? 0 : (ssize_t)part;
+    for (size_t done = 0, part; done < count; done += part) {
+        part = count - done < CHUNK ? count - done : CHUNK;
+        packed->stream.next_in = (unsigned char *)(uintptr_t)(bytes + done);
+        packed->stream.avail_in = (unsigned)part;
+        if (deflate_all(packed, Z_NO_FLUSH))
+            return 0;
+    }
+    return (ssize_t)count;
 }
 
 static int end_file(void *context)

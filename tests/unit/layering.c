@@ -9,7 +9,7 @@ static const char *const floors[] = {
     "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
     "scenario", "stage", "recompute", "alike", "lower", "ledger", "steady", "energy", "run", "explain", "tables",
     "report", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store",
-    "sweep", "results", "recorded", "trace", "plan", "planners", "choices", "serve", "modules", "cli",
+    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
@@ -26,6 +26,7 @@ static const struct rule rules[] = {
     {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
     {"", " sim/files/packed.c ", NULL, " zlib.h "},
     {"sim/recorded/", NULL, " base/ files/ recorded/ ", NULL},
+    {"sim/page/", NULL, " base/ files/ recorded/ page/ ", NULL},
     {"sim/trace/", NULL, " base/ files/ recorded/ trace/ ", NULL},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
