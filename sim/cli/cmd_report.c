@@ -1,10 +1,45 @@
+#include <math.h>
+
 #include "cli/cmd.h"
+#include "cli/explained.h"
 #include "page/page.h"
 
-enum { OPT_OUT, OPT_RANKS, OPT_LIGHT, OPT_DARK };
+enum { OPT_OUT, OPT_RANKS, OPT_LIGHT, OPT_DARK, OPT_NO_WHAT_IF, OPT_BUDGET };
 static const char *const options[] = {
     [OPT_OUT] = "-o=", [OPT_RANKS] = "--ranks=", [OPT_LIGHT] = "--light", [OPT_DARK] = "--dark",
+    [OPT_NO_WHAT_IF] = "--no-what-if", [OPT_BUDGET] = BUDGET_OPTION,
 };
+
+/* explain's callback: *context gets it as JSON. Where another build wrote the folder and the run now takes another time,
+ * the page would mix two runs: then nothing. */
+static void take(const struct explanation *explanation, const struct explain_expected *expected, void *context)
+{
+    double seconds = explanation->run->metrics.iteration_time;
+
+    if (expected->seconds > 0 && fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds)
+        *(json_t **)context = explanation_json(explanation);
+    else
+        fputs("note: the page has no critical path and no what-if, as they would be of another time than its other numbers\n",
+              stderr);
+}
+
+/* The page, with what is explained where it was; an error of the explanation comes after the page is written. */
+static void write_page(const struct arguments *arguments, struct page_request *request, struct error *err)
+{
+    json_t *explanation = NULL;
+
+    if (!arguments->values[OPT_NO_WHAT_IF])
+        explain(&(struct explain_request){.path = request->input, .engine = -1, .budget = arguments->budget, .take = take,
+                                          .context = &explanation}, err);
+    if (err->count && !explanation) {
+        error_add(err, EXIT_USAGE, (struct loc){0}, "there is no page: its critical path and what-if take simulations; "
+                  "--no-what-if leaves them out");
+        return;
+    }
+    request->explanation = explanation;
+    page_of_run(request, stdout, err);
+    json_decref(explanation);
+}
 
 static int report_main(const struct command *command, int argc, char **argv)
 {
@@ -24,18 +59,25 @@ static int report_main(const struct command *command, int argc, char **argv)
     if (arguments.nsets)
         return usage_error(command, "--set: the report is of a run that has ended; 'dtsim run --set ... -o DIR' makes another");
     if (!refuse_sweep(request.input, &err) && result_check(request.input, &err) >= 0)
-        page_of_run(&request, stdout, &err);
+        write_page(&arguments, &request, &err);
     return report(&err);
 }
 
 const struct command cmd_report = {
-    .name = "report", .usage = "DIR [-o FILE] [--ranks LIST] [--light | --dark]",
-    .brief = "Writes a run as one HTML page: timeline, memory, links, where the time goes.",
+    .name = "report",
+    .usage = "DIR [-o FILE] [--ranks LIST] [--no-what-if] [--budget LIMIT]...\n"
+             "       [--light | --dark]",
+    .brief = "Writes a run as one HTML page: timeline, memory, links, critical path, what if.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim report out       # open out/report.html in a browser\n"
                 "  dtsim report out -o for-a-colleague.html --light\n",
     .options = "  DIR           the folder of a 'dtsim run -o'\n"
                "  -o FILE       the page. Default: DIR/report.html\n"
                "  --ranks LIST  the spans of these ranks alone, such as 0-7,12; the page of a long run is smaller then\n"
+               "  --no-what-if  neither critical path nor what would gain how much, for which the scenario is simulated\n"
+               "                again, about twenty times, as by 'dtsim explain DIR'\n"
+               "  --budget LIMIT\n"
+               "                end these simulations after this wall time ('30 s') or before this process needs more\n"
+               "                memory ('4 GiB'), with exit code 7; may be given twice\n"
                "  --light, --dark\n"
                "                how the page looks first. Default: as the reader's system has it\n"
                "\n"

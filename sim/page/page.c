@@ -137,6 +137,8 @@ int page_of_run(const struct page_request *request, FILE *told, struct error *er
     rc = page_tables(&page, request->input, err) || recorded_read(&run, err) ? -1 : 0;
     if (!rc) {
         page_json(&page, "result", run.result);
+        if (request->explanation)
+            page_json(&page, "explanation", request->explanation);
         page_spans(&page, &run);
         rc = page_put(&page, "run.html", recorded_files, told, err);
     }

@@ -9,6 +9,7 @@ struct page_request {
     const char *input;       /* the folder of a run */
     const char *out;         /* the file; NULL: report.html in the folder */
     const char *ranks;       /* of a run: "0-7,12", whose spans are shown; NULL: all */
+    const json_t *explanation;       /* of a run, as 'dtsim explain --json' has it; NULL: none */
     const char *theme;       /* "light", "dark", or NULL: as the reader's system has it */
 };
 

@@ -63,6 +63,15 @@ def check_numbers(browser, folder):
     return result
 
 
+def check_explanation(browser, dtsim, folder):
+    explanation = json.loads(call(dtsim, "explain", folder, "--json"))
+    shown = values(browser, "#critical-table data")
+    assert shown == {key: value for key, value in explanation["critical_path"]["kinds_s"].items() if value > 0}, shown
+    assert abs(sum(shown.values()) - explanation["iteration_time_s"]) < 1e-9 * explanation["iteration_time_s"]
+    shown = values(browser, "#what-if-table data")
+    assert shown == {one["what_if"]: one["iteration_time_s"] for one in explanation["what_if"]} and shown, shown
+
+
 def repr_js(value):
     return str(int(value)) if value == int(value) else repr(value)
 
@@ -226,8 +235,11 @@ def main(dtsim):
                 folder = os.path.join(root, scenario)
                 page = os.path.join(folder, "report.html")
                 call(dtsim, "run", f"scenarios/tour/{scenario}.yaml", "--engine", "fast", "-o", folder)
-                call(dtsim, "report", folder)
+                explained = scenario == "18-varuna-opportunistic"
+                call(dtsim, "report", folder, *([] if explained else ["--no-what-if"]))
                 browser.open(page)
+                if explained:
+                    check_explanation(browser, dtsim, folder)
                 check_numbers(browser, folder)
                 rows = check_spans(browser, folder)
                 if scenario == "25-offloading":
@@ -237,7 +249,7 @@ def main(dtsim):
             folder = os.path.join(root, "hostile")
             page = os.path.join(folder, "report.html")
             make_hostile(dtsim, folder)
-            call(dtsim, "report", folder)
+            call(dtsim, "report", folder, "--no-what-if")
             browser.open(page)
             assert browser.run("return window.hit === undefined && document.querySelectorAll('main script, main img, main a').length === 0")
             field = browser.find("#link-filter")

@@ -4,6 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { readParts, jsonOf, tableOf, spansOf } from './data.js';
 import { html, Part, Fact, Table, Copied, ThemeSwitch, Swatch } from './parts.js';
 import { TimelineView } from './timeline-view.js';
+import { CriticalPath, Waits, WhatIf, piecesOf } from './explanation.js';
 import { Stacked } from './charts.js';
 import { lookOf, memoryLook } from './palette.js';
 import { useTheme } from './theme.js';
@@ -104,9 +105,10 @@ function Links({ table, result }) {
         ['stands for', i => table.replicas[i], 'number']]}/>`}`;
 }
 
-function Page({ head, result, parts, spans }) {
+function Page({ head, result, parts, spans, explanation }) {
   useTheme();
   const use = useMemo(() => tableOf(parts.utilization), []), links = useMemo(() => tableOf(parts.links), []);
+  const pieces = useMemo(() => piecesOf(explanation), []);
   const memory = useMemo(() => parts.memory && tableOf(parts.memory), []);
   return html`
     <header><h1>${short(result.scenario?.name ?? head.input, 120)}</h1><${ThemeSwitch} first=${head.theme}/></header>
@@ -115,7 +117,10 @@ function Page({ head, result, parts, spans }) {
     <${Part} id="timeline-part" title="Timeline">
       <p class="note">${spans.count.toLocaleString('en')} spans of ${new Set(spans.rows.map(row => row.rank)).size} ranks. A rank is a pipeline
         rank of a replica, whose tensor group acts as one${head.replicas > 1 ? `; each row stands for ${head.replicas} replicas that do the same` : ''}.</p>
-      <${TimelineView} spans=${spans} head=${head}/><//>
+      <${TimelineView} spans=${spans} head=${head} pieces=${pieces}/><//>
+    ${explanation && html`<${Part} id="critical-path" title="Critical path"><${CriticalPath} explanation=${explanation}/><//>
+      <${Part} id="waits" title="Why ranks wait"><${Waits} explanation=${explanation}/><//>
+      ${explanation.what_if?.length > 0 && html`<${Part} id="what-if" title="What if"><${WhatIf} explanation=${explanation}/><//>`}`}
     ${use.t0.length > 0 && html`<${Part} id="utilization-part" title="Utilization"><${Utilization} table=${use}/><//>`}
     ${memory && html`<${Part} id="memory" title="Memory"><${Memory} table=${memory} head=${head} result=${result}/><//>`}
     <${Part} id="links" title="Links"><${Links} table=${links} result=${result}/><//>
@@ -127,14 +132,14 @@ function Page({ head, result, parts, spans }) {
 }
 
 async function start() {
-  const parts = await readParts(), head = jsonOf(parts.page), result = jsonOf(parts.result);
+  const parts = await readParts(), head = jsonOf(parts.page), result = jsonOf(parts.result), explanation = jsonOf(parts.explanation);
   const spans = spansOf(parts, head);
   if (head.theme) document.documentElement.dataset.theme = head.theme;
   document.title = `${short(result.scenario?.name ?? 'dtsim', 60)} - dtsim report`;
   const place = document.getElementById('page');
   place.replaceChildren();
   window.dtsimReport = {};
-  render(html`<${Page} head=${head} result=${result} parts=${parts} spans=${spans}/>`, place);
+  render(html`<${Page} head=${head} result=${result} parts=${parts} spans=${spans} explanation=${explanation}/>`, place);
   Object.assign(window.dtsimReport, { spans, head });           // for tests, and for who looks into it by the console
   document.documentElement.dataset.opened = Math.round(performance.now());
 }

@@ -39,7 +39,7 @@ function search(spans, head, rows, words, chosen) {
   return { count, found: next ?? first };
 }
 
-export function TimelineView({ spans, head }) {
+export function TimelineView({ spans, head, pieces }) {
   const canvas = useRef(), scroller = useRef(), words = useRef(), line = useRef(), pointer = useRef(null);
   const [hidden, setHidden] = useState({}), [chosen, setChosen] = useState({ i: -1, row: null });
   const [tip, setTip] = useState(null), [said, setSaid] = useState(''), [window_, setWindow] = useState('');
@@ -70,7 +70,7 @@ export function TimelineView({ spans, head }) {
   };
 
   useEffect(() => {
-    line.current = window.dtsimReport.line = new Timeline(canvas.current, spans, head);
+    line.current = window.dtsimReport.line = new Timeline(canvas.current, spans, head, pieces);
     const watch = new ResizeObserver(redraw);
     watch.observe(scroller.current);
     // wheels that zoom must not scroll the page: such a listener cannot be a property
@@ -182,7 +182,7 @@ export function TimelineView({ spans, head }) {
     </div>
     <p class="note"><output id="window">${window_}</output>. <span id="timeline-keys">Drag or arrows move; + and − or ctrl and the wheel
       zoom; Home shows all; a click chooses a span, shift and arrows its neighbours; / searches. Where a pixel holds many spans, its
-      colour is of the kind that fills most of it, and its height is the busy share.</span></p>
+      colour is of the kind that fills most of it, and its height is the busy share.${Object.keys(pieces).length > 0 ? ' A red line is the critical path.' : ''}</span></p>
     <ul class="legend">${head.kinds.map(kind => html`<li><${Swatch} look=${lookOf(kind)}/>${short(kind, 40)}</li>`)}</ul>
     <div id="chosen" aria-live="polite">${chosen.i >= 0 && html`<h3>${short(head.names[spans.name[chosen.i]])}</h3>
       <dl class="facts">${factsOf(spans, head, chosen.i, chosen.row).map(([name, text]) => html`<${Fact} name=${name} text=${text}/>`)}</dl>`}

@@ -43,8 +43,8 @@ function label(at, width) {
 }
 
 export class Timeline {
-  constructor(canvas, spans, head) {
-    Object.assign(this, { canvas, spans, head, from: 0, to: spans.until || 1, rows: spans.rows, selected: -1, row: null });
+  constructor(canvas, spans, head, pieces) {
+    Object.assign(this, { canvas, spans, head, pieces, from: 0, to: spans.until || 1, rows: spans.rows, selected: -1, row: null });
     this.context = canvas.getContext('2d', { alpha: false });
     this.dress();
   }
@@ -70,7 +70,7 @@ export class Timeline {
     this.width = box.width;
     this.height = box.height;
     this.colours = { back: style.getPropertyValue('--card'), ink: style.getPropertyValue('--ink'),
-      faint: style.getPropertyValue('--line'), soft: style.getPropertyValue('--soft') };
+      faint: style.getPropertyValue('--line'), soft: style.getPropertyValue('--soft'), path: style.getPropertyValue('--path') };
     if (canvas.width !== Math.round(box.width * scale) || canvas.height !== Math.round(box.height * scale)) {
       canvas.width = Math.round(box.width * scale);
       canvas.height = Math.round(box.height * scale);
@@ -98,6 +98,7 @@ export class Timeline {
     context.rect(gutter, y, this.width - gutter, rowHeight);
     context.clip();
     if (level) this.drawLevel(level, y + 2); else this.drawSpans(first, last, y + 2);
+    this.drawPieces(this.pieces[`${row.rank} ${this.head.lanes[row.lane]}`], y + rowHeight - 3);
     context.restore();
     context.fillStyle = this.colours.faint;
     context.fillRect(isFirst ? 0 : 64, y, this.width, isFirst ? 1 : 0.25);
@@ -123,6 +124,20 @@ export class Timeline {
         context.lineWidth = 2;
         context.strokeRect(left, y, Math.max(wide, 2), high);
       }
+    }
+  }
+  // The critical path, below the spans; pieces that abut, or are closer than a pixel, are one line.
+  drawPieces(pieces, y) {
+    if (!pieces) return;
+    const { context } = this, pixel = (this.to - this.from) / (this.width - gutter);
+    context.fillStyle = this.colours.path;
+    let i = bisect(0, pieces.length, k => pieces[k][1] > this.from);
+    while (i < pieces.length && pieces[i][0] <= this.to) {
+      const from = pieces[i][0];
+      let until = pieces[i][1];
+      for (i++; i < pieces.length && pieces[i][0] - until < pixel; i++) until = pieces[i][1];
+      const left = this.xOf(Math.max(from, this.from));
+      context.fillRect(left, y, Math.max(this.xOf(Math.min(until, this.to)) - left, 1), 3);
     }
   }
   drawName(i, left, right, y, high) {
