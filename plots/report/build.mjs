@@ -4,7 +4,10 @@ import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 
-const pages = { run: { script: 'run.js', styles: ['node_modules/uplot/dist/uPlot.min.css'], libraries: ['preact', 'htm', 'uplot'] } };
+const pages = {
+  run: { script: 'run.js', styles: ['node_modules/uplot/dist/uPlot.min.css'], libraries: ['preact', 'htm', 'uplot'] },
+  store: { script: 'store.js', styles: ['node_modules/tabulator-tables/dist/css/tabulator_simple.min.css'], libraries: ['preact', 'htm', 'tabulator-tables'] },
+};
 const sha256 = (text, form) => createHash('sha256').update(text).digest(form);
 const frame = readFileSync('src/page.html', 'utf8');
 const licences = new Map();
@@ -15,7 +18,7 @@ for (const [name, page] of Object.entries(pages)) {
     target: 'chrome110', charset: 'ascii', legalComments: 'none' });
   const script = made.outputFiles[0].text.trim().replaceAll('</script', '<\\/script').replaceAll('<!--', '\\x3c!--');
   const css = [...page.styles, 'src/style.css'].map(path => readFileSync(path, 'utf8')).join('\n');
-  const style = (await build({ stdin: { contents: css, loader: 'css' }, minify: true, write: false })).outputFiles[0].text.trim();
+  const style = (await build({ stdin: { contents: css, loader: 'css' }, minify: true, write: false, logLevel: 'error' })).outputFiles[0].text.trim();
   const notices = page.libraries.map(library => {
     const about = JSON.parse(readFileSync(`node_modules/${library}/package.json`, 'utf8'));
     const licence = readFileSync(`node_modules/${library}/LICENSE`, 'utf8').trim();

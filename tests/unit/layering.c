@@ -26,7 +26,7 @@ static const struct rule rules[] = {
     {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
     {"", " sim/files/packed.c ", NULL, " zlib.h "},
     {"sim/recorded/", NULL, " base/ files/ recorded/ ", NULL},
-    {"sim/page/", NULL, " base/ files/ recorded/ page/ ", NULL},
+    {"sim/page/", NULL, " base/ files/ results/ recorded/ page/ ", NULL},
     {"sim/trace/", NULL, " base/ files/ recorded/ trace/ ", NULL},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
