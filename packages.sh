@@ -18,3 +18,5 @@ build_packages="cmake ninja-build gcc g++ libc6-dev pkg-config libsimgrid-dev li
 # For what is optional: modules of SQLite and Open MPI, and what their tests read rows with.
 module_packages="libsqlite3-dev libopenmpi-dev openmpi-bin python3-pandas"
 plot_packages="gnuplot-nox fonts-dejavu-core python3-cairo"
+# For tests of reports in a browser, where apt has one.
+web_packages="chromium chromium-driver python3-selenium"

@@ -6,6 +6,11 @@ set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
 packages $build_packages $module_packages $plot_packages clang diffutils binutils shellcheck protobuf-compiler
+if apt-cache show $web_packages >/dev/null 2>&1; then
+    packages $web_packages
+else
+    echo "== apt has no $web_packages: tests in a browser are skipped"
+fi
 jobs=$(nproc)
 
 build() {

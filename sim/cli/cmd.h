@@ -19,7 +19,7 @@ struct command {
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
     bool json;                       /* a program reads what this call prints, mistakes of the command line too */
 };
-extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_trace, cmd_import,
+extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_report, cmd_trace, cmd_import,
     cmd_emit, cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_plan, cmd_train, cmd_results,
     cmd_serve, cmd_explain, cmd_completion;
 const struct command *command_at(size_t index);      /* NULL past the last */

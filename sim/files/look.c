@@ -88,3 +88,25 @@ const char *look_program(struct arena *arena, struct error *err)
         length--;
     return arena_strndup(arena, path, (size_t)length);
 }
+
+int look_apart(const char *path, const char *folder, const char *const *names, struct error *err)
+{
+    struct stat there, other;
+    struct loc loc = {.file = path};
+
+    if (stat(path, &there))
+        return 0;                /* a new file, or one that file_replace refuses */
+    if (S_ISDIR(there.st_mode))
+        return error_add(err, EXIT_USAGE, loc, "this is a folder; expected a file to write");
+    if (!S_ISREG(there.st_mode))
+        return error_add(err, EXIT_USAGE, loc, "this is no regular file; expected a file to write, which appears when it "
+                         "is whole");
+    for (size_t i = 0; names[i]; i++) {
+        char name[4400];
+
+        snprintf(name, sizeof name, "%s/%s", folder, names[i]);
+        if (!stat(name, &other) && other.st_dev == there.st_dev && other.st_ino == there.st_ino)
+            return error_add(err, EXIT_USAGE, loc, "this is %s of the input; expected another file to write", names[i]);
+    }
+    return 0;
+}

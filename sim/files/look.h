@@ -16,6 +16,9 @@ int look_into(struct arena *arena, const char *path, bool (*wanted)(const char *
 #define FILE_LIMIT (8ll << 30)
 enum { LINE_LIMIT = 16 << 20 };          /* B, of a line of a file that is read line by line */
 FILE *look_open(const char *path, struct error *err);
+/* Refuses to write to a path over what is no file, or over one of the files `names` (NULL-terminated) of a folder, which
+ * are read. */
+int look_apart(const char *path, const char *folder, const char *const *names, struct error *err);
 /* The folder of this program, with a '/' at its end. NULL: an error. */
 const char *look_program(struct arena *arena, struct error *err);
 

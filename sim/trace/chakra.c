@@ -17,7 +17,7 @@ struct plan {
 
 static bool written(const struct trace *trace, int rank)
 {
-    return rank < trace->written && trace->chosen[rank];
+    return rank < trace->run.written && trace->run.chosen[rank];
 }
 
 /* The first part of a span, or the count. */
@@ -36,23 +36,23 @@ static size_t find_part(const struct parts *parts, uint32_t span)
     return low;
 }
 
-static uint32_t span_number(const struct trace *trace, const struct trace_span *span)
+static uint32_t span_number(const struct trace *trace, const struct recorded_span *span)
 {
-    return (uint32_t)(span - trace->spans.items);
+    return (uint32_t)(span - trace->run.spans.items);
 }
 
-static int64_t part_end(const struct trace_span *span, double part)
+static int64_t part_end(const struct recorded_span *span, double part)
 {
     return span->start + (int64_t)(part * 1e9 + 0.5);
 }
 
 /* The node for which a span of this rank waits: of another span, or of the part of it that is over after `part` s. 0: it
  * is of another rank, which sends nothing. */
-static uint32_t awaited_node(const struct plan *plan, const struct trace_span *other, double part)
+static uint32_t awaited_node(const struct plan *plan, const struct recorded_span *other, double part)
 {
     const struct chakra *chakra = plan->chakra;
     uint32_t number = span_number(chakra->trace, other);
-    int own = chakra->rank % chakra->trace->ranks;
+    int own = chakra->rank % chakra->trace->run.ranks;
 
     if (other->rank != own)
         return other->peer == own ? chakra->receives[number] : 0;
@@ -74,25 +74,25 @@ static void wait_for_node(struct chakra *chakra, uint32_t node)
         *GROW(&chakra->deps) = node;
 }
 
-static void find_deps(const struct plan *plan, const struct trace_span *span)
+static void find_deps(const struct plan *plan, const struct recorded_span *span)
 {
     struct chakra *chakra = plan->chakra;
-    const char *at = trace_text(chakra->trace, span->after);
-    const struct trace_span *other;
+    const char *at = recorded_text(&chakra->trace->run, span->after);
+    const struct recorded_span *other;
     double part;
 
     wait_for_node(chakra, chakra->latest[span->lane]);
-    while (*at && (other = trace_awaited(chakra->trace, &at, &part)))
+    while (*at && (other = recorded_awaited(&chakra->trace->run, &at, &part)))
         wait_for_node(chakra, awaited_node(plan, other, part));
 }
 
 /* A work in the pieces for which others wait, and its communication. */
-static uint32_t put_work(struct plan *plan, const struct trace_span *span)
+static uint32_t put_work(struct plan *plan, const struct recorded_span *span)
 {
     struct chakra *chakra = plan->chakra;
-    const char *name = trace_text(chakra->trace, span->name);
+    const char *name = recorded_text(&chakra->trace->run, span->name);
     uint32_t number = span_number(chakra->trace, span), node = 0;
-    size_t within = chakra->trace->lanes.count, next = find_part(&plan->parts, number);
+    size_t within = chakra->trace->run.lanes.count, next = find_part(&plan->parts, number);
     int64_t end = span->end - span->communication, start = span->start;
 
     for (size_t i = next; i < plan->parts.count && plan->parts.items[i].span == number; i++) {
@@ -109,7 +109,7 @@ static uint32_t put_work(struct plan *plan, const struct trace_span *span)
     if (span->communication > 0) {
         wait_for_node(chakra, node);
         node = chakra_exchanges(chakra, span) ? chakra_collective(chakra, span, end, within) :
-               chakra_computes(chakra, name, *trace_op_names[span->op] ? trace_op_names[span->op] : "slower", end, span->end,
+               chakra_computes(chakra, name, *recorded_op_names[span->op] ? recorded_op_names[span->op] : "slower", end, span->end,
                                within, false);
     }
     for (size_t i = next; i < plan->parts.count && plan->parts.items[i].span == number; i++)
@@ -118,23 +118,23 @@ static uint32_t put_work(struct plan *plan, const struct trace_span *span)
     return node;
 }
 
-static uint32_t put_span(struct plan *plan, const struct trace_span *span)
+static uint32_t put_span(struct plan *plan, const struct recorded_span *span)
 {
     struct chakra *chakra = plan->chakra;
     const struct trace *trace = chakra->trace;
-    enum trace_lane_kind lane = trace->lanes.items[span->lane].kind;
-    int shift = chakra->rank - chakra->rank % trace->ranks;
+    enum recorded_lane_kind lane = trace->run.lanes.items[span->lane].kind;
+    int shift = chakra->rank - chakra->rank % trace->run.ranks;
 
-    if (lane == TRACE_COMPUTE)
+    if (lane == RECORDED_COMPUTE)
         return put_work(plan, span);
-    if (lane == TRACE_TO_HOST || lane == TRACE_FROM_HOST)
-        return chakra_copies(chakra, span, lane == TRACE_TO_HOST);
+    if (lane == RECORDED_TO_HOST || lane == RECORDED_FROM_HOST)
+        return chakra_copies(chakra, span, lane == RECORDED_TO_HOST);
     if (span->peer >= 0 && written(trace, span->peer + shift))
         return chakra_sends(chakra, span, false);
-    if (span->peer < 0 && lane == TRACE_COMMUNICATES && chakra_exchanges(chakra, span))
+    if (span->peer < 0 && lane == RECORDED_COMMUNICATES && chakra_exchanges(chakra, span))
         return chakra_collective(chakra, span, span->start, span->lane);
-    return chakra_computes(chakra, trace_text(trace, span->name), trace_op_names[span->op], span->start, span->end,
-                           span->lane, lane == TRACE_HOST);
+    return chakra_computes(chakra, recorded_text(&trace->run, span->name), recorded_op_names[span->op], span->start, span->end,
+                           span->lane, lane == RECORDED_HOST);
 }
 
 static int by_start(const void *a, const void *b)
@@ -151,15 +151,15 @@ static void list_items(const struct plan *plan)
 {
     struct chakra *chakra = plan->chakra;
     const struct trace *trace = chakra->trace;
-    struct trace_rows rows = trace_rows(trace, chakra->rank);
-    int own = chakra->rank % trace->ranks;
+    struct recorded_rows rows = recorded_rows(&trace->run, chakra->rank);
+    int own = chakra->rank % trace->run.ranks;
 
     chakra->items.count = 0;
     for (size_t i = 0; i < rows.count; i++)
         *GROW(&chakra->items) = (struct item){&rows.first[i], false};
     for (size_t i = plan->first[own]; i < plan->first[own + 1]; i++)
-        if (written(trace, trace->spans.items[plan->sends[i]].rank + rows.shift))
-            *GROW(&chakra->items) = (struct item){&trace->spans.items[plan->sends[i]], true};
+        if (written(trace, trace->run.spans.items[plan->sends[i]].rank + rows.shift))
+            *GROW(&chakra->items) = (struct item){&trace->run.spans.items[plan->sends[i]], true};
     if (chakra->items.count)
         qsort(chakra->items.items, chakra->items.count, sizeof *chakra->items.items, by_start);
 }
@@ -174,13 +174,13 @@ static void write_rank(const struct trace_file *file, FILE *out)
     chakra->bytes.out = out;
     chakra->rank = file->rank;
     chakra->next = 1;
-    memset(chakra->sums, 0, (chakra->trace->lanes.count + 2) * sizeof *chakra->sums);
-    memset(chakra->latest, 0, chakra->trace->lanes.count * sizeof *chakra->latest);
+    memset(chakra->sums, 0, (chakra->trace->run.lanes.count + 2) * sizeof *chakra->sums);
+    memset(chakra->latest, 0, chakra->trace->run.lanes.count * sizeof *chakra->latest);
     message_name(&chakra->node, METADATA_VERSION, "0.0.4");
     message_write(&chakra->node, 0, &chakra->bytes);
     list_items(plan);
     for (size_t i = 0; i < chakra->items.count; i++) {
-        const struct trace_span *span = chakra->items.items[i].span;
+        const struct recorded_span *span = chakra->items.items[i].span;
         uint32_t number = span_number(chakra->trace, span);
 
         if (chakra->items.items[i].receives) {
@@ -199,8 +199,8 @@ static void write_groups(const struct trace_file *file, FILE *out)
     const struct trace *trace = file->trace;
     const char *before = "{";
 
-    for (size_t i = 0; i < trace->groups.count; i++) {
-        const struct trace_group *group = &trace->groups.items[i];
+    for (size_t i = 0; i < trace->run.groups.count; i++) {
+        const struct recorded_group *group = &trace->run.groups.items[i];
 
         if (group->nranks < 2)
             continue;
@@ -226,13 +226,13 @@ static void find_parts(struct plan *plan)
 {
     const struct trace *trace = plan->chakra->trace;
 
-    for (size_t i = 0; i < trace->spans.count; i++) {
-        const char *at = trace_text(trace, trace->spans.items[i].after);
-        const struct trace_span *other;
+    for (size_t i = 0; i < trace->run.spans.count; i++) {
+        const char *at = recorded_text(&trace->run, trace->run.spans.items[i].after);
+        const struct recorded_span *other;
         double part;
 
-        while (*at && (other = trace_awaited(trace, &at, &part)))
-            if (part >= 0 && other->rank == trace->spans.items[i].rank)
+        while (*at && (other = recorded_awaited(&trace->run, &at, &part)))
+            if (part >= 0 && other->rank == trace->run.spans.items[i].rank)
                 *GROW(&plan->parts) = (struct part){span_number(trace, other), 0, part_end(other, part)};
     }
     if (plan->parts.count)
@@ -249,36 +249,36 @@ static void find_sends(struct plan *plan)
 {
     const struct trace *trace = plan->chakra->trace;
 
-    plan->first = xcalloc((size_t)trace->ranks + 2, sizeof *plan->first);
-    plan->sends = xcalloc(trace->spans.count, sizeof *plan->sends);
-    for (size_t i = 0; i < trace->spans.count; i++)
-        if (trace->spans.items[i].peer >= 0)
-            plan->first[trace->spans.items[i].peer + 2]++;
-    for (int rank = 2; rank < trace->ranks + 2; rank++)
+    plan->first = xcalloc((size_t)trace->run.ranks + 2, sizeof *plan->first);
+    plan->sends = xcalloc(trace->run.spans.count, sizeof *plan->sends);
+    for (size_t i = 0; i < trace->run.spans.count; i++)
+        if (trace->run.spans.items[i].peer >= 0)
+            plan->first[trace->run.spans.items[i].peer + 2]++;
+    for (int rank = 2; rank < trace->run.ranks + 2; rank++)
         plan->first[rank] += plan->first[rank - 1];
-    for (size_t i = 0; i < trace->spans.count; i++)
-        if (trace->spans.items[i].peer >= 0)
-            plan->sends[plan->first[trace->spans.items[i].peer + 1]++] = (uint32_t)i;
+    for (size_t i = 0; i < trace->run.spans.count; i++)
+        if (trace->run.spans.items[i].peer >= 0)
+            plan->sends[plan->first[trace->run.spans.items[i].peer + 1]++] = (uint32_t)i;
 }
 
 /* Refuses what Chakra's readers cannot say. */
 static int check_spans(const struct trace *trace, struct error *err)
 {
-    struct loc loc = {.file = trace->spans_file.loc.file};
+    struct loc loc = {.file = trace->run.spans_file.loc.file};
 
-    if (trace->written > MOST_RANKS && !trace->request->ranks)
+    if (trace->run.written > MOST_RANKS && !trace->request->ranks)
         return error_add(err, EXIT_USAGE, (struct loc){0}, "a Chakra trace has a file for each of %d ranks; expected --ranks "
-                         "LIST where there are more than %d", trace->written, MOST_RANKS);
-    for (size_t i = 0; i < trace->spans.count; i++) {
-        const struct trace_span *span = &trace->spans.items[i];
+                         "LIST where there are more than %d", trace->run.written, MOST_RANKS);
+    for (size_t i = 0; i < trace->run.spans.count; i++) {
+        const struct recorded_span *span = &trace->run.spans.items[i];
 
-        if (span->op == TRACE_REDUCE && span->peer < 0 && span->bytes > 0)
+        if (span->op == RECORDED_REDUCE && span->peer < 0 && span->bytes > 0)
             return error_add(err, EXIT_INPUT, loc, "span %u is a reduce, which readers of Chakra do not have; expected "
                              "all_reduce, reduce_scatter, all_gather, broadcast, all_to_all or send. With "
                              "'simulation.collectives: messages' the run has its sends", span->id);
-        if (span->peer >= trace->ranks)
+        if (span->peer >= trace->run.ranks)
             return error_add(err, EXIT_INPUT, loc, "span %u sends to rank %d, of which there are no spans; expected a rank "
-                             "up to %d", span->id, span->peer, trace->ranks - 1);
+                             "up to %d", span->id, span->peer, trace->run.ranks - 1);
     }
     return 0;
 }
@@ -288,7 +288,7 @@ static int write_files(struct plan *plan, FILE *told, struct error *err)
     const struct trace *trace = plan->chakra->trace;
     struct trace_file groups = {trace, -1, write_groups, false};
 
-    for (int rank = 0; (rank = trace_next_rank(trace, rank)) >= 0; rank++) {
+    for (int rank = 0; (rank = recorded_next_rank(&trace->run, rank)) >= 0; rank++) {
         struct chakra_file file = {{trace, rank, write_rank, true}, plan};
         char name[40];
 
@@ -307,10 +307,10 @@ int chakra_write(struct trace *trace, FILE *told, struct error *err)
 
     if (check_spans(trace, err))
         return -1;
-    chakra.sums = xcalloc(trace->lanes.count + 2, sizeof *chakra.sums);
-    chakra.latest = xcalloc(trace->lanes.count, sizeof *chakra.latest);
-    chakra.nodes = xcalloc(trace->spans.count, sizeof *chakra.nodes);
-    chakra.receives = xcalloc(trace->spans.count, sizeof *chakra.receives);
+    chakra.sums = xcalloc(trace->run.lanes.count + 2, sizeof *chakra.sums);
+    chakra.latest = xcalloc(trace->run.lanes.count, sizeof *chakra.latest);
+    chakra.nodes = xcalloc(trace->run.spans.count, sizeof *chakra.nodes);
+    chakra.receives = xcalloc(trace->run.spans.count, sizeof *chakra.receives);
     find_parts(&plan);
     find_sends(&plan);
     rc = write_files(&plan, told, err);

@@ -8,7 +8,7 @@
 /* A part of a span for which another span of its rank waits: up to a time. */
 struct part { uint32_t span, node; int64_t until; };
 /* What a rank does: its own span, or, from another rank, a message that it receives. */
-struct item { const struct trace_span *span; bool receives; };
+struct item { const struct recorded_span *span; bool receives; };
 
 /* The trace of a rank while it is written. */
 struct chakra {
@@ -30,11 +30,11 @@ struct chakra {
 /* Seconds on a lane, of no communication that Chakra knows. */
 uint32_t chakra_computes(struct chakra *chakra, const char *name, const char *suffix, int64_t start, int64_t end, size_t lane,
                          bool on_cpu);
-uint32_t chakra_copies(struct chakra *chakra, const struct trace_span *span, bool to_host);
+uint32_t chakra_copies(struct chakra *chakra, const struct recorded_span *span, bool to_host);
 /* Whether a span has a collective that several ranks exchange. */
-bool chakra_exchanges(const struct chakra *chakra, const struct trace_span *span);
-uint32_t chakra_collective(struct chakra *chakra, const struct trace_span *span, int64_t start, size_t lane);
+bool chakra_exchanges(const struct chakra *chakra, const struct recorded_span *span);
+uint32_t chakra_collective(struct chakra *chakra, const struct recorded_span *span, int64_t start, size_t lane);
 /* A message of a rank, or its other end. */
-uint32_t chakra_sends(struct chakra *chakra, const struct trace_span *span, bool receives);
+uint32_t chakra_sends(struct chakra *chakra, const struct recorded_span *span, bool receives);
 
 #endif

@@ -8,9 +8,9 @@ enum { ATTR_NAME = 1, ATTR_INT32 = 7, ATTR_INT64 = 9, ATTR_UINT64 = 13, ATTR_BOO
 enum { MEM_LOAD = 2, MEM_STORE = 3, COMP = 4, COMM_SEND = 5, COMM_RECV = 6, COMM_COLL = 7 };
 
 /* comm_type of collectives; -1: its readers have none. */
-static const int comm_types[TRACE_OP_COUNT] = {
-    [TRACE_ALL_REDUCE] = 0, [TRACE_REDUCE_SCATTER] = 7, [TRACE_ALL_GATHER] = 2, [TRACE_BROADCAST] = 5, [TRACE_REDUCE] = -1,
-    [TRACE_ALL_TO_ALL] = 6, [TRACE_SEND] = -1, [TRACE_NONE] = -1,
+static const int comm_types[RECORDED_OP_COUNT] = {
+    [RECORDED_ALL_REDUCE] = 0, [RECORDED_REDUCE_SCATTER] = 7, [RECORDED_ALL_GATHER] = 2, [RECORDED_BROADCAST] = 5, [RECORDED_REDUCE] = -1,
+    [RECORDED_ALL_TO_ALL] = 6, [RECORDED_SEND] = -1, [RECORDED_NONE] = -1,
 };
 
 static void attribute(struct chakra *chakra, const char *name, uint32_t field, int64_t value)
@@ -57,7 +57,7 @@ static uint32_t end_node(struct chakra *chakra, bool on_cpu)
     return chakra->next++;
 }
 
-static void put_size(struct chakra *chakra, const struct trace_span *span)
+static void put_size(struct chakra *chakra, const struct recorded_span *span)
 {
     attribute(chakra, "comm_size", ATTR_INT64, (int64_t)(span->bytes + 0.5));
 }
@@ -69,29 +69,29 @@ uint32_t chakra_computes(struct chakra *chakra, const char *name, const char *su
     return end_node(chakra, on_cpu);
 }
 
-uint32_t chakra_copies(struct chakra *chakra, const struct trace_span *span, bool to_host)
+uint32_t chakra_copies(struct chakra *chakra, const struct recorded_span *span, bool to_host)
 {
-    begin_node(chakra, trace_text(chakra->trace, span->name), "", to_host ? MEM_STORE : MEM_LOAD, span->start, span->end,
+    begin_node(chakra, recorded_text(&chakra->trace->run, span->name), "", to_host ? MEM_STORE : MEM_LOAD, span->start, span->end,
                span->lane);
     attribute(chakra, "tensor_size", ATTR_UINT64, (int64_t)(span->bytes + 0.5));
     return end_node(chakra, false);
 }
 
-bool chakra_exchanges(const struct chakra *chakra, const struct trace_span *span)
+bool chakra_exchanges(const struct chakra *chakra, const struct recorded_span *span)
 {
-    int group = trace_group_at(chakra->trace, span->group, chakra->rank);
+    int group = recorded_group_at(&chakra->trace->run, span->group, chakra->rank);
 
-    return comm_types[span->op] >= 0 && span->bytes > 0 && group >= 0 && chakra->trace->groups.items[group].nranks > 1;
+    return comm_types[span->op] >= 0 && span->bytes > 0 && group >= 0 && chakra->trace->run.groups.items[group].nranks > 1;
 }
 
-uint32_t chakra_collective(struct chakra *chakra, const struct trace_span *span, int64_t start, size_t lane)
+uint32_t chakra_collective(struct chakra *chakra, const struct recorded_span *span, int64_t start, size_t lane)
 {
     char name[DECIMAL_SIZE];
 
-    begin_node(chakra, trace_text(chakra->trace, span->name), trace_op_names[span->op], COMM_COLL, start, span->end, lane);
+    begin_node(chakra, recorded_text(&chakra->trace->run, span->name), recorded_op_names[span->op], COMM_COLL, start, span->end, lane);
     attribute(chakra, "comm_type", ATTR_INT64, comm_types[span->op]);
     put_size(chakra, span);
-    decimal_integer(trace_group_at(chakra->trace, span->group, chakra->rank) + 1, name);
+    decimal_integer(recorded_group_at(&chakra->trace->run, span->group, chakra->rank) + 1, name);
     message_name(&chakra->inner, ATTR_NAME, "pg_name");
     message_name(&chakra->inner, ATTR_STRING, name);
     message_message(&chakra->node, NODE_ATTR, &chakra->inner);
@@ -99,13 +99,13 @@ uint32_t chakra_collective(struct chakra *chakra, const struct trace_span *span,
     return end_node(chakra, false);
 }
 
-uint32_t chakra_sends(struct chakra *chakra, const struct trace_span *span, bool receives)
+uint32_t chakra_sends(struct chakra *chakra, const struct recorded_span *span, bool receives)
 {
-    int shift = chakra->rank - chakra->rank % chakra->trace->ranks;
+    int shift = chakra->rank - chakra->rank % chakra->trace->run.ranks;
 
     /* a receive stands beside all lanes */
-    begin_node(chakra, trace_text(chakra->trace, span->name), receives ? "receive" : "send", receives ? COMM_RECV : COMM_SEND,
-               span->start, span->end, receives ? chakra->trace->lanes.count + 1 : span->lane);
+    begin_node(chakra, recorded_text(&chakra->trace->run, span->name), receives ? "receive" : "send", receives ? COMM_RECV : COMM_SEND,
+               span->start, span->end, receives ? chakra->trace->run.lanes.count + 1 : span->lane);
     attribute(chakra, "comm_src", ATTR_INT32, span->rank + shift);
     attribute(chakra, "comm_dst", ATTR_INT32, span->peer + shift);
     attribute(chakra, "comm_tag", ATTR_INT32, span->id);

@@ -24,7 +24,7 @@ struct kineto {
 
 /* A kernel or a copy on a stream, from a span or a part of it. */
 struct kernel {
-    const struct trace_span *span;
+    const struct recorded_span *span;
     const char *name;      /* the name; "": the span's kind */
     int tid;
     int64_t *free_at, start, end;
@@ -34,15 +34,15 @@ struct kernel {
 
 /* PyTorch's names of collectives, and NCCL's kernels. Kernels that lose time to others' collectives wait for no
  * collective of their own. */
-static const struct { const char *name, *kernel; } words[TRACE_OP_COUNT] = {
-    [TRACE_ALL_REDUCE] = {"allreduce", "ncclDevKernel_AllReduce"},
-    [TRACE_REDUCE_SCATTER] = {"reduce_scatter", "ncclDevKernel_ReduceScatter"},
-    [TRACE_ALL_GATHER] = {"allgather", "ncclDevKernel_AllGather"},
-    [TRACE_BROADCAST] = {"broadcast", "ncclDevKernel_Broadcast"},
-    [TRACE_REDUCE] = {"reduce", "ncclDevKernel_Reduce"},
-    [TRACE_ALL_TO_ALL] = {"all_to_all", "ncclDevKernel_AllToAll"},
-    [TRACE_SEND] = {"send", "ncclDevKernel_SendRecv"},
-    [TRACE_NONE] = {"", "ncclDevKernel_Overlapped"},
+static const struct { const char *name, *kernel; } words[RECORDED_OP_COUNT] = {
+    [RECORDED_ALL_REDUCE] = {"allreduce", "ncclDevKernel_AllReduce"},
+    [RECORDED_REDUCE_SCATTER] = {"reduce_scatter", "ncclDevKernel_ReduceScatter"},
+    [RECORDED_ALL_GATHER] = {"allgather", "ncclDevKernel_AllGather"},
+    [RECORDED_BROADCAST] = {"broadcast", "ncclDevKernel_Broadcast"},
+    [RECORDED_REDUCE] = {"reduce", "ncclDevKernel_Reduce"},
+    [RECORDED_ALL_TO_ALL] = {"all_to_all", "ncclDevKernel_AllToAll"},
+    [RECORDED_SEND] = {"send", "ncclDevKernel_SendRecv"},
+    [RECORDED_NONE] = {"", "ncclDevKernel_Overlapped"},
 };
 
 static void put(struct bytes *bytes, const char *text)
@@ -95,19 +95,19 @@ static void put_number(struct bytes *bytes, const char *key, int64_t value)
 }
 
 /* The arguments of a collective or a send, as PyTorch spells them. Elements are bytes: the run has no types. */
-static void put_exchange(struct kineto *kineto, const struct trace_span *span)
+static void put_exchange(struct kineto *kineto, const struct recorded_span *span)
 {
     const struct trace *trace = kineto->trace;
     struct bytes *bytes = &kineto->bytes;
     bool message = span->peer >= 0;
-    int group = trace_group_at(trace, span->group, kineto->rank);
-    int members = group >= 0 ? trace->groups.items[group].gpus : 1;
+    int group = recorded_group_at(&trace->run, span->group, kineto->rank);
+    int members = group >= 0 ? trace->run.groups.items[group].gpus : 1;
     int64_t all = (int64_t)(span->bytes + 0.5), share = (int64_t)(span->bytes / members + 0.5);
 
     BYTES_TEXT(bytes, ",\"Collective name\":\"");
-    put(bytes, words[message ? TRACE_SEND : span->op].name);
-    put_number(bytes, "\",\"In msg nelems\":", span->op == TRACE_ALL_GATHER && !message ? share : all);
-    put_number(bytes, ",\"Out msg nelems\":", span->op == TRACE_REDUCE_SCATTER && !message ? share : all);
+    put(bytes, words[message ? RECORDED_SEND : span->op].name);
+    put_number(bytes, "\",\"In msg nelems\":", span->op == RECORDED_ALL_GATHER && !message ? share : all);
+    put_number(bytes, ",\"Out msg nelems\":", span->op == RECORDED_REDUCE_SCATTER && !message ? share : all);
     BYTES_TEXT(bytes, ",\"dtype\":\"Byte\"");
     if (group >= 0)
         put(bytes, kineto->groups[group]);
@@ -125,7 +125,7 @@ static void put_launch(struct kineto *kineto, const struct kernel *kernel, int64
 
     begin_event(kineto, "{\"ph\":\"X\",\"cat\":\"cpu_op\"", TID_HOST, at);
     BYTES_TEXT(bytes, ",\"dur\":0,\"name\":\"");
-    put_text(bytes, trace_text(kineto->trace, kernel->span->kind));
+    put_text(bytes, recorded_text(&kineto->trace->run, kernel->span->kind));
     put_number(bytes, "\",\"args\":{\"External id\":", id);
     BYTES_TEXT(bytes, "}}");
     begin_event(kineto, "{\"ph\":\"X\",\"cat\":\"cuda_runtime\"", TID_HOST, at);
@@ -145,7 +145,7 @@ static void put_launch(struct kineto *kineto, const struct kernel *kernel, int64
 static void put_kernel(struct kineto *kineto, const struct kernel *kernel)
 {
     struct bytes *bytes = &kineto->bytes;
-    const struct trace_span *span = kernel->span;
+    const struct recorded_span *span = kernel->span;
     int64_t id = ++kineto->correlation;
 
     put_launch(kineto, kernel, id);
@@ -156,16 +156,16 @@ static void put_kernel(struct kineto *kineto, const struct kernel *kernel)
     BYTES_TEXT(bytes, ",\"name\":\"");
     put(bytes, kernel->name);
     if (!*kernel->name)
-        put_text(bytes, trace_text(kineto->trace, span->kind));
+        put_text(bytes, recorded_text(&kineto->trace->run, span->kind));
     put_number(bytes, "\",\"args\":{\"device\":", kineto->rank);
     put_number(bytes, ",\"stream\":", kernel->tid);
     put_number(bytes, ",\"correlation\":", id);
     put_number(bytes, ",\"External id\":", id);
     BYTES_TEXT(bytes, ",\"span\":\"");
-    put_text(bytes, trace_text(kineto->trace, span->name));
+    put_text(bytes, recorded_text(&kineto->trace->run, span->name));
     put_number(bytes, "\",\"stage\":", span->stage);
-    if (kineto->trace->replicas > 1 && !kineto->trace->request->all)
-        put_number(bytes, ",\"replicas\":", kineto->trace->replicas);
+    if (kineto->trace->run.replicas > 1 && !kineto->trace->request->all)
+        put_number(bytes, ",\"replicas\":", kineto->trace->run.replicas);
     if (kernel->copy && span->bytes > 0)
         put_number(bytes, ",\"bytes\":", (int64_t)(span->bytes + 0.5));
     else if (kernel->exchange && (span->bytes > 0 || span->peer >= 0))
@@ -175,7 +175,7 @@ static void put_kernel(struct kineto *kineto, const struct kernel *kernel)
 }
 
 /* A work: its compute kernel, and behind it a collective kernel of its communication. */
-static void put_work(struct kineto *kineto, const struct trace_span *span, struct kernel *kernel)
+static void put_work(struct kineto *kineto, const struct recorded_span *span, struct kernel *kernel)
 {
     int64_t end = kernel->end;
 
@@ -187,38 +187,38 @@ static void put_work(struct kineto *kineto, const struct trace_span *span, struc
     kernel->start = kernel->end;
     kernel->end = end;
     kernel->name = words[span->op].kernel;
-    kernel->exchange = span->op != TRACE_NONE;
+    kernel->exchange = span->op != RECORDED_NONE;
     kernel->tid = TID_WITHIN;
-    kernel->free_at = &kineto->free_at[kineto->trace->lanes.count];
+    kernel->free_at = &kineto->free_at[kineto->trace->run.lanes.count];
     put_kernel(kineto, kernel);
 }
 
-static void put_span(struct kineto *kineto, const struct trace_span *span)
+static void put_span(struct kineto *kineto, const struct recorded_span *span)
 {
-    enum trace_lane_kind lane = kineto->trace->lanes.items[span->lane].kind;
+    enum recorded_lane_kind lane = kineto->trace->run.lanes.items[span->lane].kind;
     struct kernel kernel = {
-        .span = span, .name = "", .tid = lane == TRACE_COMPUTE ? TID_COMPUTE : TID_FIRST + span->lane,
+        .span = span, .name = "", .tid = lane == RECORDED_COMPUTE ? TID_COMPUTE : TID_FIRST + span->lane,
         .free_at = &kineto->free_at[span->lane], .start = span->start, .end = span->end,
     };
 
-    if (lane == TRACE_HOST) {
+    if (lane == RECORDED_HOST) {
         begin_event(kineto, "{\"ph\":\"X\",\"cat\":\"cpu_op\"", kernel.tid, kernel.start);
         BYTES_TEXT(&kineto->bytes, ",\"dur\":");
         bytes_us(&kineto->bytes, kernel.end - kernel.start);
         BYTES_TEXT(&kineto->bytes, ",\"name\":\"");
-        put_text(&kineto->bytes, trace_text(kineto->trace, span->kind));
+        put_text(&kineto->bytes, recorded_text(&kineto->trace->run, span->kind));
         BYTES_TEXT(&kineto->bytes, "\"}");
         return;
     }
-    kernel.copy = lane == TRACE_TO_HOST || lane == TRACE_FROM_HOST || lane == TRACE_COPY;
+    kernel.copy = lane == RECORDED_TO_HOST || lane == RECORDED_FROM_HOST || lane == RECORDED_COPY;
     if (kernel.copy)
-        kernel.name = lane == TRACE_TO_HOST ? "Memcpy DtoH" : lane == TRACE_FROM_HOST ? "Memcpy HtoD" : "Memcpy";
-    if (lane == TRACE_COMPUTE) {
+        kernel.name = lane == RECORDED_TO_HOST ? "Memcpy DtoH" : lane == RECORDED_FROM_HOST ? "Memcpy HtoD" : "Memcpy";
+    if (lane == RECORDED_COMPUTE) {
         put_work(kineto, span, &kernel);
         return;
     }
-    if (lane == TRACE_COMMUNICATES) {
-        kernel.name = words[span->peer >= 0 ? TRACE_SEND : span->op].kernel;
+    if (lane == RECORDED_COMMUNICATES) {
+        kernel.name = words[span->peer >= 0 ? RECORDED_SEND : span->op].kernel;
         kernel.exchange = true;
     }
     put_kernel(kineto, &kernel);
@@ -246,29 +246,29 @@ static void put_name(struct kineto *kineto, const char *what, int tid, const cha
 static void put_names(struct kineto *kineto)
 {
     const struct trace *trace = kineto->trace;
-    struct trace_rows rows = trace_rows(trace, kineto->rank);
-    bool *used = xcalloc(trace->lanes.count, sizeof *used);
+    struct recorded_rows rows = recorded_rows(&trace->run, kineto->rank);
+    bool *used = xcalloc(trace->run.lanes.count, sizeof *used);
     bool within = false;
     char text[100];
 
     snprintf(text, sizeof text, "rank %d", kineto->rank);
     put_name(kineto, "process_name", 0, text, 0);
-    snprintf(text, sizeof text, "replica %d, pipeline rank %d", kineto->rank / trace->pipeline,
-             kineto->rank % trace->pipeline);
+    snprintf(text, sizeof text, "replica %d, pipeline rank %d", kineto->rank / trace->run.pipeline,
+             kineto->rank % trace->run.pipeline);
     put_name(kineto, "process_labels", 0, text, 0);
     put_name(kineto, "process_sort_index", 0, NULL, kineto->rank);
     put_name(kineto, "thread_name", TID_HOST, "launches", 0);
     for (size_t i = 0; i < rows.count; i++) {
         used[rows.first[i].lane] = true;
-        within |= trace->lanes.items[rows.first[i].lane].kind == TRACE_COMPUTE && rows.first[i].communication > 0;
+        within |= trace->run.lanes.items[rows.first[i].lane].kind == RECORDED_COMPUTE && rows.first[i].communication > 0;
     }
     if (within)
         put_name(kineto, "thread_name", TID_WITHIN, "communication within works", 0);
-    for (size_t i = 0; i < trace->lanes.count; i++) {
-        int tid = trace->lanes.items[i].kind == TRACE_COMPUTE ? TID_COMPUTE : TID_FIRST + (int)i;
+    for (size_t i = 0; i < trace->run.lanes.count; i++) {
+        int tid = trace->run.lanes.items[i].kind == RECORDED_COMPUTE ? TID_COMPUTE : TID_FIRST + (int)i;
 
         if (used[i])
-            put_name(kineto, "thread_name", tid, trace->lanes.items[i].name, 0);
+            put_name(kineto, "thread_name", tid, trace->run.lanes.items[i].name, 0);
     }
     free(used);
 }
@@ -277,14 +277,14 @@ static void make_groups(struct kineto *kineto)
 {
     const struct trace *trace = kineto->trace;
 
-    kineto->groups = xcalloc(trace->groups.count + 1, sizeof *kineto->groups);
-    for (size_t i = 0; i < trace->groups.count; i++) {
-        char *ranks = trace_group_ranks(&trace->groups.items[i], SHOWN_RANKS);
-        const char *kind = trace->groups.items[i].kind;
+    kineto->groups = xcalloc(trace->run.groups.count + 1, sizeof *kineto->groups);
+    for (size_t i = 0; i < trace->run.groups.count; i++) {
+        char *ranks = recorded_group_ranks(&trace->run.groups.items[i], SHOWN_RANKS);
+        const char *kind = trace->run.groups.items[i].kind;
         bool known = strlen(kind) <= 40 && kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz-")] == '\0';
 
         kineto->groups[i] = xprintf(",\"Group size\":%d,\"Process Group Name\":\"%zu\",\"Process Group Description\":"
-                                    "\"%s\",\"Process Group Ranks\":\"[%.1000s]\"", trace->groups.items[i].gpus, i,
+                                    "\"%s\",\"Process Group Ranks\":\"[%.1000s]\"", trace->run.groups.items[i].gpus, i,
                                     known ? kind : "", ranks);
         free(ranks);
     }
@@ -297,12 +297,12 @@ static void put_groups(struct kineto *kineto, bool *mine)
     struct bytes *bytes = &kineto->bytes;
     int count = 0;
 
-    for (size_t i = 0; i < trace->groups.count; i++)
+    for (size_t i = 0; i < trace->run.groups.count; i++)
         count += mine[i];
     put_number(bytes, ",\"pg_count\":", count);
     BYTES_TEXT(bytes, ",\"pg_config\":[");
-    for (size_t i = 0, written = 0; i < trace->groups.count; i++) {
-        const struct trace_group *group = &trace->groups.items[i];
+    for (size_t i = 0, written = 0; i < trace->run.groups.count; i++) {
+        const struct recorded_group *group = &trace->run.groups.items[i];
 
         if (!mine[i])
             continue;
@@ -323,24 +323,24 @@ static void put_top(struct kineto *kineto, const struct trace_file *file)
 {
     const struct trace *trace = kineto->trace;
     struct bytes *bytes = &kineto->bytes;
-    bool *mine = xcalloc(trace->groups.count + 1, sizeof *mine);
-    int first = file->rank >= 0 ? file->rank : trace_next_rank(trace, 0);
+    bool *mine = xcalloc(trace->run.groups.count + 1, sizeof *mine);
+    int first = file->rank >= 0 ? file->rank : recorded_next_rank(&trace->run, 0);
 
-    for (int rank = first; rank >= 0; rank = file->rank >= 0 ? -1 : trace_next_rank(trace, rank + 1)) {
-        struct trace_rows rows = trace_rows(trace, rank);
+    for (int rank = first; rank >= 0; rank = file->rank >= 0 ? -1 : recorded_next_rank(&trace->run, rank + 1)) {
+        struct recorded_rows rows = recorded_rows(&trace->run, rank);
 
         for (size_t i = 0; i < rows.count; i++)
-            if (trace_group_at(trace, rows.first[i].group, rank) >= 0)
-                mine[trace_group_at(trace, rows.first[i].group, rank)] = true;
+            if (recorded_group_at(&trace->run, rows.first[i].group, rank) >= 0)
+                mine[recorded_group_at(&trace->run, rows.first[i].group, rank)] = true;
     }
     BYTES_TEXT(bytes, "{\"schemaVersion\":1,\"dtsim\":true,\"deviceProperties\":[{\"id\":");
     bytes_integer(bytes, first);
     BYTES_TEXT(bytes, ",\"name\":\"");
-    put_text(bytes, trace_gpu(trace));
+    put_text(bytes, recorded_gpu(&trace->run));
     BYTES_TEXT(bytes, "\"}],\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":0,\"distributedInfo\":{\"backend\":\"nccl\", "
                       "\"rank\": ");
     bytes_integer(bytes, first);
-    put_number(bytes, ",\"world_size\":", trace->ranks * trace->replicas);
+    put_number(bytes, ",\"world_size\":", trace->run.ranks * trace->run.replicas);
     put_groups(kineto, mine);
     BYTES_TEXT(bytes, ",\"traceName\":\"");
     if (file->rank >= 0)
@@ -351,12 +351,12 @@ static void put_top(struct kineto *kineto, const struct trace_file *file)
 
 static void put_rank(struct kineto *kineto, int rank)
 {
-    struct trace_rows rows = trace_rows(kineto->trace, rank);
+    struct recorded_rows rows = recorded_rows(&kineto->trace->run, rank);
 
     kineto->rank = rank;
     kineto->shift = rows.shift;
     snprintf(kineto->pid, sizeof kineto->pid, ",\"pid\":%d,\"tid\":", rank);
-    memset(kineto->free_at, 0, (kineto->trace->lanes.count + 1) * sizeof *kineto->free_at);
+    memset(kineto->free_at, 0, (kineto->trace->run.lanes.count + 1) * sizeof *kineto->free_at);
     put_names(kineto);
     for (size_t i = 0; i < rows.count; i++)
         put_span(kineto, &rows.first[i]);
@@ -367,16 +367,16 @@ static void write_trace(const struct trace_file *file, FILE *out)
     const struct trace *trace = file->trace;
     struct kineto kineto = {.trace = trace, .bytes = {.out = out}};
 
-    kineto.free_at = xcalloc(trace->lanes.count + 1, sizeof *kineto.free_at);
+    kineto.free_at = xcalloc(trace->run.lanes.count + 1, sizeof *kineto.free_at);
     make_groups(&kineto);
     put_top(&kineto, file);
     if (file->rank >= 0)
         put_rank(&kineto, file->rank);
-    for (int rank = 0; file->rank < 0 && (rank = trace_next_rank(trace, rank)) >= 0; rank++)
+    for (int rank = 0; file->rank < 0 && (rank = recorded_next_rank(&trace->run, rank)) >= 0; rank++)
         put_rank(&kineto, rank);
     BYTES_TEXT(&kineto.bytes, "\n]}\n");
     bytes_flush(&kineto.bytes);
-    for (size_t i = 0; i < trace->groups.count; i++)
+    for (size_t i = 0; i < trace->run.groups.count; i++)
         free(kineto.groups[i]);
     free(kineto.groups);
     free(kineto.free_at);
@@ -386,7 +386,7 @@ int kineto_write(struct trace *trace, FILE *told, struct error *err)
 {
     if (trace->request->merge)
         return trace_put("trace.json", &(struct trace_file){trace, -1, write_trace, true}, true, told, err);
-    for (int rank = 0; (rank = trace_next_rank(trace, rank)) >= 0; rank++) {
+    for (int rank = 0; (rank = recorded_next_rank(&trace->run, rank)) >= 0; rank++) {
         char name[40];
 
         snprintf(name, sizeof name, "rank-%d.json", rank);

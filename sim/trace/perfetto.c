@@ -108,35 +108,35 @@ void perfetto_event(struct perfetto *perfetto, int64_t ns, bool needs)
 }
 
 /* The number of a flow: of a send, in one replica. */
-static uint64_t flow_of(const struct perfetto *perfetto, const struct trace_span *send)
+static uint64_t flow_of(const struct perfetto *perfetto, const struct recorded_span *send)
 {
-    return ((uint64_t)(perfetto->shift / perfetto->trace->ranks) << 32 | send->id) + 1;
+    return ((uint64_t)(perfetto->shift / perfetto->trace->run.ranks) << 32 | send->id) + 1;
 }
 
 /* Whether both ends of a send's arrow are written. */
-static bool flows(const struct perfetto *perfetto, const struct trace_span *send)
+static bool flows(const struct perfetto *perfetto, const struct recorded_span *send)
 {
     const struct trace *trace = perfetto->trace;
 
-    return send->awaited && send->peer < trace->ranks && trace->chosen[send->rank + perfetto->shift] &&
-           trace->chosen[send->peer + perfetto->shift];
+    return send->awaited && send->peer < trace->run.ranks && trace->run.chosen[send->rank + perfetto->shift] &&
+           trace->run.chosen[send->peer + perfetto->shift];
 }
 
-static void put_flows(struct perfetto *perfetto, const struct trace_span *span)
+static void put_flows(struct perfetto *perfetto, const struct recorded_span *span)
 {
     const struct trace *trace = perfetto->trace;
-    const char *at = trace_text(trace, span->after);
-    const struct trace_span *other;
+    const char *at = recorded_text(&trace->run, span->after);
+    const struct recorded_span *other;
     double part;
 
     if (flows(perfetto, span))
         message_fixed64(&perfetto->event, FLOW_IDS, flow_of(perfetto, span));
-    while (*at && (other = trace_awaited(trace, &at, &part)))
+    while (*at && (other = recorded_awaited(&trace->run, &at, &part)))
         if (other->rank != span->rank && other->peer == span->rank && flows(perfetto, other))
             message_fixed64(&perfetto->event, TERMINATING_FLOW_IDS, flow_of(perfetto, other));
 }
 
-static void put_span(struct perfetto *perfetto, const struct trace_span *span)
+static void put_span(struct perfetto *perfetto, const struct recorded_span *span)
 {
     const struct trace *trace = perfetto->trace;
     struct message *event = &perfetto->event;
@@ -144,18 +144,18 @@ static void put_span(struct perfetto *perfetto, const struct trace_span *span)
 
     if (!*track)
         *track = perfetto_track(perfetto, perfetto->rank_tracks[span->rank + perfetto->shift],
-                                trace->lanes.items[span->lane].name, span->lane + 1, 0);
-    message_varint(event, CATEGORY_IIDS, intern_category(perfetto, trace_text(trace, span->kind)));
+                                trace->run.lanes.items[span->lane].name, span->lane + 1, 0);
+    message_varint(event, CATEGORY_IIDS, intern_category(perfetto, recorded_text(&trace->run, span->kind)));
     if (span->bytes > 0)
         annotate(perfetto, "bytes", (int64_t)(span->bytes + 0.5));
     if (span->peer >= 0)
         annotate(perfetto, "peer", span->peer + perfetto->shift);
     else if (span->communication > 0)
         annotate(perfetto, "comm_ns", span->communication);
-    if (trace->replicas > 1 && !trace->request->all)
-        annotate(perfetto, "replicas", trace->replicas);
+    if (trace->run.replicas > 1 && !trace->request->all)
+        annotate(perfetto, "replicas", trace->run.replicas);
     message_varint(event, TYPE, SLICE_BEGIN);
-    message_varint(event, NAME_IID, intern_name(perfetto, trace_text(trace, span->name)));
+    message_varint(event, NAME_IID, intern_name(perfetto, recorded_text(&trace->run, span->name)));
     message_varint(event, TRACK_UUID, *track);
     put_flows(perfetto, span);
     perfetto_event(perfetto, span->start, true);
@@ -166,13 +166,13 @@ static void put_span(struct perfetto *perfetto, const struct trace_span *span)
 
 static void put_rank(struct perfetto *perfetto, int rank, uint64_t stage)
 {
-    struct trace_rows rows = trace_rows(perfetto->trace, rank);
+    struct recorded_rows rows = recorded_rows(&perfetto->trace->run, rank);
     char name[40];
 
     snprintf(name, sizeof name, "rank %d", rank);
     perfetto->shift = rows.shift;
     perfetto->rank_tracks[rank] = perfetto_track(perfetto, stage, name, rank, 0);
-    memset(perfetto->lanes, 0, perfetto->trace->lanes.count * sizeof *perfetto->lanes);
+    memset(perfetto->lanes, 0, perfetto->trace->run.lanes.count * sizeof *perfetto->lanes);
     for (size_t i = 0; i < rows.count; i++)
         put_span(perfetto, &rows.first[i]);
 }
@@ -184,14 +184,14 @@ static void put_ranks(struct perfetto *perfetto)
     int of = -1;
     char name[40];
 
-    for (int rank = 0; (rank = trace_next_rank(trace, rank)) >= 0; rank++) {
-        if (rank / trace->pipeline != of) {
-            of = rank / trace->pipeline;
+    for (int rank = 0; (rank = recorded_next_rank(&trace->run, rank)) >= 0; rank++) {
+        if (rank / trace->run.pipeline != of) {
+            of = rank / trace->run.pipeline;
             snprintf(name, sizeof name, "replica %d", of);
             replica = perfetto_track(perfetto, 0, name, of, 0);
         }
-        snprintf(name, sizeof name, "pipeline rank %d", rank % trace->pipeline);
-        stage = perfetto_track(perfetto, replica, name, rank % trace->pipeline, 0);
+        snprintf(name, sizeof name, "pipeline rank %d", rank % trace->run.pipeline);
+        stage = perfetto_track(perfetto, replica, name, rank % trace->run.pipeline, 0);
         put_rank(perfetto, rank, stage);
     }
 }
@@ -200,8 +200,8 @@ static void write_trace(const struct trace_file *file, FILE *out)
 {
     struct perfetto perfetto = {.trace = file->trace, .bytes = {.out = out}};
 
-    perfetto.lanes = xcalloc(file->trace->lanes.count + 1, sizeof *perfetto.lanes);
-    perfetto.rank_tracks = xcalloc((size_t)file->trace->written, sizeof *perfetto.rank_tracks);
+    perfetto.lanes = xcalloc(file->trace->run.lanes.count + 1, sizeof *perfetto.lanes);
+    perfetto.rank_tracks = xcalloc((size_t)file->trace->run.written, sizeof *perfetto.rank_tracks);
     message_varint(&perfetto.packet, SEQUENCE, 1);
     message_varint(&perfetto.packet, SEQUENCE_FLAGS, STATE_CLEARED);
     message_write(&perfetto.packet, PACKET, &perfetto.bytes);

@@ -66,9 +66,9 @@ static int read_memory(struct trace *trace, struct error *err)
     double bytes;
     size_t kind;
 
-    if (!tsv_open(&tsv, arena_printf(&trace->arena, "%s/memory.tsv", trace->request->dir), columns, err))
+    if (!tsv_open(&tsv, arena_printf(&trace->run.arena, "%s/memory.tsv", trace->request->dir), columns, err))
         while (tsv_next(&tsv, err)) {
-            if (read_integer(&tsv, 0, 0, TRACE_MOST_RANKS, &rank, err) || read_ns(&tsv, 1, &at, err) ||
+            if (recorded_integer(&tsv, 0, 0, RECORDED_MOST_RANKS, &rank, err) || recorded_ns(&tsv, 1, &at, err) ||
                 read_kind(&held, &tsv, &kind, err) || read_bytes(&tsv, 3, &bytes, err))
                 continue;
             while (held.ranks.count <= (size_t)rank)
@@ -90,10 +90,10 @@ static int read_utilization(struct trace *trace, struct error *err)
     struct tsv tsv = {0};
     int64_t from, to = 0;
 
-    if (!tsv_open(&tsv, arena_printf(&trace->arena, "%s/utilization.tsv", trace->request->dir), columns, err))
+    if (!tsv_open(&tsv, arena_printf(&trace->run.arena, "%s/utilization.tsv", trace->request->dir), columns, err))
         while (tsv_next(&tsv, err)) {
             double share, sum = 0;
-            int failed = read_ns(&tsv, 0, &from, err) | read_ns(&tsv, 1, &to, err);
+            int failed = recorded_ns(&tsv, 0, &from, err) | recorded_ns(&tsv, 1, &to, err);
 
             for (int column = 2; columns[column] && !failed; column++) {
                 failed = tsv_number(&tsv, column, &share, err);
@@ -126,11 +126,11 @@ static void put_count(struct perfetto *perfetto, uint64_t track, const struct tr
 void perfetto_counters(struct perfetto *perfetto)
 {
     const struct trace *trace = perfetto->trace;
-    uint64_t *tracks = xcalloc((size_t)trace->written, sizeof *tracks), track;
+    uint64_t *tracks = xcalloc((size_t)trace->run.written, sizeof *tracks), track;
 
     for (size_t i = 0; i < trace->memory.count; i++)
-        for (int rank = trace->memory.items[i].rank; rank < trace->written; rank += trace->ranks) {
-            if (!trace->chosen[rank] || trace->memory.items[i].rank >= trace->ranks)
+        for (int rank = trace->memory.items[i].rank; rank < trace->run.written; rank += trace->run.ranks) {
+            if (!trace->run.chosen[rank] || trace->memory.items[i].rank >= trace->run.ranks)
                 continue;
             if (!tracks[rank])
                 tracks[rank] = perfetto_track(perfetto, perfetto->rank_tracks[rank], "memory", 0, UNIT_BYTES);

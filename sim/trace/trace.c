@@ -8,21 +8,15 @@
 #include "base/text.h"
 #include "files/folder.h"
 #include "files/look.h"
+#include "files/packed.h"
 
 const char *const trace_format_names[] = {"perfetto", "kineto", "chakra", NULL};
-
-int trace_next_rank(const struct trace *trace, int rank)
-{
-    while (rank < trace->written && !trace->chosen[rank])
-        rank++;
-    return rank < trace->written ? rank : -1;
-}
 
 /* file_replace's callback. */
 static void write_file(const void *context, FILE *out)
 {
     const struct trace_file *file = context;
-    FILE *packed = file->trace->request->gzip ? gzip_open(out) : NULL;
+    FILE *packed = file->trace->request->gzip ? packed_open(out, PACKED_GZIP, PACKED_LEVEL) : NULL;
 
     file->write(file, packed ? packed : out);
     if (packed)
@@ -36,9 +30,9 @@ static size_t count_spans(const struct trace_file *file)
     size_t count = 0;
 
     if (file->rank >= 0)
-        return trace_rows(trace, file->rank).count;
-    for (int rank = 0; (rank = trace_next_rank(trace, rank)) >= 0; rank++)
-        count += trace_rows(trace, rank).count;
+        return recorded_rows(&trace->run, file->rank).count;
+    for (int rank = 0; (rank = recorded_next_rank(&trace->run, rank)) >= 0; rank++)
+        count += recorded_rows(&trace->run, rank).count;
     return count;
 }
 
@@ -48,7 +42,7 @@ static void tell(const char *path, const struct trace_file *file, FILE *told)
     struct stat info = {0};
     int ranks = 0;
 
-    for (int rank = 0; file->rank < 0 && (rank = trace_next_rank(file->trace, rank)) >= 0; rank++)
+    for (int rank = 0; file->rank < 0 && (rank = recorded_next_rank(&file->trace->run, rank)) >= 0; rank++)
         ranks++;
     stat(path, &info);
     fprintf(told, "%s: ", name);
@@ -61,31 +55,6 @@ static void tell(const char *path, const struct trace_file *file, FILE *told)
     free(name);
 }
 
-/* Refuses to write over what is no file, or over the run itself. */
-static int check_place(const struct trace_request *request, const char *path, struct error *err)
-{
-    static const char *const own[] = {"result.json", "spans.tsv", "groups.tsv", "memory.tsv", "utilization.tsv",
-                                      "links.tsv"};
-    struct stat there, other;
-    struct loc loc = {.file = path};
-
-    if (stat(path, &there))
-        return 0;                /* a new file, or what file_replace refuses */
-    if (S_ISDIR(there.st_mode))
-        return error_add(err, EXIT_USAGE, loc, "this is a folder; expected a file to write");
-    if (!S_ISREG(there.st_mode))
-        return error_add(err, EXIT_USAGE, loc, "this is no regular file; expected a file to write, which appears when it "
-                         "is whole");
-    for (size_t i = 0; i < COUNT(own); i++) {
-        char name[4400];
-
-        snprintf(name, sizeof name, "%s/%s", request->dir, own[i]);
-        if (!stat(name, &other) && other.st_dev == there.st_dev && other.st_ino == there.st_ino)
-            return error_add(err, EXIT_USAGE, loc, "this is %s of the run; expected another file to write", own[i]);
-    }
-    return 0;
-}
-
 int trace_put(const char *name, const struct trace_file *file, bool only, FILE *told, struct error *err)
 {
     const struct trace_request *request = file->trace->request;
@@ -94,7 +63,7 @@ int trace_put(const char *name, const struct trace_file *file, bool only, FILE *
     int rc = folder ? make_folder(folder, err) : 0;
 
     if (!rc)
-        rc = check_place(request, path, err) || file_replace(path, write_file, file, err) ? -1 : 0;
+        rc = look_apart(path, request->dir, recorded_files, err) || file_replace(path, write_file, file, err) ? -1 : 0;
     if (!rc)
         tell(path, file, told);
     free(folder);
@@ -107,9 +76,18 @@ int trace_write(const struct trace_request *request, FILE *told, struct error *e
     static int (*const writes[TRACE_FORMAT_COUNT])(struct trace *, FILE *, struct error *) = {
         [TRACE_PERFETTO] = perfetto_write, [TRACE_KINETO] = kineto_write, [TRACE_CHAKRA] = chakra_write,
     };
-    struct trace trace = {.request = request};
-    int rc = trace_read(&trace, err) ? -1 : writes[request->format](&trace, told, err);
+    struct trace trace = {
+        .request = request,
+        .run = {.dir = request->dir, .list = request->ranks, .repeats = request->all || request->format == TRACE_CHAKRA},
+    };
+    int rc = 0;
 
-    trace_release(&trace);
+    if (request->format == TRACE_PERFETTO)       /* before the spans, so that one table's text is in memory */
+        rc = counters_read(&trace, err);
+    if (rc || recorded_read(&trace.run, err) || writes[request->format](&trace, told, err))
+        rc = -1;
+    recorded_release(&trace.run);
+    free(trace.memory.items);
+    free(trace.utilization.items);
     return rc;
 }

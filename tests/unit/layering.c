@@ -9,7 +9,7 @@ static const char *const floors[] = {
     "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
     "scenario", "stage", "recompute", "alike", "lower", "ledger", "steady", "energy", "run", "explain", "tables",
     "report", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs", "emit", "store",
-    "sweep", "results", "trace", "plan", "planners", "choices", "serve", "modules", "cli",
+    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
@@ -24,8 +24,10 @@ static const struct rule rules[] = {
     {"", " sim/config/conf.c ", NULL, " yaml.h "},
     {"", " sim/modules/simgrid.c ", NULL, " simgrid/ xbt/ "},
     {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
-    {"", " sim/trace/gzip.c ", NULL, " zlib.h "},
-    {"sim/trace/", NULL, " base/ files/ trace/ ", NULL},
+    {"", " sim/files/packed.c ", NULL, " zlib.h "},
+    {"sim/recorded/", NULL, " base/ files/ recorded/ ", NULL},
+    {"sim/page/", NULL, " base/ files/ results/ recorded/ page/ ", NULL},
+    {"sim/trace/", NULL, " base/ files/ recorded/ trace/ ", NULL},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},

@@ -1,5 +1,5 @@
 /* groups.tsv: who exchanges with whom. */
-#include "trace/trace_internal.h"
+#include "recorded/recorded.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "files/look.h"
 
 /* The members of a group, from its text. */
-static int read_ranks(struct trace_group *group, const struct tsv *tsv, struct error *err)
+static int read_ranks(struct recorded_group *group, const struct tsv *tsv, struct error *err)
 {
     const char *text = tsv_text(tsv, 3);
     size_t commas = 0;
@@ -21,7 +21,7 @@ static int read_ranks(struct trace_group *group, const struct tsv *tsv, struct e
         char *end;
         long rank = strtol(text, &end, 10);
 
-        if (rank > TRACE_MOST_RANKS)
+        if (rank > RECORDED_MOST_RANKS)
             break;
         group->ranks[group->nranks++] = (int)rank;
         text = end + (*end == ',' && end[1]);
@@ -30,11 +30,11 @@ static int read_ranks(struct trace_group *group, const struct tsv *tsv, struct e
                                                "found '%.40s'", tsv_text(tsv, 3)) : 0;
 }
 
-int groups_read(struct trace *trace, struct error *err)
+int recorded_read_groups(struct recorded *run, struct error *err)
 {
     static const char *const wanted[] = {"group", "kind", "gpus", "ranks", NULL};
-    struct tsv *tsv = &trace->groups_file;
-    const char *path = arena_printf(&trace->arena, "%s/groups.tsv", trace->request->dir);
+    struct tsv *tsv = &run->groups_file;
+    const char *path = arena_printf(&run->arena, "%s/groups.tsv", run->dir);
     int before = err->count + err->dropped;
     enum look there;
 
@@ -46,10 +46,10 @@ int groups_read(struct trace *trace, struct error *err)
     if (tsv_open(tsv, path, wanted, err))
         return -1;
     while (tsv_next(tsv, err)) {
-        int number, next = (int)trace->groups.count;
-        struct trace_group *group = GROW(&trace->groups);
+        int number, next = (int)run->groups.count;
+        struct recorded_group *group = GROW(&run->groups);
 
-        *group = (struct trace_group){.kind = tsv_text(tsv, 1)};
+        *group = (struct recorded_group){.kind = tsv_text(tsv, 1)};
         if (tsv_integer(tsv, 0, next, next, &number, err) || tsv_integer(tsv, 2, 1, INT_MAX, &group->gpus, err))
             continue;
         read_ranks(group, tsv, err);
@@ -57,34 +57,34 @@ int groups_read(struct trace *trace, struct error *err)
     return err->count + err->dropped > before ? -1 : 0;
 }
 
-void groups_index(struct trace *trace)
+void recorded_index_groups(struct recorded *run)
 {
-    size_t all = (size_t)trace->ranks * (size_t)trace->replicas, sum = 0;
+    size_t all = (size_t)run->ranks * (size_t)run->replicas, sum = 0;
 
-    trace->groups_first = xcalloc(all + 2, sizeof *trace->groups_first);
-    for (size_t i = 0; i < trace->groups.count; i++)
-        for (int k = 0; k < trace->groups.items[i].nranks; k++)
-            if ((size_t)trace->groups.items[i].ranks[k] < all) {
-                trace->groups_first[trace->groups.items[i].ranks[k] + 2]++;
+    run->groups_first = xcalloc(all + 2, sizeof *run->groups_first);
+    for (size_t i = 0; i < run->groups.count; i++)
+        for (int k = 0; k < run->groups.items[i].nranks; k++)
+            if ((size_t)run->groups.items[i].ranks[k] < all) {
+                run->groups_first[run->groups.items[i].ranks[k] + 2]++;
                 sum++;
             }
     for (size_t i = 2; i < all + 2; i++)
-        trace->groups_first[i] += trace->groups_first[i - 1];
-    trace->groups_of = xcalloc(sum + 1, sizeof *trace->groups_of);
-    for (size_t i = 0; i < trace->groups.count; i++)
-        for (int k = 0; k < trace->groups.items[i].nranks; k++)
-            if ((size_t)trace->groups.items[i].ranks[k] < all)
-                trace->groups_of[trace->groups_first[trace->groups.items[i].ranks[k] + 1]++] = (int)i;
+        run->groups_first[i] += run->groups_first[i - 1];
+    run->groups_of = xcalloc(sum + 1, sizeof *run->groups_of);
+    for (size_t i = 0; i < run->groups.count; i++)
+        for (int k = 0; k < run->groups.items[i].nranks; k++)
+            if ((size_t)run->groups.items[i].ranks[k] < all)
+                run->groups_of[run->groups_first[run->groups.items[i].ranks[k] + 1]++] = (int)i;
 }
 
-int trace_group_at(const struct trace *trace, int group, int rank)
+int recorded_group_at(const struct recorded *run, int group, int rank)
 {
-    const struct trace_group *like = group < 0 ? NULL : &trace->groups.items[group];
+    const struct recorded_group *like = group < 0 ? NULL : &run->groups.items[group];
     int found = -1;
 
-    for (size_t i = trace->groups_first[rank]; like && i < trace->groups_first[rank + 1]; i++) {
-        int at = trace->groups_of[i];
-        const struct trace_group *own = &trace->groups.items[at];
+    for (size_t i = run->groups_first[rank]; like && i < run->groups_first[rank + 1]; i++) {
+        int at = run->groups_of[i];
+        const struct recorded_group *own = &run->groups.items[at];
 
         if (at == group)
             return group;
@@ -94,7 +94,7 @@ int trace_group_at(const struct trace *trace, int group, int rank)
     return found;
 }
 
-char *trace_group_ranks(const struct trace_group *group, int most)
+char *recorded_group_ranks(const struct recorded_group *group, int most)
 {
     int shown = group->nranks < most ? group->nranks : most;
     char *text = xcalloc((size_t)shown + 1, DECIMAL_SIZE + 2), *at = text;
@@ -107,11 +107,11 @@ char *trace_group_ranks(const struct trace_group *group, int most)
     return text;
 }
 
-void groups_release(struct trace *trace)
+void recorded_release_groups(struct recorded *run)
 {
-    for (size_t i = 0; i < trace->groups.count; i++)
-        free(trace->groups.items[i].ranks);
-    free(trace->groups.items);
-    free(trace->groups_first);
-    free(trace->groups_of);
+    for (size_t i = 0; i < run->groups.count; i++)
+        free(run->groups.items[i].ranks);
+    free(run->groups.items);
+    free(run->groups_first);
+    free(run->groups_of);
 }

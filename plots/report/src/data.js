@@ -1,0 +1,111 @@
+// The data of the page: base64 of deflate of parts, "NAME BYTES\n" and the bytes (sim/page/page.c writes them).
+
+function fromBase64(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+  const value = new Uint8Array(128);
+  for (let i = 0; i < 64; i++) value[digits.charCodeAt(i)] = i;
+  const pads = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  const bytes = new Uint8Array(text.length / 4 * 3 - pads);
+  for (let i = 0, to = 0; i < text.length; i += 4) {
+    const bits = value[text.charCodeAt(i)] << 18 | value[text.charCodeAt(i + 1)] << 12 |
+      value[text.charCodeAt(i + 2)] << 6 | value[text.charCodeAt(i + 3)];
+    bytes[to++] = bits >> 16;
+    bytes[to++] = bits >> 8;
+    bytes[to++] = bits;
+  }
+  return bytes;
+}
+
+export async function readParts() {
+  const packed = new Blob([fromBase64(document.getElementById('data').textContent)]);
+  const stream = packed.stream().pipeThrough(new DecompressionStream('deflate'));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const parts = {};
+  for (let at = 0; at < bytes.length;) {
+    const line = bytes.indexOf(10, at);
+    const [name, size] = new TextDecoder().decode(bytes.subarray(at, line)).split(' ');
+    at = line + 1 + Number(size);
+    parts[name] = bytes.subarray(line + 1, at);
+  }
+  return parts;
+}
+
+export const textOf = part => new TextDecoder().decode(part);
+export const jsonOf = part => part ? JSON.parse(textOf(part)) : undefined;
+
+// A table of tab-separated columns: {column: [texts]}.
+export function tableOf(part) {
+  const [head, ...lines] = textOf(part).split('\n');
+  const names = head.split('\t');
+  const table = Object.fromEntries(names.map(name => [name, []]));
+  for (const line of lines) {
+    if (!line) continue;
+    line.split('\t').forEach((cell, i) => table[names[i]].push(cell));
+  }
+  return table;
+}
+
+// Reads numbers of 7 bits a byte, the lowest first.
+export class Varints {
+  constructor(bytes) { this.bytes = bytes; this.at = 0; }
+  next() {
+    let byte = this.bytes[this.at++], value = byte & 127;
+    for (let scale = 128; byte > 127; scale *= 128) {
+      byte = this.bytes[this.at++];
+      value += (byte & 127) * scale;
+    }
+    return value;
+  }
+  byte() { return this.bytes[this.at++]; }
+  all(array) {
+    for (let i = 0; i < array.length; i++) array[i] = this.next();
+    return array;
+  }
+}
+
+// The spans by columns. A row is a lane of a rank: its spans are [first, first + count), by start.
+export function spansOf(parts, head) {
+  const count = head.rows.reduce((sum, row) => sum + row[2], 0);
+  const column = (name, Type) => new Varints(parts[name]).all(new Type(count));
+  const spans = {
+    start: column('gap', Float64Array), end: column('duration', Float64Array), kind: column('kind', Uint16Array),
+    name: column('name', Uint32Array), communication: column('communication', Float64Array),
+    op: column('op', Uint8Array), size: column('size', Uint32Array), peer: column('peer', Int32Array),
+    group: column('group', Int32Array), stage: column('stage', Int32Array), rows: [], count, until: 0,
+  };
+  const levels = new Varints(parts.levels);
+  let first = 0;
+  for (const [rank, lane, length] of head.rows) {
+    let until = 0;
+    for (let i = first; i < first + length; i++) {
+      spans.start[i] += until;
+      until = spans.end[i] += spans.start[i];
+    }
+    spans.until = Math.max(spans.until, until);
+    spans.rows.push({ rank, lane, first, count: length, levels: levelsOf(levels) });
+    first += length;
+  }
+  return spans;
+}
+
+// Levels of detail of a row, the finest first: runs of blocks of 2^shift ns.
+function levelsOf(varints) {
+  const levels = [];
+  for (let left = varints.next(); left > 0; left--) {
+    const width = 2 ** varints.next(), count = varints.next();
+    const level = { width, count, from: new Float64Array(count), to: new Float64Array(count),
+      kind: new Uint8Array(count), share: new Uint8Array(count) };
+    let block = 0;
+    for (let i = 0; i < count; i++) {
+      block += varints.next();
+      level.from[i] = block * width;
+      block += varints.next();
+      level.to[i] = block * width;
+      level.kind[i] = varints.byte();
+      level.share[i] = varints.byte();
+    }
+    levels.push(level);
+  }
+  return levels;
+}

@@ -1,0 +1,25 @@
+// Numbers as people read them.
+
+const pick = (value, units) => units.find(unit => Math.abs(value) >= unit[0]) ?? units[units.length - 1];
+const digits = (value, count = 4) => Number(value.toPrecision(count)).toString();
+
+const times = [[1, 1, 's'], [1e-3, 1e-3, 'ms'], [1e-6, 1e-6, 'us'], [0, 1e-9, 'ns']];
+export function time(seconds, count) {
+  if (!seconds) return '0 s';
+  const [, scale, unit] = pick(seconds, times);
+  return `${digits(seconds / scale, count)} ${unit}`;
+}
+const sizes = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [0, 'B']];
+export function bytes(value) {
+  const [scale, unit] = pick(value, sizes);
+  return `${digits(value / (scale || 1))} ${unit}`;
+}
+export const percent = share => `${(100 * share).toFixed(1)} %`;
+export const number = value => Math.abs(value) >= 1e4 ? Math.round(value).toLocaleString('en') : digits(value);
+// Names of others may hold characters that turn text around or draw nothing: they are shown by their codes.
+export const plain = text => String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
+  letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const short = (text, most = 80) => {
+  const shown = plain(text);
+  return shown.length > most ? `${shown.slice(0, most)}\u2026` : shown;
+};

@@ -1,0 +1,59 @@
+// Pieces that several views use.
+import { h } from 'preact';
+import { useRef, useEffect, useState } from 'preact/hooks';
+import htm from 'htm';
+import { tileOf } from './palette.js';
+import { plain } from './format.js';
+
+export const html = htm.bind(h);
+
+// A patch of colour and pattern.
+export function Swatch({ look }) {
+  const canvas = useRef();
+  useEffect(() => {
+    const context = canvas.current.getContext('2d');
+    context.fillStyle = context.createPattern(tileOf(look), 'repeat');
+    context.fillRect(0, 0, 16, 16);
+  }, [look.fill, look.pattern]);
+  return html`<canvas class="swatch" width="16" height="16" ref=${canvas} aria-hidden="true"></canvas>`;
+}
+
+export const Fact = ({ name, text, value, id }) => html`<div><dt>${name}</dt><dd>${value === undefined ? text
+  : html`<data id=${id} value=${value}>${text}</data>`}</dd></div>`;
+
+// A part of the page, which a person can close.
+export const Part = ({ title, id, closed, children }) => html`
+  <details id=${id} class="part" open=${!closed}><summary><h2>${title}</h2></summary>${children}</details>`;
+
+// A table: columns are [title, text of a row, "number" or none].
+export const Table = ({ caption, columns, rows, id }) => html`<div class="wide"><table id=${id}><caption>${caption}</caption>
+  <thead><tr>${columns.map(([title, , kind]) => html`<th scope="col" class=${kind}>${title}</th>`)}</tr></thead>
+  <tbody>${rows.map(row => html`<tr>${columns.map(([, of, kind]) => html`<td class=${kind}>${of(row)}</td>`)}</tr>`)}</tbody></table></div>`;
+
+// Text that can be copied.
+export function Copied({ text, id }) {
+  const [said, setSaid] = useState('');
+  const pre = useRef();
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      setSaid('copied');
+    } catch {
+      getSelection().selectAllChildren(pre.current);
+      setSaid('selected: copy it by ctrl+C');
+    }
+  };
+  return html`<div class="copied"><button onClick=${copy}>copy</button> <span role="status">${said}</span>
+    <pre id=${id} ref=${pre} tabindex="0">${plain(text).replaceAll('\\u000a', '\n')}</pre></div>`;
+}
+
+// The theme: as the system has it, or as a person chooses.
+export function ThemeSwitch({ first }) {
+  const [theme, setTheme] = useState(first ?? '');
+  useEffect(() => { document.documentElement.dataset.theme = theme; }, [theme]);
+  return html`<label class="theme">theme <select id="theme" value=${theme} onChange=${event => setTheme(event.target.value)}>
+    <option value="">of the system</option><option value="light">light</option><option value="dark">dark</option></select></label>`;
+}
+
+// All parts are open on paper.
+addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(one => { one.open = true; }));

@@ -1,0 +1,131 @@
+#include <math.h>
+
+#include "cli/cmd.h"
+#include "cli/explained.h"
+#include "cli/key_list.h"
+#include "page/page.h"
+#include "store/store.h"
+
+enum { OPT_OUT, OPT_RANKS, OPT_LIGHT, OPT_DARK, OPT_NO_WHAT_IF, OPT_BUDGET };
+static const char *const options[] = {
+    [OPT_OUT] = "-o=", [OPT_RANKS] = "--ranks=", [OPT_LIGHT] = "--light", [OPT_DARK] = "--dark",
+    [OPT_NO_WHAT_IF] = "--no-what-if", [OPT_BUDGET] = BUDGET_OPTION,
+};
+
+/* explain's callback: *context gets it as JSON. Where another build wrote the folder and the run now takes another time,
+ * the page would mix two runs: then nothing. */
+static void take(const struct explanation *explanation, const struct explain_expected *expected, void *context)
+{
+    double seconds = explanation->run->metrics.iteration_time;
+
+    if (expected->seconds > 0 && fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds)
+        *(json_t **)context = explanation_json(explanation);
+    else
+        fputs("note: the page has no critical path and no what-if, as they would be of another time than its other numbers\n",
+              stderr);
+}
+
+/* The page, with what is explained where it was; an error of the explanation comes after the page is written. */
+static void write_page(const struct arguments *arguments, struct page_request *request, struct error *err)
+{
+    json_t *explanation = NULL;
+
+    if (!arguments->values[OPT_NO_WHAT_IF])
+        explain(&(struct explain_request){.path = request->input, .engine = -1, .budget = arguments->budget, .take = take,
+                                          .context = &explanation}, err);
+    if (err->count && !explanation) {
+        error_add(err, EXIT_USAGE, (struct loc){0}, "there is no page: its critical path and what-if take simulations; "
+                  "--no-what-if leaves them out");
+        return;
+    }
+    request->explanation = explanation;
+    page_of_run(request, stdout, err);
+    json_decref(explanation);
+}
+
+/* results_read's callback: orders rows by the sweep's first objective, else by throughput. */
+static void choose(struct results *results, const void *context)
+{
+    const struct key_list *by = context;
+
+    if (by->count)
+        results_sort(results, by->keys[0], by->largest[0]);
+}
+
+/* The page of a sweep. */
+static void write_rows(const struct page_request *request, struct error *err)
+{
+    struct key_list by;
+    struct results_question question = {.choose = choose, .context = &by};
+    struct results results;
+
+    if (!results_open(&request->input, 1, &results, err)) {
+        key_list_objectives(&results, &by);
+        if (!by.count)
+            key_list_throughput(&results, &by);
+        if (!results_read(&results, &question, err)) {
+            if (by.count)
+                results_rank(&results, by.keys[0], by.largest[0]);
+            page_of_rows(request, &results, stdout, err);
+        }
+        if (results.other_builds)
+            fprintf(stderr, "rows that another build wrote are left out: %zu\n", results.other_builds);
+    }
+    results_release(&results);
+}
+
+static int report_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct page_request request;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
+    bool rows;
+
+    if (code != ARGS_DONE)
+        return code;
+    request = (struct page_request){
+        .input = arguments.positional[0], .out = arguments.values[OPT_OUT], .ranks = arguments.values[OPT_RANKS],
+        .theme = arguments.values[OPT_LIGHT] ? "light" : arguments.values[OPT_DARK] ? "dark" : NULL,
+    };
+    if (arguments.values[OPT_LIGHT] && arguments.values[OPT_DARK])
+        return usage_error(command, "expected one of --light, --dark");
+    if (arguments.nsets)
+        return usage_error(command, "--set: the report is of a run that has ended; 'dtsim run --set ... -o DIR' makes another");
+    if (store_holds_rows(request.input, &rows, &err))
+        return report(&err);
+    if (rows && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
+        return usage_error(command, "--ranks and --no-what-if: of a run only, and '%s' holds the rows of a sweep", request.input);
+    if (rows)
+        write_rows(&request, &err);
+    else if (result_check(request.input, &err) >= 0)
+        write_page(&arguments, &request, &err);
+    return report(&err);
+}
+
+const struct command cmd_report = {
+    .name = "report",
+    .usage = "DIR|STORE [-o FILE] [--ranks LIST] [--no-what-if] [--budget LIMIT]...\n"
+             "       [--light | --dark]",
+    .brief = "Writes a run or a sweep as one HTML page: timeline, memory, critical path; table, heat map, front.",
+    .examples = "  dtsim run scenario.yaml -o out && dtsim report out       # open out/report.html in a browser\n"
+                "  dtsim report out -o for-a-colleague.html --light\n"
+                "  dtsim sweep sweep.yaml -o rows && dtsim report rows\n",
+    .options = "  DIR           the folder of a 'dtsim run -o'\n"
+               "  STORE         the folder of a 'dtsim sweep -o' or 'dtsim plan -o'\n"
+               "  -o FILE       the page. Default: report.html in the folder\n"
+               "  --ranks LIST  the spans of these ranks alone, such as 0-7,12; the page of a long run is smaller then\n"
+               "  --no-what-if  neither critical path nor what would gain how much, for which the scenario is simulated\n"
+               "                again, about twenty times, as by 'dtsim explain DIR'\n"
+               "  --budget LIMIT\n"
+               "                end these simulations after this wall time ('30 s') or before this process needs more\n"
+               "                memory ('4 GiB'), with exit code 7; may be given twice\n"
+               "  --light, --dark\n"
+               "                how the page looks first. Default: as the reader's system has it\n"
+               "\n"
+               "The page is one file that asks nobody for anything: it can be sent by mail and opened anywhere. It needs a\n"
+               "browser of 2023 or later. Its numbers are those of DIR/result.json, and its timeline is that of\n"
+               "DIR/spans.tsv to 1 ns. A rank is a rank of spans.tsv: one pipeline rank of a replica, whose tensor group\n"
+               "acts as one.\n",
+    .accepts = options, .naccepts = COUNT(options), .main = report_main,
+};

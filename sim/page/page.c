@@ -1,0 +1,148 @@
+/* A page: the program of plots/report with the data of a result in it. */
+#include "page/page_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text.h"
+#include "files/data.h"
+#include "files/folder.h"
+#include "files/look.h"
+#include "files/packed.h"
+
+enum { LEVEL = 5 };                  /* of deflate: a level more costs a third more time for 1 % of the bytes */
+
+void page_init(struct page *page, const char *kind)
+{
+    page->head = json_object();
+    json_put(page->head, "page", json_words(kind));
+    json_put(page->head, "input", json_words(page->request->input));
+    json_put(page->head, "theme", page->request->theme ? json_words(page->request->theme) : json_null());
+}
+
+FILE *page_part(struct page *page, const char *name)
+{
+    struct page_part *part = &page->parts[page->count++];
+
+    part->name = name;
+    part->stream = open_memstream(&part->bytes, &part->size);
+    if (!part->stream)
+        memory_ran_out();
+    return part->stream;
+}
+
+void page_json(struct page *page, const char *name, const json_t *json)
+{
+    json_line(json, page_part(page, name));
+}
+
+void page_release(struct page *page)
+{
+    for (size_t i = 0; i < page->count; i++) {
+        if (page->parts[i].stream)
+            fclose(page->parts[i].stream);
+        free(page->parts[i].bytes);
+    }
+    json_decref(page->head);
+}
+
+/* The program, up to the place of the data, and from there on. */
+struct template { char *text; size_t size; const char *place; };
+
+static int read_template(const char *name, struct template *template, struct error *err)
+{
+    static const char mark[] = "id=\"data\">";
+    struct arena arena = {0};
+    const char *path;
+    FILE *in = data_path(&arena, "plots/report", name, &path, err) ? NULL : path ? look_open(path, err) : NULL;
+    struct stat info;
+    int rc = -1;
+
+    *template = (struct template){0};
+    if (in && !fstat(fileno(in), &info)) {
+        template->text = xcalloc((size_t)info.st_size + 1, 1);
+        template->size = fread(template->text, 1, (size_t)info.st_size, in);
+        template->place = strstr(template->text, mark);
+        rc = template->place ? 0 : error_add(err, EXIT_FAILURE, (struct loc){.file = path}, "there is no place for data in "
+                                             "the program of pages; build it anew with plots/report/build.sh");
+        template->place += sizeof mark - 1;
+    } else if (!err->count) {
+        error_add(err, EXIT_FAILURE, (struct loc){0}, "cannot find plots/report/%s, which comes with dtsim", name);
+    }
+    if (in)
+        fclose(in);
+    arena_release(&arena);
+    return rc;
+}
+
+struct output { const struct page *page; const struct template *template; };
+
+/* file_replace's callback. */
+static void write_page(const void *context, FILE *out)
+{
+    const struct output *output = context;
+    const struct template *template = output->template;
+    size_t before = (size_t)(template->place - template->text);
+    FILE *encoded, *packed;
+
+    fwrite(template->text, 1, before, out);
+    encoded = base64_open(out);
+    packed = packed_open(encoded, PACKED_ZLIB, LEVEL);
+    for (size_t i = 0; i < output->page->count; i++) {
+        const struct page_part *part = &output->page->parts[i];
+
+        fprintf(packed, "%s %zu\n", part->name, part->size);
+        fwrite(part->bytes, 1, part->size, packed);
+    }
+    fclose(packed);                  /* errors stay in `out` */
+    fclose(encoded);
+    fwrite(template->place, 1, template->size - before, out);
+}
+
+int page_put(struct page *page, const char *template, const char *const *names, FILE *told, struct error *err)
+{
+    const struct page_request *request = page->request;
+    char *path = request->out ? xstrdup(request->out) : xprintf("%s/report.html", request->input), *name;
+    struct template program;
+    struct output output = {page, &program};
+    struct stat info = {0};
+    int rc;
+
+    page_json(page, "page", page->head);
+    for (size_t i = 0; i < page->count; i++) {
+        fclose(page->parts[i].stream);
+        page->parts[i].stream = NULL;
+    }
+    rc = read_template(template, &program, err) || look_apart(path, request->input, names, err) ||
+         file_replace(path, write_page, &output, err) ? -1 : 0;
+    if (!rc) {
+        stat(path, &info);
+        name = text_made(TEXT_LINE, path);
+        fprintf(told, "%s: %lld bytes; open it in a browser\n", name, (long long)info.st_size);
+        free(name);
+    }
+    free(program.text);
+    free(path);
+    return rc;
+}
+
+int page_of_run(const struct page_request *request, FILE *told, struct error *err)
+{
+    struct page page = {.request = request};
+    struct recorded run = {.dir = request->input, .list = request->ranks};
+    int rc;
+
+    page_init(&page, "run");
+    rc = page_tables(&page, request->input, err) || recorded_read(&run, err) ? -1 : 0;
+    if (!rc) {
+        page_json(&page, "result", run.result);
+        if (request->explanation)
+            page_json(&page, "explanation", request->explanation);
+        page_spans(&page, &run);
+        rc = page_put(&page, "run.html", recorded_files, told, err);
+    }
+    recorded_release(&run);
+    page_release(&page);
+    return rc;
+}

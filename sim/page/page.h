@@ -1,0 +1,23 @@
+/* page: results as one HTML file that any browser opens and that asks nobody for anything. Its program is
+ * plots/report/, built of plots/report/src; here its data are made: from result files alone, as base64 of deflate. */
+#ifndef DTSIM_PAGE_H
+#define DTSIM_PAGE_H
+
+#include "files/json.h"
+
+struct results;
+
+struct page_request {
+    const char *input;       /* the folder of a run, or of the rows of a sweep */
+    const char *out;         /* the file; NULL: report.html in the folder */
+    const char *ranks;       /* of a run: "0-7,12", whose spans are shown; NULL: all */
+    const json_t *explanation;       /* of a run, as 'dtsim explain --json' has it; NULL: none */
+    const char *theme;       /* "light", "dark", or NULL: as the reader's system has it */
+};
+
+/* Writes the page of a run, in the place of an older one only when it is whole, and a line about it to `told`. */
+int page_of_run(const struct page_request *request, FILE *told, struct error *err);
+/* The same of the rows of a sweep, which are read, ordered and ranked. */
+int page_of_rows(const struct page_request *request, const struct results *results, FILE *told, struct error *err);
+
+#endif

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Opens the report of a sweep in a browser: table, heat map, the scenario of a point; then names of others.
+
+usage: store.py DTSIM
+Exit code 77: there is no browser or no Selenium.
+"""
+import json
+import math
+import os
+import sys
+import tempfile
+
+from report import call, values     # first: it says where there is no browser
+from browser import Browser
+from hostile import NAMES
+
+SHARD = "shard-1-of-1.jsonl"
+
+
+def rows_of(folder):
+    with open(os.path.join(folder, SHARD), encoding="utf-8") as file:
+        return [json.loads(line) for line in file][1:]
+
+
+def check_table(browser, rows):
+    browser.wait("return document.querySelectorAll('#rows .tabulator-row').length > 0")
+    assert browser.run("return dtsimReport.store.count") == len(rows)
+    well = [row for row in rows if row["status"] == "ok"]
+    best = max(row["metrics"]["tokens_per_s"] for row in well)
+    expected = [json.loads(line).get("rank") or 0 for line in call(DTSIM, "results", FOLDER, "--json").splitlines()]
+    assert sorted(browser.run("return dtsimReport.head.ranks")) == sorted(expected), expected
+    shown = values(browser, "#chosen data")
+    assert shown["chosen-tokens_per_s"] == best, (shown, best)
+
+    # a filter of numbers, and the order by a click on a title
+    limit = sorted(row["metrics"]["tokens_per_s"] for row in well)[len(well) // 2]
+    field = browser.find("#rows .tabulator-col[tabulator-field=k4] input")
+    field.send_keys(f">= {limit}")
+    browser.wait(f"return document.querySelectorAll('#rows .tabulator-row').length === {sum(row['metrics']['tokens_per_s'] >= limit for row in well)}")
+    field.clear()
+    field.send_keys(" ")
+    browser.wait(f"return document.querySelectorAll('#rows .tabulator-row').length === {len(rows)}")
+    browser.run("document.querySelectorAll('#rows .tabulator-row')[3].click()")
+    chosen = browser.run("return document.querySelectorAll('#rows .tabulator-row')[3].querySelector('[tabulator-field=k4]').textContent")
+    browser.wait(f"return [...document.querySelectorAll('#chosen dd')].some(one => one.textContent === {json.dumps(chosen)})")
+
+
+def check_heat(browser, rows):
+    cells = browser.run("""return [...document.querySelectorAll('.heat tbody tr')].flatMap(line => [...line.querySelectorAll('button')].map((one, i) =>
+        [line.querySelector('th').textContent, one.closest('table').querySelectorAll('thead th')[one.closest('td').cellIndex].textContent,
+         Number(one.dataset.row), one.className.includes('none')]))""")
+    by_point = {(str(row["point"]["strategy.pipeline"]), str(row["point"]["strategy.tensor"])): row for row in rows}
+    assert len(cells) == len(by_point)
+    for down, across, place, none in cells:
+        row = by_point[down, across]
+        assert none == (row["status"] != "ok"), row
+        value = browser.run("return dtsimReport.store.values('iteration_time_s')[arguments[0]]", place)
+        assert none or value == row["metrics"]["iteration_time_s"], (value, row)
+    browser.run("document.querySelector('.heat .none').click()")
+    bad = next(row for row in rows if row["status"] == "infeasible")
+    assert browser.wait("return document.getElementById('reason')?.textContent") == bad["reason"]
+
+
+def check_scenario(browser, root, rows):
+    """The scenario of a point, run, takes as long as its row says."""
+    browser.run("document.querySelectorAll('.heat button:not(.none)')[2].click()")
+    time = browser.wait("return document.getElementById('chosen-iteration_time_s')?.value")
+    path = os.path.join(root, "copied.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(browser.run("return document.getElementById('scenario-text').textContent"))
+    result = json.loads(call(DTSIM, "run", path, "--engine", "fast", "--json"))
+    assert math.isclose(result["iteration_time_s"], float(time), rel_tol=1e-12), (result["iteration_time_s"], time)
+    assert any(row["status"] == "ok" and row["metrics"]["iteration_time_s"] == float(time) for row in rows)
+
+
+def check_hostile(browser, root):
+    folder = os.path.join(root, "hostile")
+    os.mkdir(folder)
+    with open(os.path.join(FOLDER, SHARD), encoding="utf-8") as file:
+        header, row, *_ = [json.loads(line) for line in file]
+    header["name"] = NAMES[0].decode()
+    with open(os.path.join(folder, SHARD), "w", encoding="utf-8") as file:
+        file.write(json.dumps(header) + "\n")
+        for i, name in enumerate(NAMES):
+            text = name.decode(errors="replace")
+            row = dict(row, id=f"{i:032x}", status="infeasible", rule=text[:200], reason=text, gpu=text,
+                       point={"name": text, "strategy.tensor": i, text[:60]: text[:60]})
+            file.write(json.dumps(row) + "\n")
+    page = os.path.join(folder, "report.html")
+    call(DTSIM, "report", folder)
+    browser.open(page)
+    browser.wait("return document.querySelectorAll('#rows .tabulator-row').length > 0")
+    assert browser.run("return window.hit === undefined && ({}).polluted === undefined && "
+                       "document.querySelectorAll('main script, main img, main a, main iframe').length === 0")
+    browser.check_quiet(page)
+
+
+def main():
+    browser = Browser()
+    try:
+        call(DTSIM, "sweep", "scenarios/first.yaml", "--set", "strategy.tensor=1,2,4,8", "--set", "strategy.pipeline=1,2,4",
+             "--engine", "fast", "-o", FOLDER)
+        rows, page = rows_of(FOLDER), os.path.join(FOLDER, "report.html")
+        call(DTSIM, "report", FOLDER)
+        browser.open(page)
+        check_table(browser, rows)
+        check_heat(browser, rows)
+        check_scenario(browser, ROOT, rows)
+        browser.check_quiet(page)
+        check_hostile(browser, ROOT)
+    finally:
+        browser.close()
+
+
+if __name__ == "__main__":
+    DTSIM = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="dtsim-web-") as ROOT:
+        FOLDER = os.path.join(ROOT, "rows")
+        main()
