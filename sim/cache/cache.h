@@ -11,6 +11,8 @@
 /* Who remembers what, and by which key. */
 enum cache_kind {
     CACHE_ROOT,                  /* data_path: the folder of the files that belong to the program, once */
+    CACHE_PATH,                  /* data_path, where files stay: the path of a file, by folder and name */
+    CACHE_ABSOLUTE,              /* data_absolute, where files stay: the absolute path, by the path */
     CACHE_TREE,                  /* conf_shared: the tree of a file, by its path; read again once the file is another */
     CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
@@ -27,6 +29,8 @@ enum { CACHE_BYTES = 256 << 20 };        /* the usual limit */
 
 struct cache {
     size_t limit, bytes;
+    bool files_stay;             /* nobody changes, adds or deletes files: each is looked at once. For a command whose
+                                    scenarios all mean the files as they are when it begins */
     bool refused;                /* something had no room */
     struct arena own;            /* entries, and values that were copied */
     struct cache_entry **chains; /* by hash of the key; the newest first */
