@@ -18,6 +18,9 @@ enum cache_kind {
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
     CACHE_PLACEMENT,             /* measure: a number for the places of GPUs on a cluster, by both */
     CACHE_COLLECTIVE,            /* measure: what a collective takes alone, by engine, collective, size, placement */
+    CACHE_CONDITION,             /* software_holds: a condition of a software file, parsed; by its text and place */
+    CACHE_SOFTWARE,              /* software_lay, where files stay: what a file says, by its name and the conditions that
+                                    hold; and which conditions it has, by its name */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
     CACHE_SPLIT,                 /* split_settle: the layers of each stage, by the scenario */
