@@ -11,11 +11,16 @@
 /* Who remembers what, and by which key. */
 enum cache_kind {
     CACHE_ROOT,                  /* data_path: the folder of the files that belong to the program, once */
+    CACHE_PATH,                  /* data_path, where files stay: the path of a file, by folder and name */
+    CACHE_ABSOLUTE,              /* data_absolute, where files stay: the absolute path, by the path */
     CACHE_TREE,                  /* conf_shared: the tree of a file, by its path; read again once the file is another */
     CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
     CACHE_PLACEMENT,             /* measure: a number for the places of GPUs on a cluster, by both */
     CACHE_COLLECTIVE,            /* measure: what a collective takes alone, by engine, collective, size, placement */
+    CACHE_CONDITION,             /* software_holds: a condition of a software file, parsed; by its text and place */
+    CACHE_SOFTWARE,              /* software_lay, where files stay: what a file says, by its name and the conditions that
+                                    hold; and which conditions it has, by its name */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
     CACHE_SPLIT,                 /* split_settle: the layers of each stage, by the scenario */
@@ -27,6 +32,8 @@ enum { CACHE_BYTES = 256 << 20 };        /* the usual limit */
 
 struct cache {
     size_t limit, bytes;
+    bool files_stay;             /* nobody changes, adds or deletes files: each is looked at once. For a command whose
+                                    scenarios all mean the files as they are when it begins */
     bool refused;                /* something had no room */
     struct arena own;            /* entries, and values that were copied */
     struct cache_entry **chains; /* by hash of the key; the newest first */

@@ -95,8 +95,7 @@ static int list_parse(const struct reading *reading, const struct field *field, 
     return result;
 }
 
-static int field_value(const struct reading *reading, const struct field *field, const struct node *node,
-                       void *member)
+int field_value(const struct reading *reading, const struct field *field, const struct node *node, void *member)
 {
     void *object;
 
@@ -167,8 +166,7 @@ static int field_absent(const struct reading *reading, const struct table *table
     return object_parse(&inner, field->table, NULL, member);
 }
 
-static int fields_parse(const struct reading *reading, const struct table *table, const struct node *node,
-                        void *object)
+int fields_parse(const struct reading *reading, const struct table *table, const struct node *node, void *object)
 {
     int result = 0;
 

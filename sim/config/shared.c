@@ -1,9 +1,10 @@
-/* shared: files that many scenarios name, read once where the arena has a cache. */
+/* shared: what many scenarios have in common is read once: files that they name, where the arena has a cache, and values
+ * of mappings that differ in others. */
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cache/cache.h"
-#include "config/field.h"
+#include "config/field_value.h"
 
 /* A tree that is remembered, and when its file was as it says. */
 struct tree {
@@ -37,17 +38,20 @@ static int remember(struct arena *arena, const char *path, const struct stat *st
 
 int conf_shared(struct arena *arena, const char *path, const struct node **root, struct error *err)
 {
-    const struct tree *tree;
+    const struct tree *tree = arena->cache ? cache_find(arena->cache, CACHE_TREE, path, strlen(path)) : NULL;
     struct stat status;
     struct node *loaded;
     int rc;
 
+    if (tree && arena->cache->files_stay) {
+        *root = tree->root;
+        return 0;
+    }
     if (!arena->cache || stat(path, &status) || !S_ISREG(status.st_mode)) {
         rc = conf_load(arena, path, &loaded, err);
         *root = loaded;
         return rc;
     }
-    tree = cache_find(arena->cache, CACHE_TREE, path, strlen(path));
     if (!tree || !unchanged(&tree->status, &status))
         return remember(arena, path, &status, root, err);
     *root = tree->root;
@@ -89,4 +93,97 @@ int field_load(struct arena *arena, const struct table *table, const char *path,
     if (!cache_put(arena->cache, CACHE_RECORD, key, strlen(key), record, &own))
         arena_join(arena, &own);
     return 0;
+}
+
+/* B of the member that holds the field's value; 0: nobody knows, as only its function reads it. */
+static size_t member_size(const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_INT:
+    case FIELD_CHOICE:
+        return sizeof(int);
+    case FIELD_BOOL:
+        return sizeof(bool);
+    case FIELD_QUANTITY:
+        return sizeof(double);
+    case FIELD_STRING:
+    case FIELD_OPTIONAL:
+        return sizeof(void *);
+    case FIELD_RECORD:
+        return field->table->size;
+    default:
+        return sizeof(struct list);
+    }
+}
+
+/* Reads a value that differs from that of the other object, a copy of whose member stands in this one. */
+static bool read_other(const struct reading *reading, const struct field *field, const struct node *value, void *member)
+{
+    const struct reading inner = {reading->arena, field->table ? field->table->name : NULL, reading->err, NULL};
+    size_t size = member_size(field);
+
+    if (!size)
+        return false;
+    if (field->kind == FIELD_RECORD && !field->load && value->kind == NODE_MAPPING) {
+        void *like = arena_alloc(reading->arena, size);
+
+        return field_parse_like(inner.arena, field->table, value, memcpy(like, member, size), member);
+    }
+    memset(member, 0, size);
+    return !field_value(reading, field, value, member);
+}
+
+/* Whether the mapping has all keys of the other one, and all that it must have. */
+static bool comparable(const struct table *table, const struct node *node, const struct node *other)
+{
+    if (node->kind != NODE_MAPPING || table->exactly_one)
+        return false;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+
+        if (field->required && !field->fallback && (field->dispensable ? !node_get(node, field->key) : !other))
+            return false;
+    }
+    for (size_t i = 0; other && i < other->count; i++)
+        if (!node_get(node, other->keys[i]))
+            return false;
+    return true;
+}
+
+/* The keys of the table's extension, which are read anew. False where the other object has some. */
+static bool read_extension(const struct reading *reading, const struct table *table, const struct node *node,
+                           void *object, const struct table **extension)
+{
+    void *extra = NULL;
+
+    *extension = table->extension ? table->extension(reading->arena, object, &extra) : NULL;
+    return !*extension || !fields_parse(reading, *extension, node, extra);
+}
+
+bool field_parse_like(struct arena *arena, const struct table *table, const struct node *node, const void *like,
+                      void *object)
+{
+    const struct node *other = *object_node(table, like);
+    struct error ignored = {0};
+    const struct reading reading = {arena, table->name, &ignored, NULL};
+    struct key_tables keys = {{table, NULL}};
+    void *extra;
+    bool same = comparable(table, node, other) &&
+                !(table->extension && table->extension(arena, (void *)(uintptr_t)like, &extra));
+
+    if (same)
+        memcpy(object, like, table->size);
+    for (size_t i = 0; same && i < node->count; i++) {
+        const struct field *field = field_find(table, node->keys[i]);
+
+        if (field && node_get(other, field->key) != node->items[i])
+            same = read_other(&reading, field, node->items[i], (char *)object + field->offset);
+    }
+    same = same && read_extension(&reading, table, node, object, &keys.tables[1]);
+    for (size_t i = 0; same && i < node->count; i++)
+        same = node_get(other, node->keys[i]) == node->items[i] || key_known(&keys, node->keys[i]);
+    if (same)
+        *object_node(table, object) = node;
+    error_release(&ignored);
+    return same;
 }

@@ -46,16 +46,29 @@ static int data_roots(struct arena *arena, const char *roots[ROOTS_MAX], size_t 
     return roots[(*count)++] ? 0 : -1;
 }
 
+/* What was found under the key before, where files stay; NULL: nothing. */
+static const char *found_before(const struct arena *arena, enum cache_kind kind, const char *key)
+{
+    return arena->cache && arena->cache->files_stay ? cache_find(arena->cache, kind, key, strlen(key)) : NULL;
+}
+
+static void remember(const struct arena *arena, enum cache_kind kind, const char *key, const char *path)
+{
+    if (path && arena->cache && arena->cache->files_stay)
+        cache_copy(arena->cache, kind, key, strlen(key), path, strlen(path) + 1);
+}
+
 int data_path(struct arena *arena, const char *folder, const char *file, const char **path, struct error *err)
 {
-    const char *roots[ROOTS_MAX];
+    const char *key = arena_printf(arena, "%s/%s", folder, file), *roots[ROOTS_MAX];
     size_t count;
 
-    *path = NULL;
+    if ((*path = found_before(arena, CACHE_PATH, key)))
+        return 0;
     if (data_roots(arena, roots, &count, err))
         return -1;
     for (size_t i = 0; i < count && !*path; i++) {
-        const char *candidate = arena_printf(arena, "%s/%s/%s", roots[i], folder, file);
+        const char *candidate = arena_printf(arena, "%s/%s", roots[i], key);
         enum look found;
 
         if (look_at(candidate, &found, err))
@@ -63,6 +76,7 @@ int data_path(struct arena *arena, const char *folder, const char *file, const c
         if (found != LOOK_NOTHING)
             *path = candidate;
     }
+    remember(arena, CACHE_PATH, key, *path);
     return 0;
 }
 
@@ -177,15 +191,18 @@ bool data_is_path(const char *text)
 
 const char *data_absolute(struct arena *arena, const char *path, struct error *err)
 {
-    char *real = realpath(path, NULL);
-    const char *copy = NULL;
+    const char *copy = found_before(arena, CACHE_ABSOLUTE, path);
+    char *real = copy ? NULL : realpath(path, NULL);
 
+    if (copy)
+        return copy;
     if (!real && errno == ENOMEM)
         memory_ran_out();
     if (real || errno == ENOENT || errno == ENOTDIR)
         copy = arena_strdup(arena, real ? real : path);
     else
         error_system(err, (struct loc){.file = path}, "cannot find its absolute path");
+    remember(arena, CACHE_ABSOLUTE, path, real);
     free(real);
     return copy;
 }

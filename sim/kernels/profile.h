@@ -72,6 +72,9 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
  * it knows the kernels around them. */
 struct kernel_seconds { double seconds; enum cost_basis basis; };
 struct kernel_seconds profile_product(const struct profile *profile, enum dtype dtype, const struct product *product);
+/* matmul_seconds, remembered: a network has few different products, and asks for each of them hundreds of times. cache
+ * NULL: nothing is remembered. */
+double matmul_remembered(struct cache *cache, const struct matmul_fit *fit, int sms, const struct product *product);
 struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
                                      enum attention_generation generation);
 

@@ -74,22 +74,19 @@ struct product_key {
     double sms, batch, m, n, k, layout, value, form, exponent, range;
 };
 
-/* A network has few different products, and asks for each of them hundreds of times. */
-static double product_seconds(const struct profile *profile, const struct matmul_fit *fit,
-                              const struct product *product)
+double matmul_remembered(struct cache *cache, const struct matmul_fit *fit, int sms, const struct product *product)
 {
-    int sms = multiprocessors(profile);
     const struct product_key key = {*fit,       sms,             product->batch, product->m,   product->n,
                                     product->k, product->layout, product->value, product->form,
                                     product->skew.exponent, product->skew.range};
-    const double *known = profile->cache ? cache_find(profile->cache, CACHE_PRODUCT, &key, sizeof key) : NULL;
+    const double *known = cache ? cache_find(cache, CACHE_PRODUCT, &key, sizeof key) : NULL;
     double seconds;
 
     if (known)
         return *known;
     seconds = matmul_seconds(fit, sms, product);
-    if (profile->cache)
-        cache_copy(profile->cache, CACHE_PRODUCT, &key, sizeof key, &seconds, sizeof seconds);
+    if (cache)
+        cache_copy(cache, CACHE_PRODUCT, &key, sizeof key, &seconds, sizeof seconds);
     return seconds;
 }
 
@@ -114,7 +111,7 @@ struct kernel_seconds profile_product(const struct profile *profile, enum dtype 
         return unknown;
     fit = matmul_fit_of(profile, record, dtype);
     return (struct kernel_seconds){
-        .seconds = product_seconds(profile, &fit, product),
+        .seconds = matmul_remembered(profile->cache, &fit, multiprocessors(profile), product),
         .basis = grouped && !own                                              ? BASIS_KERNELS :
                  foreign || !list_has(&record->layouts, (int)product->layout) ? BASIS_LAYOUT :
                  covers(record, product)                                      ? BASIS_MEASURED :
@@ -136,7 +133,7 @@ static struct kernel_seconds shapeless(const struct profile *profile, const stru
     fit = matmul_fit_of(profile, record, kernel->dtype);
     fit.unaligned = fit.odd = 1;
     return (struct kernel_seconds){
-        fmax(product_seconds(profile, &fit, &product), fit.overhead + kernel->bytes / fit.bandwidth), BASIS_SIZES};
+        fmax(matmul_remembered(profile->cache, &fit, multiprocessors(profile), &product), fit.overhead + kernel->bytes / fit.bandwidth), BASIS_SIZES};
 }
 
 static struct kernel_seconds matmul(const struct profile *profile, const struct kernel *kernel)

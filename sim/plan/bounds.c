@@ -17,6 +17,7 @@ struct bounding {
     const struct space *space;
     struct bounded *bounds;
     struct cache cache;
+    struct scenario_common common;
     size_t next, points;
     double until;                /* s of the monotonic clock; 0: any time */
 };
@@ -107,7 +108,7 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
 
     memset(bounded, 0, sizeof *bounded);
     if (point_make(points, number, &arena, &point, &found) ||
-        scenario_read(&arena, point.root, NULL, 0, points->name, &scenario, &found) ||
+        scenario_read_like(&arena, point.root, &bounding->common, points->name, &scenario, &found) ||
         check_framework(bounding->space, &scenario, &found) ||
         build_workload(&workload, &scenario, &is_short, &found)) {
         refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
@@ -197,7 +198,10 @@ int bounds_find(const struct space *space, size_t jobs, double time_limit, struc
 
     memset(bounds, 0, bounding.points * sizeof *bounds);
     cache_init(&bounding.cache, CACHE_BYTES);
+    bounding.cache.files_stay = true;
+    scenario_common_make(&bounding.common, NULL, space->sweep.points.base);
     end = pool_run(&pool, err);
+    arena_release(&bounding.common.arena);
     cache_release(&bounding.cache);
     *interrupted = end == POOL_INTERRUPTED;
     return end == POOL_FAILED ? -1 : 0;

@@ -39,11 +39,11 @@ static int report_missing(struct scenario *scenario, const struct gpu *sheet, st
 }
 
 /* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
-static double reached(const struct matmul_record *record, int sms, enum dtype dtype)
+static double reached(const struct profile *profile, const struct matmul_record *record, enum dtype dtype)
 {
     const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype), FORM_MATMUL, {0, 0}};
 
-    return 2 * large.m * large.n * large.k / matmul_seconds(&record->fit, sms, &large);
+    return 2 * large.m * large.n * large.k / matmul_remembered(profile->cache, &record->fit, profile->sms, &large);
 }
 
 /* Products faster than the data sheet allows are those of another GPU, or of a wrong profile. A tenth is the clock that
@@ -57,7 +57,7 @@ static int check_rates(const struct scenario *scenario, const struct gpu *gpu, c
     for (size_t i = 0; i < profile->matmul.count; i++)
         for (size_t k = 0; k < records[i].dtypes.count; k++) {
             int dtype = ((const int *)records[i].dtypes.items)[k];
-            double rate = reached(&records[i], profile->sms, (enum dtype)dtype);
+            double rate = reached(profile, &records[i], (enum dtype)dtype);
             double most = gpu_rate(gpu, (enum dtype)dtype) / (profile->changed ? profile->changed->peak[dtype] : 1);
             char has[48], may[48];
 

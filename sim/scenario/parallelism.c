@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "hardware/slow_parts.h"
+
 int scenario_gpus(const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -61,6 +63,35 @@ char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t siz
         snprintf(data, sizeof data, " x data %d", spec->data);
     snprintf(buffer, size, "tensor %d%s x pipeline %d%s", spec->tensor, context, spec->pipeline, data);
     return buffer;
+}
+
+int degrees_resolve(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    struct cluster *cluster = &scenario->cluster;
+    double per_replica = (double)spec->tensor * spec->context * spec->pipeline;
+    char degrees[128];
+    struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
+                                            node_get(spec->node, "tensor") ? "tensor" :
+                                            node_get(spec->node, "context") ? "context" : "pipeline");
+    bool sized = cluster->nodes > 0;
+
+    if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
+        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s is more than 1048576 GPUs",
+                                scenario_degrees(scenario, degrees, sizeof degrees));
+    if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
+        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s = %d does not divide the cluster's %d GPUs",
+                                scenario_degrees(scenario, degrees, sizeof degrees), (int)per_replica,
+                                cluster_gpus(cluster));
+    if (!spec->data)
+        spec->data = sized ? cluster_gpus(cluster) / (int)per_replica : 1;
+    if (sized && scenario_gpus(scenario) > cluster_gpus(cluster))
+        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s needs %d GPUs, the cluster has %d",
+                                scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
+                                cluster_gpus(cluster));
+    return scenario_lay_out(scenario, err) ||
+           slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
+                          err) ? -1 : 0;
 }
 
 /* Where context is left out it varies next after tensor (Megatron-LM's order). */

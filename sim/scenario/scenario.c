@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "files/data.h"
-#include "hardware/slow_parts.h"
 
 const struct schedule *scenario_schedule(const struct scenario *scenario)
 {
@@ -87,36 +86,6 @@ static int resolve_chunks(struct scenario *scenario, struct error *err)
     return error_clash(err, STRATEGY_LOC(scenario, "chunks"),
                        "strategy: chunks: found %d; %s has %d%s a rank", *chunks, schedule->name, min,
                        max > min ? " or more" : "");
-}
-
-/* The number of replicas: given, or what remains of the cluster. */
-static int resolve_degrees(struct scenario *scenario, struct error *err)
-{
-    struct parallelism *spec = &scenario->parallelism;
-    struct cluster *cluster = &scenario->cluster;
-    double per_replica = (double)spec->tensor * spec->context * spec->pipeline;
-    char degrees[128];
-    struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
-                                            node_get(spec->node, "tensor") ? "tensor" :
-                                            node_get(spec->node, "context") ? "context" : "pipeline");
-    bool sized = cluster->nodes > 0;
-
-    if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
-        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s is more than 1048576 GPUs",
-                                scenario_degrees(scenario, degrees, sizeof degrees));
-    if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
-        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s = %d does not divide the cluster's %d GPUs",
-                                scenario_degrees(scenario, degrees, sizeof degrees), (int)per_replica,
-                                cluster_gpus(cluster));
-    if (!spec->data)
-        spec->data = sized ? cluster_gpus(cluster) / (int)per_replica : 1;
-    if (sized && scenario_gpus(scenario) > cluster_gpus(cluster))
-        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s needs %d GPUs, the cluster has %d",
-                                scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
-                                cluster_gpus(cluster));
-    return scenario_lay_out(scenario, err) ||
-           slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
-                          err) ? -1 : 0;
 }
 
 /* Any two of global, micro and micro_batches give the third. */
@@ -218,7 +187,7 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 {
     int rc = resolve_chunks(scenario, err);
 
-    if ((!rc && stages_split(scenario, err)) || resolve_degrees(scenario, err))
+    if ((!rc && stages_split(scenario, err)) || degrees_resolve(scenario, err))
         rc = -1;
     if (!rc)
         ulysses_resolve(scenario);
@@ -301,17 +270,13 @@ static int check_axes(const struct search_spec *search, struct error *err)
     return rc;
 }
 
-int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
-                  struct scenario *scenario, struct error *err)
+/* Reads the tree, of which `like` may be a scenario that was parsed and shares nodes with it. */
+static int read_tree(struct arena *arena, const struct node *root, const struct scenario *like, const char *name,
+                     struct scenario *scenario, struct error *err)
 {
     int rc = 0;
 
-    memset(scenario, 0, sizeof *scenario);
-    for (size_t i = 0; !rc && i < nsets; i++)
-        if (field_open(arena, &scenario_table, root, arena_strndup(arena, sets[i], strcspn(sets[i], "=")), err) ||
-            conf_set(arena, root, sets[i], err))
-            rc = -1;
-    if (!rc)
+    if (!like || !field_parse_like(arena, &scenario_table, root, like, scenario))
         rc = field_parse(arena, &scenario_table, root, scenario, err) || check_axes(&scenario->search, err) ? -1 : 0;
     scenario->arena = *arena;
     *arena = (struct arena){0};
@@ -320,6 +285,38 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
     if (scenario->node && scenario_lay_own(scenario, err))
         rc = -1;
     return rc ? -1 : resolve(scenario, err);
+}
+
+int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
+                  struct scenario *scenario, struct error *err)
+{
+    memset(scenario, 0, sizeof *scenario);
+    for (size_t i = 0; i < nsets; i++)
+        if (field_open(arena, &scenario_table, root, arena_strndup(arena, sets[i], strcspn(sets[i], "=")), err) ||
+            conf_set(arena, root, sets[i], err)) {
+            scenario->arena = *arena;
+            *arena = (struct arena){0};
+            return -1;
+        }
+    return read_tree(arena, root, NULL, name, scenario, err);
+}
+
+void scenario_common_make(struct scenario_common *common, struct cache *cache, const struct node *root)
+{
+    struct error ignored = {0};
+
+    *common = (struct scenario_common){.arena = {.cache = cache}};
+    common->parsed = ARENA_ARRAY(&common->arena, struct scenario, 1);
+    if (field_parse(&common->arena, &scenario_table, root, common->parsed, &ignored) ||
+        check_axes(&common->parsed->search, &ignored))
+        common->parsed = NULL;
+    error_release(&ignored);
+}
+
+int scenario_read_like(struct arena *arena, const struct node *root, const struct scenario_common *common,
+                       const char *name, struct scenario *scenario, struct error *err)
+{
+    return read_tree(arena, root, common->parsed, name, scenario, err);
 }
 
 /* A variation is called by its first changes: "gpipe, schedule=1f1b", unless one of them names it. */

@@ -82,6 +82,16 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
  * called `name`. */
 int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
                   struct scenario *scenario, struct error *err);
+/* What many scenarios have in common: a tree that was parsed, so that of each of them only the values that differ are read
+ * (field_parse_like). It must outlive them, as the tree must outlive it. */
+struct scenario_common {
+    struct scenario *parsed;         /* but not resolved; NULL: the tree cannot be parsed alone, so they share nothing */
+    struct arena arena;              /* release it */
+};
+void scenario_common_make(struct scenario_common *common, struct cache *cache, const struct node *root);
+/* scenario_read of a tree that shares its unchanged nodes with that of `common`. */
+int scenario_read_like(struct arena *arena, const struct node *root, const struct scenario_common *common,
+                       const char *name, struct scenario *scenario, struct error *err);
 /* "What if": the scenario as it was written, changed by `sets` and read anew. It shares the tree of the first one,
  * which must outlive it. Release in either case. */
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,

@@ -20,6 +20,8 @@ void ulysses_resolve(struct scenario *scenario);
 /* parallelism.c */
 /* Makes scenario->layout of the degrees and the placement, and settles the cluster's size if it was left out. */
 int scenario_lay_out(struct scenario *scenario, struct error *err);
+/* The number of replicas: given, or what remains of the cluster; then the layout, stragglers and slow links. */
+int degrees_resolve(struct scenario *scenario, struct error *err);
 /* Checks strategy.placement, and puts context into it where it is left out. */
 int placement_resolve(struct scenario *scenario, struct error *err);
 /* Checks that degrees divide what they have to: the context degree the tokens of a sample (into two pieces a GPU where

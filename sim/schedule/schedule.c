@@ -58,8 +58,13 @@ struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
 
     if (schedule->rows)
         schedule->rows(rows, plan);
-    for (int rank = 0; !schedule->rows && rank < plan->stages; rank++)
+    for (int rank = 0; !schedule->rows && rank < plan->stages; rank++) {
+        if (rank > 0) {              /* rows are about as long as each other */
+            rows[rank].capacity = rows[rank - 1].count;
+            rows[rank].items = xmalloc(rows[rank].capacity * sizeof *rows[rank].items);
+        }
         schedule->row(&rows[rank], plan, rank);
+    }
     return rows;
 }
 

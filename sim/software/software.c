@@ -3,18 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "expression/expression.h"
 #include "files/data.h"
-
-enum { MOST_LIKE = 4 };      /* a file may be like another file */
-
-struct node_holder { const struct node *node; };
-
-struct software_file {
-    const struct node *node;
-    const char *alias, *title, *source, *like;
-    struct node_holder values, has, lacks, when;
-};
 
 static int keep_values(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
@@ -78,69 +69,108 @@ const struct table software_file_table = {
     TABLE("software", "what a release of a training framework does", software_file, software_file_fields),
 };
 
-/* A condition while it is read and evaluated: the members that it names, by their numbers. */
+/* A condition that was parsed: the keys that it names, by their numbers. */
 struct condition {
+    struct expression *expression;
+    struct { size_t part; const struct field *field; } names[16];
+    int count;
+};
+/* One while it is parsed or evaluated. */
+struct asking {
     struct arena *arena;
     const struct software_parts *parts;
-    struct member members[16];
-    int count;
+    struct condition *condition;
 };
 
 static int find_name(void *context, const char *name, const char **why)
 {
-    struct condition *condition = context;
-    struct member member = software_member(condition->parts, name);
+    const struct asking *asking = context;
+    struct condition *condition = asking->condition;
+    struct member member = software_member(asking->parts, name);
 
     (void)why;
-    if (!member.field || condition->count == COUNT(condition->members))
+    if (!member.field || condition->count == COUNT(condition->names))
         return -1;
-    condition->members[condition->count] = member;
+    condition->names[condition->count].part = (size_t)(member.part - asking->parts->items);
+    condition->names[condition->count].field = member.field;
     return condition->count++;
 }
 
 static const char *name_at(size_t i, const void *context)
 {
-    const struct condition *condition = context;
+    const struct asking *asking = context;
 
-    return software_path_at(condition->arena, condition->parts, i);
+    return software_path_at(asking->arena, asking->parts, i);
 }
 
 static int value_of(void *context, int name, struct value *value, struct error *err)
 {
-    struct condition *condition = context;
-    const struct member *member = &condition->members[name];
-    const struct software_part *part = member->part;
-    const struct node *node = part->object ? field_dump_key(condition->arena, part->table, part->object,
-                                                            member->field->key) : NULL;
+    const struct asking *asking = context;
+    const struct field *field = asking->condition->names[name].field;
+    const struct software_part *part = &asking->parts->items[asking->condition->names[name].part];
+    const struct node *node = part->object ? field_dump_key(asking->arena, part->table, part->object, field->key) : NULL;
 
     (void)err;
     if (!node || node->kind != NODE_SCALAR)
         *value = (struct value){.kind = VALUE_NONE};
-    else if (member->field->kind == FIELD_INT)
+    else if (field->kind == FIELD_INT)
         *value = value_number(atoi(node->text));
-    else if (member->field->kind == FIELD_BOOL)
+    else if (field->kind == FIELD_BOOL)
         *value = value_boolean(!strcmp(node->text, "true"));
     else
         *value = value_text(node->text);
     return 0;
 }
 
+/* All that a parsed condition follows from, and what its messages say. */
+static void condition_key(const struct node *text, const struct software_parts *parts, struct cache_key *key)
+{
+    cache_key_text(key, text->text);
+    cache_key_text(key, text->loc.file);
+    cache_key_add(key, &text->loc.line, sizeof text->loc.line);
+    cache_key_add(key, &text->loc.column, sizeof text->loc.column);
+    for (size_t p = 0; p < parts->count; p++)
+        cache_key_add(key, &parts->items[p].table, sizeof parts->items[p].table);
+}
+
+/* Parses into *condition, which the cache may keep, or else the arena. */
+static int parse(struct arena *arena, const struct node *text, const struct software_parts *parts,
+                 const struct cache_key *key, const struct condition **condition, struct error *err)
+{
+    struct arena own = {.cache = arena->cache};
+    struct condition *parsed = ARENA_ARRAY(&own, struct condition, 1);
+    struct asking asking = {&own, parts, parsed};
+    const struct names names = {find_name, name_at, &asking};
+    const struct expression_text written = {"software: if", arena_strdup(&own, text->text), text->loc, NULL};
+    int rc = expression_parse(&own, &written, &names, &parsed->expression, err);
+
+    *condition = parsed;
+    if (rc || !arena->cache || !cache_put(arena->cache, CACHE_CONDITION, key->items, key->count, parsed, &own))
+        arena_join(arena, &own);
+    return rc;
+}
+
 int software_holds(struct arena *arena, const struct node *text, const struct software_parts *parts, struct error *err)
 {
-    struct condition condition = {.arena = arena, .parts = parts};
-    const struct names names = {find_name, name_at, &condition};
-    const struct expression_text written = {"software: if", text->text, text->loc, NULL};
-    struct expression *expression;
+    const struct condition *condition = NULL;
+    struct cache_key key = {0};
     struct value value;
+    int rc = 0;
 
-    if (expression_parse(arena, &written, &names, &expression, err) ||
-        expression_holds(expression, value_of, &condition, &value, err))
+    if (arena->cache) {
+        condition_key(text, parts, &key);
+        condition = cache_find(arena->cache, CACHE_CONDITION, key.items, key.count);
+    }
+    if (!condition)
+        rc = parse(arena, text, parts, &key, &condition, err);
+    free(key.items);
+    if (rc || expression_holds(condition->expression, value_of,
+                               &(struct asking){arena, parts, (struct condition *)(uintptr_t)condition}, &value, err))
         return -1;
     return value.kind == VALUE_BOOLEAN && value.boolean;
 }
 
-/* Whether files may give the part's key. */
-static bool may_give(const struct software_part *part, const char *key)
+bool software_may_give(const struct software_part *part, const char *key)
 {
     return word_in(part->table->lent, key) || word_in(part->also, key);
 }
@@ -148,7 +178,7 @@ static bool may_give(const struct software_part *part, const char *key)
 static bool any_may_give(const struct software_parts *parts, const char *key)
 {
     for (size_t i = 0; i < parts->count; i++)
-        if (may_give(&parts->items[i], key))
+        if (software_may_give(&parts->items[i], key))
             return true;
     return false;
 }
@@ -163,13 +193,13 @@ static const char *key_at(size_t i, const void *context)
         const struct software_part *part = &candidates->parts->items[p];
 
         for (size_t k = 0; k < part->table->count; k++)
-            if (may_give(part, part->table->fields[k].key) && i-- == 0)
+            if (software_may_give(part, part->table->fields[k].key) && i-- == 0)
                 return part->table->fields[k].key;
     }
     return NULL;
 }
 
-static int check_keys(const struct node *values, const struct software_parts *parts, struct error *err)
+int software_check_keys(const struct node *values, const struct software_parts *parts, struct error *err)
 {
     struct candidates candidates = {parts};
     int rc = 0;
@@ -187,66 +217,9 @@ static int check_keys(const struct node *values, const struct software_parts *pa
     return rc;
 }
 
-/* Adds the lists of what the release has. */
-static int collect_has(struct arena *arena, const struct node *has, const struct software_parts *parts,
-                       struct software_names *names, struct error *err)
-{
-    if (!has)
-        return 0;
-    if (software_has_check(arena, has, parts, err))
-        return -1;
-    names->has = node_merge(arena, names->has ? names->has : node_mapping(arena), has);
-    return 0;
-}
-
-/* What the release cannot run. The conditions are read here, so that mistakes in them are found whether they hold or not. */
-static int collect_lacks(struct arena *arena, const struct node *lacks, const struct software_parts *parts,
-                         struct software_names *names, struct error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; lacks && i < lacks->count; i++) {
-        const struct node *condition = node_get(lacks->items[i], "if"), *why = node_get(lacks->items[i], "why");
-
-        if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR)
-            rc = error_add(err, EXIT_INPUT, lacks->items[i]->loc, "software: lacks: expected a mapping with 'if', a "
-                           "condition, and 'why', a text");
-        else if (software_holds(arena, condition, parts, err) < 0)
-            rc = -1;
-    }
-    names->lacks = lacks ? lacks : names->lacks;
-    return rc;
-}
-
-/* Adds what the file does under its conditions. */
-static int collect_when(struct arena *arena, const struct node *when, const struct software_parts *parts,
-                        const struct node **values, struct software_names *names, struct error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; when && i < when->count; i++) {
-        const struct node *item = when->items[i], *condition = node_get(item, "if");
-        int applies;
-
-        if (!condition || condition->kind != NODE_SCALAR) {
-            rc = error_add(err, EXIT_INPUT, item->loc, "software: when: expected a mapping with 'if', a condition");
-            continue;
-        }
-        applies = check_keys(item, parts, err) ? -1 : software_holds(arena, condition, parts, err);
-        if (applies > 0) {
-            *values = node_merge(arena, *values, item);
-            applies = collect_has(arena, node_get(item, "has"), parts, names, err);
-        }
-        rc = applies < 0 ? -1 : rc;
-    }
-    return rc;
-}
-
 static const struct data_kind file_kind = {"platforms/software", "software", "none"};
 
-/* Reads the file of that name, or the one that it stands for, whose name *name then is. */
-static int load_file(struct arena *arena, const char **name, struct loc loc, struct software_file *file,
-                     struct error *err)
+int software_load(struct arena *arena, const char **name, struct loc loc, struct software_file *file, struct error *err)
 {
     const char *path = data_resolve(arena, &file_kind, *name, loc, err);
 
@@ -274,7 +247,7 @@ int software_list(struct arena *arena, const char *like, struct loc loc, const c
 
     *list = NULL;
     for (int depth = 0; like && !*list && depth <= MOST_LIKE; depth++) {
-        if (load_file(arena, &like, loc, &file, err))
+        if (software_load(arena, &like, loc, &file, err))
             return -1;
         *title = depth ? *title : file.title;
         *list = file.has.node ? node_get(file.has.node, path) : NULL;
@@ -282,84 +255,4 @@ int software_list(struct arena *arena, const char *like, struct loc loc, const c
         like = file.like;
     }
     return 0;
-}
-
-static int collect(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts, int depth,
-                   const struct node **values, struct software_names *names, struct error *err)
-{
-    struct software_file file;
-
-    if (depth == MOST_LIKE)
-        return error_add(err, EXIT_INPUT, loc, "software: like: more than %d files, each like the next", MOST_LIKE);
-    if (load_file(arena, &like, loc, &file, err))
-        return -1;
-    names->family = like;
-    names->name = depth ? names->name : like;
-    names->title = depth ? names->title : file.title;
-    if (file.like && collect(arena, file.like, field_loc(&software_file_table, &file, "like"), parts, depth + 1, values,
-                             names, err))
-        return -1;
-    if (file.values.node && check_keys(file.values.node, parts, err))
-        return -1;
-    if (file.values.node)
-        *values = node_merge(arena, *values, file.values.node);
-    if (collect_has(arena, file.has.node, parts, names, err) ||
-        collect_lacks(arena, file.lacks.node, parts, names, err))
-        return -1;
-    return collect_when(arena, file.when.node, parts, values, names, err);
-}
-
-/* `loc`: where the parts are that the scenario leaves out. */
-static int lay(struct arena *arena, const struct node *values, struct loc loc, const struct software_parts *parts,
-               bool laid, struct error *err)
-{
-    int rc = 0;
-
-    for (size_t p = 0; p < parts->count; p++) {
-        const struct software_part *part = &parts->items[p];
-        struct node *own = node_mapping(arena);
-
-        own->loc = loc;
-        for (size_t i = 0; part->object && i < values->count; i++)
-            if (may_give(part, values->keys[i]) && !node_is_null(values->items[i]))
-                node_put(arena, own, values->keys[i], values->items[i]);
-        if (own->count && field_lay(arena, part->table, part->object, own, (struct laying){"software", laid}, err))
-            rc = -1;
-    }
-    return rc;
-}
-
-int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
-                 struct software_names *names, struct error *err)
-{
-    const struct node *values = node_mapping(arena);
-
-    if (collect(arena, like, loc, parts, 0, &values, names, err))
-        return -1;
-    return lay(arena, values, loc, parts, true, err);
-}
-
-/* Refuses what stands in a part and not where the part lends it to. */
-static int refuse_misplaced(const struct software_part *part, struct error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; part->object && i < part->table->count; i++) {
-        const char *key = part->table->fields[i].key;
-
-        if (field_given(part->table, part->object, key) && word_in(part->table->lent, key))
-            rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, key), "%s: '%s' stands under "
-                           "'software': expected software: {%s: ...} ('dtsim help software')", part->path, key, key);
-    }
-    return rc;
-}
-
-int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts, struct error *err)
-{
-    int rc = 0;
-
-    for (size_t p = 0; p < parts->count; p++)
-        if (refuse_misplaced(&parts->items[p], err))
-            rc = -1;
-    return rc || !own ? rc : lay(arena, own, own->loc, parts, false, err);
 }

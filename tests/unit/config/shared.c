@@ -1,4 +1,5 @@
-/* shared: a file is read once, again when it has changed, and with a cache everything is as without one. */
+/* shared: a file is read once, again when it has changed, and with a cache everything is as without one. A scenario that
+ * differs in a few values from one that was read is the same whether only these are read or all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,11 +171,87 @@ static void test_same(void **state)
     free(entries);
 }
 
+/* The resolved scenario, or the messages that refuse it; with `common` only what differs from the tree is read. */
+static char *resolved_of(const struct node *base, const struct scenario_common *common, const char *const *sets,
+                         struct cache *cache)
+{
+    struct arena arena = {.cache = cache};
+    struct scenario scenario = {0};
+    struct error err = {0};
+    struct node *root = ARENA_ARRAY(&arena, struct node, 1);
+    char *text;
+    int rc = 0;
+
+    *root = *base;
+    for (int i = 0; i < 2 && sets[i] && !rc; i++)
+        rc = conf_set(&arena, root, sets[i], &err);
+    if (!rc)
+        rc = common ? scenario_read_like(&arena, root, common, "x", &scenario, &err) :
+                      scenario_read(&arena, root, NULL, 0, "x", &scenario, &err);
+    text = rc ? messages_of(&err) : xstrdup(node_flow(&scenario.arena, scenario_dump(&scenario.arena, &scenario)));
+    error_release(&err);
+    scenario_release(&scenario);
+    arena_release(&arena);
+    return text;
+}
+
+/* Values of one key, of several sections, options of schedules, and mistakes of all kinds. */
+static void test_like(void **state)
+{
+    static const char *const sets[][2] = {
+        {NULL}, {"strategy.pipeline=2", "strategy.schedule=interleaved"}, {"strategy.schedule=gpipe"},
+        {"strategy.schedule={name: varuna, recomputation: early}"}, {"strategy.micro_batch_group=2"},
+        {"memory.recompute=selective", "strategy.zero=1"}, {"memory.recompute={mode: full, blocks: 2}"},
+        {"memory.recompute.every=2"}, {"batch.micro=2", "batch.global=64"}, {"batch.micro=two"}, {"batch.mikro=2"},
+        {"batch.micro=x", "memory.recompute=none of these"}, {"memory.lora={rank: 8}"}, {"memory.offload=[weights]"},
+        {"strategy.split=auto"}, {"strategy.placement=[data, tensor, pipeline]"}, {"cluster.nodes=4"},
+        {"simulation.stragglers=[{gpu: 0, slower: 2}]"}, {"software=deepspeed"}, {"software.flash_attention=false"},
+        {"strategy.data_parallel=ddp", "strategy.context=2"}, {"price=2 $/h"}, {"nothing=1"}, {"strategy=3"},
+        {"costs.gpu=roofline", "model.sequence=128"},
+    };
+    struct dirent **entries;
+    int count = scandir(DTSIM_SOURCE_DIR "/scenarios/tour", &entries, is_yaml, alphasort), same = 0;
+
+    (void)state;
+    for (int n = 0; n < count; n++) {
+        char path[512];
+        struct arena arena = {0};
+        struct error err = {0};
+        struct cache cache, other;
+        struct scenario_common common;
+        struct node *root;
+
+        cache_init(&cache, CACHE_BYTES);
+        cache_init(&other, CACHE_BYTES);
+        cache.files_stay = true;
+        snprintf(path, sizeof path, "%s/scenarios/tour/%s", DTSIM_SOURCE_DIR, entries[n]->d_name);
+        assert_int_equal(conf_load(&arena, path, &root, &err), 0);
+        scenario_common_make(&common, NULL, root);
+        assert_non_null(common.parsed);
+        for (size_t i = 0; i < 2 * COUNT(sets); i++) {       /* twice: whatever is shared must not have changed */
+            char *plain = resolved_of(root, NULL, sets[i % COUNT(sets)], &other);
+            char *like = resolved_of(root, &common, sets[i % COUNT(sets)], &cache);
+
+            assert_string_equal(plain, like);
+            same += plain[0] == '{';
+            free(plain);
+            free(like);
+        }
+        arena_release(&common.arena);
+        cache_release(&cache);
+        cache_release(&other);
+        arena_release(&arena);
+        free(entries[n]);
+    }
+    free(entries);
+    assert_true(same > 10 * count);          /* and not all of them are mistakes */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_changed), cmocka_unit_test(test_wrong), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_same),
+        cmocka_unit_test(test_same), cmocka_unit_test(test_like),
     };
 
     return cmocka_run_group_tests_name("shared", tests, NULL, NULL);

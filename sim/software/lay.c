@@ -1,0 +1,249 @@
+/* Which values a scenario has from its software: what the file says, and those that it is like, under the conditions that
+ * hold; and its own beside that. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "files/data.h"
+#include "software/software_internal.h"
+
+/* What the files say, while they are read. */
+struct gathering {
+    struct arena *arena;
+    const struct software_parts *parts;
+    const struct node *values;
+    struct software_names *names;
+    struct { const struct node **items; size_t count, capacity; } conditions;    /* all that were asked, in their order */
+    struct error *err;
+};
+
+static int holds(struct gathering *gathering, const struct node *condition)
+{
+    *GROW(&gathering->conditions) = condition;
+    return software_holds(gathering->arena, condition, gathering->parts, gathering->err);
+}
+
+/* Adds the lists of what the release has. */
+static int gather_has(struct gathering *gathering, const struct node *has)
+{
+    struct software_names *names = gathering->names;
+
+    if (!has)
+        return 0;
+    if (software_has_check(gathering->arena, has, gathering->parts, gathering->err))
+        return -1;
+    names->has = node_merge(gathering->arena, names->has ? names->has : node_mapping(gathering->arena), has);
+    return 0;
+}
+
+/* What the release cannot run. The conditions are read here, so that mistakes in them are found whether they hold or not. */
+static int gather_lacks(struct gathering *gathering, const struct node *lacks)
+{
+    int rc = 0;
+
+    for (size_t i = 0; lacks && i < lacks->count; i++) {
+        const struct node *condition = node_get(lacks->items[i], "if"), *why = node_get(lacks->items[i], "why");
+
+        if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR)
+            rc = error_add(gathering->err, EXIT_INPUT, lacks->items[i]->loc, "software: lacks: expected a mapping with 'if', a "
+                           "condition, and 'why', a text");
+        else if (software_holds(gathering->arena, condition, gathering->parts, gathering->err) < 0)
+            rc = -1;
+    }
+    gathering->names->lacks = lacks ? lacks : gathering->names->lacks;
+    return rc;
+}
+
+/* Adds what the file does under its conditions. */
+static int gather_when(struct gathering *gathering, const struct node *when)
+{
+    int rc = 0;
+
+    for (size_t i = 0; when && i < when->count; i++) {
+        const struct node *item = when->items[i], *condition = node_get(item, "if");
+        int applies;
+
+        if (!condition || condition->kind != NODE_SCALAR) {
+            rc = error_add(gathering->err, EXIT_INPUT, item->loc, "software: when: expected a mapping with 'if', a condition");
+            continue;
+        }
+        applies = software_check_keys(item, gathering->parts, gathering->err) ? -1 : holds(gathering, condition);
+        if (applies > 0) {
+            gathering->values = node_merge(gathering->arena, gathering->values, item);
+            applies = gather_has(gathering, node_get(item, "has"));
+        }
+        rc = applies < 0 ? -1 : rc;
+    }
+    return rc;
+}
+
+static int gather(struct gathering *gathering, const char *like, struct loc loc, int depth)
+{
+    struct software_names *names = gathering->names;
+    struct error *err = gathering->err;
+    struct software_file file;
+
+    if (depth == MOST_LIKE)
+        return error_add(err, EXIT_INPUT, loc, "software: like: more than %d files, each like the next", MOST_LIKE);
+    if (software_load(gathering->arena, &like, loc, &file, err))
+        return -1;
+    names->family = like;
+    names->name = depth ? names->name : like;
+    names->title = depth ? names->title : file.title;
+    if (file.like && gather(gathering, file.like, field_loc(&software_file_table, &file, "like"), depth + 1))
+        return -1;
+    if (file.values.node && software_check_keys(file.values.node, gathering->parts, err))
+        return -1;
+    if (file.values.node)
+        gathering->values = node_merge(gathering->arena, gathering->values, file.values.node);
+    if (gather_has(gathering, file.has.node) || gather_lacks(gathering, file.lacks.node))
+        return -1;
+    return gather_when(gathering, file.when.node);
+}
+
+/* The values by the parts that have them: a mapping each. */
+static struct node *divide(struct arena *arena, const struct node *values, const struct software_parts *parts)
+{
+    struct node *divided = ARENA_ARRAY(arena, struct node, parts->count);
+
+    for (size_t p = 0; p < parts->count; p++) {
+        const struct software_part *part = &parts->items[p];
+
+        divided[p].kind = NODE_MAPPING;
+        for (size_t i = 0; part->object && i < values->count; i++)
+            if (software_may_give(part, values->keys[i]) && !node_is_null(values->items[i]))
+                node_put(arena, &divided[p], values->keys[i], values->items[i]);
+    }
+    return divided;
+}
+
+/* `loc`: where the parts are that the scenario leaves out. */
+static int lay(struct arena *arena, const struct node *divided, struct loc loc, const struct software_parts *parts,
+               bool laid, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t p = 0; p < parts->count; p++) {
+        const struct software_part *part = &parts->items[p];
+        struct node own = divided[p];
+
+        own.loc = loc;
+        if (own.count && field_lay(arena, part->table, part->object, &own, (struct laying){"software", laid}, err))
+            rc = -1;
+    }
+    return rc;
+}
+
+/* What files of one name say where the same of their conditions hold: remembered where files stay. */
+struct said { struct software_names names; const struct node *divided; };
+struct asked { size_t count; const struct node **items; };   /* the conditions */
+
+/* The key of what the name's files say under the conditions that hold now; false: one of them has a mistake. */
+static bool said_key(struct arena *arena, const char *like, const struct asked *asked, const struct software_parts *parts,
+                     struct cache_key *key)
+{
+    struct error ignored = {0};
+    bool fine = true;
+
+    cache_key_text(key, like);
+    for (size_t p = 0; p < parts->count; p++)
+        cache_key_add(key, &(bool){parts->items[p].object}, sizeof(bool));
+    for (size_t i = 0; i < asked->count && fine; i++) {
+        int applies = software_holds(arena, asked->items[i], parts, &ignored);
+
+        fine = applies >= 0;
+        cache_key_add(key, &applies, sizeof applies);
+    }
+    error_release(&ignored);
+    return fine;
+}
+
+static const struct said *find_said(struct arena *arena, const char *like, const struct software_parts *parts)
+{
+    const struct asked *asked = cache_find(arena->cache, CACHE_SOFTWARE, like, strlen(like));
+    const struct said *said = NULL;
+    struct cache_key key = {0};
+
+    if (asked && said_key(arena, like, asked, parts, &key))
+        said = cache_find(arena->cache, CACHE_SOFTWARE, key.items, key.count);
+    free(key.items);
+    return said;
+}
+
+/* Keeps what was gathered in the arena `own`, which the cache takes over if it has room. */
+static void keep_said(const char *like, const struct gathering *gathering, const struct said *said, struct arena *own)
+{
+    struct cache *cache = own->cache;
+    struct arena list = {0};
+    struct asked *asked = ARENA_ARRAY(&list, struct asked, 1);
+    struct cache_key key = {0};
+
+    *asked = (struct asked){gathering->conditions.count,
+                            ARENA_ARRAY(&list, const struct node *, gathering->conditions.count)};
+    if (asked->count)
+        memcpy(asked->items, gathering->conditions.items, asked->count * sizeof *asked->items);
+    if (said_key(own, like, asked, gathering->parts, &key))
+        cache_put(cache, CACHE_SOFTWARE, key.items, key.count, said, own);
+    free(key.items);
+    if (cache_find(cache, CACHE_SOFTWARE, like, strlen(like)) ||
+        !cache_put(cache, CACHE_SOFTWARE, like, strlen(like), asked, &list))
+        arena_release(&list);
+}
+
+/* Reads the files into *said, which the cache may keep, or else the arena. */
+static int read_said(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+                     const struct said **result, struct error *err)
+{
+    struct arena own = {.cache = arena->cache};
+    struct said *said = ARENA_ARRAY(&own, struct said, 1);
+    struct gathering gathering = {.arena = &own, .parts = parts, .values = node_mapping(&own), .names = &said->names,
+                                  .err = err};
+    int rc = gather(&gathering, like, loc, 0);
+
+    *result = said;
+    if (!rc)
+        said->divided = divide(&own, gathering.values, parts);
+    if (!rc && own.cache && own.cache->files_stay && !data_is_path(like))
+        keep_said(like, &gathering, said, &own);
+    free(gathering.conditions.items);
+    arena_join(arena, &own);
+    return rc;
+}
+
+int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+                 struct software_names *names, struct error *err)
+{
+    const struct said *said = arena->cache && arena->cache->files_stay ? find_said(arena, like, parts) : NULL;
+
+    if (!said && read_said(arena, like, loc, parts, &said, err)) {
+        *names = said->names;
+        return -1;
+    }
+    *names = said->names;
+    return lay(arena, said->divided, loc, parts, true, err);
+}
+
+/* Refuses what stands in a part and not where the part lends it to. */
+static int refuse_misplaced(const struct software_part *part, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; part->object && i < part->table->count; i++) {
+        const char *key = part->table->fields[i].key;
+
+        if (field_given(part->table, part->object, key) && word_in(part->table->lent, key))
+            rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, key), "%s: '%s' stands under "
+                           "'software': expected software: {%s: ...} ('dtsim help software')", part->path, key, key);
+    }
+    return rc;
+}
+
+int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t p = 0; p < parts->count; p++)
+        if (refuse_misplaced(&parts->items[p], err))
+            rc = -1;
+    return rc || !own ? rc : lay(arena, divide(arena, own, parts), own->loc, parts, false, err);
+}
