@@ -161,9 +161,14 @@ double model_active_parameters(const struct model *model);
     X(RECOMPUTE_MODULES, "modules") X(RECOMPUTE_FULL, "full") X(RECOMPUTE_OPTIMAL, "optimal")
 enum recompute { RECOMPUTES(ENUM_VALUE) };
 /* What recompute: modules can run again: norms; the functions between the products of MLPs and experts; in latent
- * attention the latent norms, the products that widen latent vectors and the rotation. */
-#define RECOMPUTE_PARTS(X) X(MODULE_NORMS, "norms") X(MODULE_ACTIVATION, "activation") X(MODULE_LATENT, "latent")
+ * attention the latent norms, the products that widen latent vectors and the rotation; the core of attention; and with
+ * all that they exchange the MLP of a block without experts, all of a block that stands in its place where there are
+ * experts, and of that the shared experts alone. */
+#define RECOMPUTE_PARTS(X) \
+    X(MODULE_NORMS, "norms") X(MODULE_ACTIVATION, "activation") X(MODULE_LATENT, "latent") X(MODULE_CORE, "core") \
+    X(MODULE_MLP, "mlp") X(MODULE_EXPERTS, "experts") X(MODULE_SHARED, "shared-experts")
 enum recompute_module { RECOMPUTE_PARTS(ENUM_VALUE) MODULE_COUNT };
+#define MODULES_CHEAP (1u << MODULE_NORMS | 1u << MODULE_ACTIVATION | 1u << MODULE_LATENT)   /* where none are named */
 
 /* The formula for the activations that a block keeps for its backward:
  * korthikanti: Korthikanti et al. 2022, section 4, part by part: every tensor that a backward reads;
@@ -288,6 +293,9 @@ struct layer {
     /* All-to-alls of the expert group, which send tokens to their experts and back. Under sequence parallelism the
      * tensor group gathers and scatters the experts' rows. */
     int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
+    /* Those of the forward that run again in the backward under recompute: modules; the sum is that of the MLP, or of the
+     * shared experts; `core`: what the context group exchanges. */
+    struct exchanged_again { int all_reduces, dispatches, row_all_reduces; bool core; } again;
     double dispatch_bytes, row_all_reduce_bytes;
     double head_bytes;           /* B of this GPU's own queries and results of attention, which GPUs exchange for tokens of
                                   * their heads, as they do with keys and values; 0: none */

@@ -207,6 +207,21 @@ static void hold_modules(struct layer *layer, const struct cut *cut)
     layer->workspace.backward += block_activation(&none) - layer->activation;
 }
 
+/* What modules that run again exchange again. */
+static void exchange_again(struct layer *layer, const struct cut *cut, int split)
+{
+    unsigned again = cut->again;
+    bool experts = cut->has_experts && again >> MODULE_EXPERTS & 1;
+    bool sums = cut->has_experts ? experts || (again >> MODULE_SHARED & 1 && cut->sends_own_rows) : again >> MODULE_MLP & 1;
+
+    layer->again = (struct exchanged_again){
+        .all_reduces = sums ? layer->all_reduces[PHASE_FORWARD] - split : 0,
+        .dispatches = experts ? layer->dispatches[PHASE_FORWARD] : 0,
+        .row_all_reduces = experts ? layer->row_all_reduces[PHASE_FORWARD] : 0,
+        .core = again >> MODULE_CORE & 1,
+    };
+}
+
 /* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two per block in forward
  * and in backward; one for the output of the vocabulary-parallel embedding; one for the gradient of the output layer's
  * input. Each has s b h values.
@@ -266,6 +281,7 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
     hold_modules(&layer, cut);
+    exchange_again(&layer, cut, split);
     fill(arena, &layer, &tensors, &kernels);
     return layer;
 }

@@ -291,4 +291,6 @@ void attention_kernels(struct kernels *list, const struct cut *cut)
     else
         plain_attention(list, &core);
     merge_blocks(list, cut);
+    for (size_t i = 0; cut->again >> MODULE_CORE & 1 && i < list->count; i++)
+        list->items[i].again |= list->items[i].attention_core && list->items[i].phase == PHASE_FORWARD;
 }
