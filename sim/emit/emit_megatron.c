@@ -118,6 +118,10 @@ static void say_dispatcher(struct emit *e)
         "alltoall");
     if (once)
         say(e, "moe-flex-dispatcher-backend %s", emit_text(e, "strategy.dispatcher"));
+    if (emit_is(e, "strategy.overlap_dispatch", "micro-batches"))
+        say(e, "overlap-moe-expert-parallel-comm");
+    if (emit_is(e, "strategy.overlap_dispatch", "shared-experts"))
+        say(e, "moe-shared-expert-overlap");
 }
 
 static void say_experts(struct emit *e)

@@ -52,6 +52,20 @@ void forward_both(struct row *row, int chunk, int mb, int other_mb)
     append(row, FORWARD, chunk, other_mb);
 }
 
+/* Each backward, and the forward that followed it, change places and become one action. */
+static void pair_works(struct row *row)
+{
+    for (size_t i = 0; i + 1 < row->count; i++) {
+        struct work work = row->items[i];
+
+        if (work.kind != BACKWARD || row->items[i + 1].kind != FORWARD)
+            continue;
+        row->items[i] = row->items[i + 1];
+        row->items[i].with_next = true;
+        row->items[++i] = work;
+    }
+}
+
 struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
 {
     struct row *rows = xcalloc((size_t)plan->stages, sizeof *rows);
@@ -60,6 +74,8 @@ struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
         schedule->rows(rows, plan);
     for (int rank = 0; !schedule->rows && rank < plan->stages; rank++)
         schedule->row(&rows[rank], plan, rank);
+    for (int rank = 0; plan->pairs && rank < plan->stages; rank++)
+        pair_works(&rows[rank]);
     return rows;
 }
 

@@ -20,6 +20,9 @@ void work_times_add(struct work_times *sum, const struct work_times *more)
 {
     sum->seconds += more->seconds;
     sum->starved += more->starved;
+    sum->dispatching.shared += more->dispatching.shared;
+    sum->dispatching.before += more->dispatching.before;
+    sum->dispatching.others += more->dispatching.others;
     sum->extrapolated += more->extrapolated;
     cost_bases_add(&sum->bases, &more->bases);
 }
