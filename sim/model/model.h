@@ -54,6 +54,7 @@ struct transformer {
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     double swiglu_limit;         /* the inputs of SwiGLU are clamped to it; 0: they are not */
+    bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* by its kernel, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
     bool flash_attention;        /* fused attention that does not store the scores */
@@ -297,6 +298,8 @@ struct layer {
      * shared experts; `core`: what the context group exchanges. */
     struct exchanged_again { int all_reduces, dispatches, row_all_reduces; bool core; } again;
     double dispatch_bytes, row_all_reduce_bytes;
+    double qkv_bytes;            /* B of queries, keys and values of all heads, which the tensor group gathers in a forward
+                                  * and whose gradients it scatters in a backward; 0: it does not */
     double head_bytes;           /* B of this GPU's own queries and results of attention, which GPUs exchange for tokens of
                                   * their heads, as they do with keys and values; 0: none */
     double delivered_bytes;      /* of a dispatch: B of the rows that reach the GPU, its own included */

@@ -338,7 +338,7 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
  * and the gradients of their common input are added. */
 static void qkv(struct kernels *list, const struct cut *cut)
 {
-    double width = cut->query + cut->key + cut->values;
+    double width = cut->projected;
 
     if (cut->shape->fused_qkv) {
         adapted_product(list, cut, LORA_QKV, PRODUCT_QKV);

@@ -173,6 +173,8 @@ double block_activation(const struct cut *cut)
         bytes += 2 * own;                                                /* masks before both residual sums */
     bytes += cut->tokens * (widens_again(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values) *
              cut->value;                                                 /* Q, K, V */
+    if (cut->gathers_qkv)                                                /* V is a view of what was gathered */
+        bytes += cut->tokens * (cut->projected * cut->tensor - cut->values) * cut->value;
     if (shape->flash_attention)                                          /* the attention's output */
         bytes += cut->tokens * cut->attended * cut->value;
     if (lora_trains(cut, LORA_PROJECTION) && (cut->fp8 || !shape->flash_attention))     /* the projection's input */

@@ -63,6 +63,7 @@ static void add_exchange_sizes(struct stage *stage, const struct layer *layer)
         [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
         [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
         [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes, [EXCHANGE_HEADS] = layer->head_bytes,
+        [EXCHANGE_QKV] = layer->qkv_bytes,
     };
 
     for (int i = 0; i < EXCHANGE_COUNT; i++)

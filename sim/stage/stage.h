@@ -21,6 +21,7 @@ enum exchange {
     EXCHANGE_ATTENTION_BACKWARD, /* keys, values and their gradients, for its backward */
     EXCHANGE_HEADS,              /* all-to-alls of heads for tokens: of queries, keys, values and attention's results in
                                     a forward, of their gradients in a backward */
+    EXCHANGE_QKV,                /* the tensor group gathers queries, keys and values, or scatters their gradients */
     EXCHANGE_COUNT
 };
 

@@ -37,6 +37,7 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
     work->counts.exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
     work->counts.exchanges[EXCHANGE_ROWS] = layer->row_all_reduces[phase];
     work->counts.exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
+    work->counts.exchanges[EXCHANGE_QKV] = phase <= PHASE_BACKWARD_INPUT && layer->qkv_bytes > 0;
     if (phase == PHASE_FORWARD)
         exchanges_add_core(&work->counts, spec, layer);
     if (phase == PHASE_BACKWARD_INPUT) {
