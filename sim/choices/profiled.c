@@ -10,7 +10,8 @@ static double work_seconds(const struct profiled *profiled, const struct stage *
 {
     const struct work_counts *counts = &slice->work[kind];
     double bytes = counts->exchanges[EXCHANGE_TENSOR] * stage->bytes[EXCHANGE_TENSOR] +
-                   counts->exchanges[EXCHANGE_ROWS] * stage->bytes[EXCHANGE_ROWS];
+                   counts->exchanges[EXCHANGE_ROWS] * stage->bytes[EXCHANGE_ROWS] +
+                   counts->exchanges[EXCHANGE_QKV] * stage->bytes[EXCHANGE_QKV] / 2;
     double seconds = slice_times(stage, times, slice)->work[kind].seconds;
 
     return tensor > 1 ? seconds + 2 * bytes * (tensor - 1) / tensor / profiled_bandwidth(profiled, tensor) : seconds;

@@ -118,6 +118,10 @@ static void say_dispatcher(struct emit *e)
         "alltoall");
     if (once)
         say(e, "moe-flex-dispatcher-backend %s", emit_text(e, "strategy.dispatcher"));
+    if (emit_is(e, "strategy.overlap_dispatch", "micro-batches"))
+        say(e, "overlap-moe-expert-parallel-comm");
+    if (emit_is(e, "strategy.overlap_dispatch", "shared-experts"))
+        say(e, "moe-shared-expert-overlap");
 }
 
 static void say_experts(struct emit *e)
@@ -204,10 +208,21 @@ static void say_strategy(struct emit *e)
         say(e, "overlap-grad-reduce");
 }
 
+/* Whether a list has a word that is not the end of another one: experts, not shared-experts. */
+static bool has_module(const char *list, const char *word)
+{
+    const char *at = strstr(list, word);
+
+    while (at && at > list && at[-1] == '-')
+        at = strstr(at + 1, word);
+    return at != NULL;
+}
+
 static void say_recompute(struct emit *e)
 {
     static const struct { const char *theirs, *ours; } names[] = {
-        {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"},
+        {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"}, {"core_attn", "core"},
+        {"mlp", "mlp"}, {"moe", "experts"}, {"shared_experts", "shared-experts"},
     };
     const char *mode = emit_text(e, "memory.recompute.mode"), *modules = emit_text(e, "memory.recompute.modules");
     long every = emit_number(e, "memory.recompute.every");
@@ -225,7 +240,7 @@ static void say_recompute(struct emit *e)
     if (!strcmp(mode, "modules")) {
         say(e, "recompute-granularity selective \\\n    --recompute-modules");
         for (size_t i = 0; i < COUNT(names); i++)
-            if (strstr(modules, names[i].ours))
+            if (has_module(modules, names[i].ours))
                 fprintf(e->out, " %s", names[i].theirs);
     }
 }

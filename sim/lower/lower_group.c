@@ -106,6 +106,9 @@ static int tensor_cost(const struct group_member *member, const struct stage *st
     if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
         ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &chunk_state->exchanges[EXCHANGE_GATHER]))
         return -1;
+    if (stage->bytes[EXCHANGE_QKV] > 0 && ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, stage->bytes[EXCHANGE_QKV],
+                                                     &chunk_state->exchanges[EXCHANGE_QKV]))
+        return -1;
     if (!spec->sequence_parallel)
         return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,
                           &chunk_state->exchanges[EXCHANGE_TENSOR]);

@@ -231,21 +231,47 @@ static void finish(struct lowering *lowering, const struct place *here, struct w
     }
 }
 
+/* The same of a forward and a backward as Megatron Core puts them together (models/common/model_chunk_schedule_plan.py,
+ * TransformerLayerSchedulePlan.run), block by block in four phases: the backward's all-to-all back from the experts beside
+ * the forward up to the router, the forward's to the experts beside the experts' backward, the backward's beside the
+ * experts' forward, the forward's back beside the rest of the backward. */
+static double hidden_in_phases(const struct places *places)
+{
+    double exposed = 0, all = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct place *here = &places->items[i], *other = &places->items[1 - i];
+        const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];
+        const struct dispatching_times *kernels = &other->times->work[other->work.kind].dispatching;
+        double half = here->held->work[here->work.kind].exchanges[EXCHANGE_DISPATCH] * dispatch->seconds / 2;
+
+        all += 2 * half;
+        exposed += contention_exposed(half, kernels->before, dispatch->share) +
+                   contention_exposed(half, kernels->others, dispatch->share);
+    }
+    return all > 0 ? 1 - exposed / all : 0;
+}
+
 /* The share of overlapped works' all-to-alls that each other's kernels hide (DeepSeek-AI 2024, DeepSeek-V3, section
- * 3.2.1). Exposed are the seconds beyond all kernels, or the seconds that kernels lose (contention_exposed). */
+ * 3.2.1), or of a work's own that its shared experts hide. Exposed are the seconds beyond all these kernels, or the seconds
+ * that kernels lose (contention_exposed). */
 static double hidden_share(const struct lowering *lowering)
 {
     const struct places *places = &lowering->places;
+    int overlap = lowering->scenario->parallelism.overlap_dispatch;
+    bool other = places->items[0].work.kind != places->items[places->count - 1].work.kind;
     double kernels = 0, dispatches = 0, share = 0;
 
-    if (places->items[0].work.kind == places->items[places->count - 1].work.kind)
+    if (other && overlap == OVERLAP_DISPATCH_MICRO_BATCHES)
+        return hidden_in_phases(places);
+    if (!other && overlap != OVERLAP_DISPATCH_SHARED)
         return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
     for (size_t i = 0; i < places->count; i++) {
         const struct place *here = &places->items[i];
         const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];
         enum work_kind kind = here->work.kind;
 
-        kernels += here->times->work[kind].seconds;
+        kernels += other ? here->times->work[kind].seconds : here->times->work[kind].dispatching.shared;
         dispatches += here->held->work[kind].exchanges[EXCHANGE_DISPATCH] * dispatch->seconds;
         share = dispatch->share;
     }

@@ -251,7 +251,7 @@ double workload_ideal_bubble(const struct workload *workload)
     double seconds[UPDATE], busy = 0, whole;
     bool split = false;
 
-    if (!schedule->ideal_makespan || schedule->asynchronous)
+    if (!schedule->ideal_makespan || schedule->asynchronous || plan->pairs)
         return NAN;
     mean_works(workload, seconds);
     for (int rank = 0; rank < plan->stages; rank++)

@@ -114,6 +114,17 @@ static void put_dispatcher(struct imported *m)
                         "allgather or flex", type, imported_shown(m, "expert-model-parallel-size"));
 }
 
+/* With one expert rank nothing travels. */
+static void put_overlap(struct imported *m)
+{
+    if (imported_number(m, "expert-model-parallel-size") <= 1)
+        return;
+    if (imported_given(m, "overlap-moe-expert-parallel-comm"))
+        imported_put(m, "strategy.overlap_dispatch", "micro-batches");
+    else if (imported_given(m, "moe-shared-expert-overlap"))
+        imported_put(m, "strategy.overlap_dispatch", "shared-experts");
+}
+
 void megatron_experts(struct imported *m)
 {
     const struct launch_argument *capacity = imported_given(m, "moe-expert-capacity-factor");
@@ -136,4 +147,5 @@ void megatron_experts(struct imported *m)
     if (imported_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */
         imported_put(m, "software.fused_experts", "false");
     put_dispatcher(m);
+    put_overlap(m);
 }

@@ -73,11 +73,11 @@ static void put_optimizer(struct imported *m)
 static void put_modules(struct imported *m)
 {
     static const struct { const char *theirs, *ours; } names[] = {
-        {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"},
+        {"layernorm", "norms"}, {"moe_act", "activation"}, {"mla_up_proj", "latent"}, {"core_attn", "core"},
+        {"mlp", "mlp"}, {"moe", "experts"}, {"shared_experts", "shared-experts"},
     };
     const struct launch_argument *modules = imported_given(m, "recompute-modules");
     const char *list = "";
-    bool attention = !modules || !modules->count;
 
     for (size_t i = 0; modules && i < modules->count; i++) {
         const char *ours = NULL;
@@ -85,17 +85,13 @@ static void put_modules(struct imported *m)
         for (size_t k = 0; k < COUNT(names); k++)
             if (!strcmp(modules->values[i].text, names[k].theirs))
                 ours = names[k].ours;
-        if (!strcmp(modules->values[i].text, "core_attn"))
-            attention = true;
-        else if (ours)
+        if (ours)
             list = arena_printf(m->arena, "%s%s%s", list, *list ? ", " : "", ours);
         else
-            imported_refuse(m, "recompute-modules", "%s is not simulated; expected core_attn, layernorm, moe_act or "
-                            "mla_up_proj", modules->values[i].text);
+            imported_refuse(m, "recompute-modules", "%s is not simulated; expected core_attn, layernorm, moe_act, "
+                            "mla_up_proj, mlp, moe or shared_experts", modules->values[i].text);
     }
-    if (*list && attention)
-        imported_warn(m, "recompute-modules", "the attention core (core_attn) is not recomputed beside other modules");
-    if (*list)
+    if (*list && strcmp(list, "core"))
         imported_put(m, "memory.recompute", "{mode: modules, modules: [%s]}", list);
     else
         imported_put(m, "memory.recompute", "selective");

@@ -74,8 +74,8 @@ static const struct argument_row rows[] = {
     LACKS("moe-input-jitter-eps", KIND_NUMBER, NULL, "no kernel multiplies tokens by noise before the router"),
     LACKS("moe-permute-fusion", KIND_FLAG, NULL, "tokens are ordered by kernels that are not fused"),
     LACKS("moe-router-fusion", KIND_FLAG, NULL, "the router's kernels are not fused"),
-    LACKS("moe-shared-expert-overlap", KIND_FLAG, NULL, "the shared expert waits for the dispatch"),
-    LACKS("overlap-moe-expert-parallel-comm", KIND_FLAG, NULL, "the all-to-alls hide behind no other micro-batch"),
+    WITH("moe-shared-expert-intermediate-size", "moe-shared-expert-overlap", KIND_FLAG, NULL),
+    WITH("num-experts", "overlap-moe-expert-parallel-comm", KIND_FLAG, NULL),
     LACKS("delay-wgrad-compute", KIND_FLAG, NULL, "weight gradients are not delayed"),
 
     /* degrees and schedule */

@@ -54,6 +54,7 @@ struct transformer {
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
     double swiglu_limit;         /* the inputs of SwiGLU are clamped to it; 0: they are not */
+    bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* by its kernel, and products of experts add their biases */
     bool fused_bias;             /* products add their biases; default: the opposite of fused_kernels */
     bool flash_attention;        /* fused attention that does not store the scores */
@@ -161,9 +162,14 @@ double model_active_parameters(const struct model *model);
     X(RECOMPUTE_MODULES, "modules") X(RECOMPUTE_FULL, "full") X(RECOMPUTE_OPTIMAL, "optimal")
 enum recompute { RECOMPUTES(ENUM_VALUE) };
 /* What recompute: modules can run again: norms; the functions between the products of MLPs and experts; in latent
- * attention the latent norms, the products that widen latent vectors and the rotation. */
-#define RECOMPUTE_PARTS(X) X(MODULE_NORMS, "norms") X(MODULE_ACTIVATION, "activation") X(MODULE_LATENT, "latent")
+ * attention the latent norms, the products that widen latent vectors and the rotation; the core of attention; and with
+ * all that they exchange the MLP of a block without experts, all of a block that stands in its place where there are
+ * experts, and of that the shared experts alone. */
+#define RECOMPUTE_PARTS(X) \
+    X(MODULE_NORMS, "norms") X(MODULE_ACTIVATION, "activation") X(MODULE_LATENT, "latent") X(MODULE_CORE, "core") \
+    X(MODULE_MLP, "mlp") X(MODULE_EXPERTS, "experts") X(MODULE_SHARED, "shared-experts")
 enum recompute_module { RECOMPUTE_PARTS(ENUM_VALUE) MODULE_COUNT };
+#define MODULES_CHEAP (1u << MODULE_NORMS | 1u << MODULE_ACTIVATION | 1u << MODULE_LATENT)   /* where none are named */
 
 /* The formula for the activations that a block keeps for its backward:
  * korthikanti: Korthikanti et al. 2022, section 4, part by part: every tensor that a backward reads;
@@ -288,7 +294,12 @@ struct layer {
     /* All-to-alls of the expert group, which send tokens to their experts and back. Under sequence parallelism the
      * tensor group gathers and scatters the experts' rows. */
     int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
+    /* Those of the forward that run again in the backward under recompute: modules; the sum is that of the MLP, or of the
+     * shared experts; `core`: what the context group exchanges. */
+    struct exchanged_again { int all_reduces, dispatches, row_all_reduces; bool core; } again;
     double dispatch_bytes, row_all_reduce_bytes;
+    double qkv_bytes;            /* B of queries, keys and values of all heads, which the tensor group gathers in a forward
+                                  * and whose gradients it scatters in a backward; 0: it does not */
     double head_bytes;           /* B of this GPU's own queries and results of attention, which GPUs exchange for tokens of
                                   * their heads, as they do with keys and values; 0: none */
     double delivered_bytes;      /* of a dispatch: B of the rows that reach the GPU, its own included */

@@ -4,18 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether GPUs of a tensor group share heads of keys and values, as the software can and as they come out even. */
+static bool may_gather(const struct transformer *shape, int tensor)
+{
+    return shape->gathered_qkv && shape->fused_qkv && shape->kv_rank == 0 && tensor > shape->kv_heads &&
+           tensor % shape->kv_heads == 0;
+}
+
 /* Latent attention has as many heads of keys and values as of queries; queries and keys have a rotated part. */
 static void cut_attention(struct cut *cut, double tensor)
 {
     const struct transformer *shape = cut->shape;
     bool latent = shape->kv_rank > 0;
+    double groups = latent ? shape->heads : shape->kv_heads;
 
     cut->heads = shape->heads / tensor;
     cut->query_size = shape->head_size + shape->rope_head_size;
     cut->value_size = latent ? shape->value_head_size : shape->head_size;
     cut->query = shape->heads / tensor * cut->query_size;
-    cut->key = (latent ? shape->heads : shape->kv_heads) / tensor * cut->query_size;
-    cut->values = (latent ? shape->heads : shape->kv_heads) / tensor * cut->value_size;
+    cut->projected = cut->query + groups / tensor * (cut->query_size + cut->value_size);
+    cut->gathers_qkv = may_gather(shape, (int)tensor);
+    cut->key = (cut->gathers_qkv ? 1 : groups / tensor) * cut->query_size;
+    cut->values = (cut->gathers_qkv ? 1 : groups / tensor) * cut->value_size;
     cut->attended = shape->heads / tensor * cut->value_size;
     cut->scores = cut->batch * cut->heads * cut->queries * cut->sequence;
 }
@@ -137,7 +147,7 @@ static int check_tensor(const struct transformer *shape, const struct shard *sha
 {
     const struct { int size; const char *what; bool split; } parts[] = {
         {shape->heads, "attention heads", true},
-        {shape->kv_heads, "heads of keys and values", true},
+        {shape->kv_heads, "heads of keys and values", !may_gather(shape, shard->tensor)},
         {shape->ffn, "columns of the MLP", true},
         {shape->expert_ffn, "columns of an expert", shape->experts > 0},
         {shape->sequence / (shard->context ? shard->context : 1), "tokens of a sample that sequence_parallel splits",
@@ -150,8 +160,10 @@ static int check_tensor(const struct transformer *shape, const struct shard *sha
         common = parts[i].split ? gcd(common, parts[i].size) : common;
     for (size_t i = 0; i < COUNT(parts); i++)
         if (parts[i].split && parts[i].size % shard->tensor)
-            return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d does not divide the %d %s; try %s",
-                             shard->tensor, parts[i].size, parts[i].what, divisors(common, buffer, sizeof buffer));
+            return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d does not divide the %d %s; try %s%s",
+                             shard->tensor, parts[i].size, parts[i].what, divisors(common, buffer, sizeof buffer),
+                             i == 1 && shard->tensor % shape->kv_heads == 0 && !shape->gathered_qkv ?
+                                 ", or software whose release gathers them ('software: {gathered_qkv: true}')" : "");
     return 0;
 }
 
@@ -205,6 +217,21 @@ static void hold_modules(struct layer *layer, const struct cut *cut)
 
     none.again = 0;
     layer->workspace.backward += block_activation(&none) - layer->activation;
+}
+
+/* What modules that run again exchange again. */
+static void exchange_again(struct layer *layer, const struct cut *cut, int split)
+{
+    unsigned again = cut->again;
+    bool experts = cut->has_experts && again >> MODULE_EXPERTS & 1;
+    bool sums = cut->has_experts ? experts || (again >> MODULE_SHARED & 1 && cut->sends_own_rows) : again >> MODULE_MLP & 1;
+
+    layer->again = (struct exchanged_again){
+        .all_reduces = sums ? layer->all_reduces[PHASE_FORWARD] - split : 0,
+        .dispatches = experts ? layer->dispatches[PHASE_FORWARD] : 0,
+        .row_all_reduces = experts ? layer->row_all_reduces[PHASE_FORWARD] : 0,
+        .core = again >> MODULE_CORE & 1,
+    };
 }
 
 /* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two per block in forward
@@ -261,11 +288,13 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
         rows ? (shard->dispatch_gathers && dispatches ? cut->arriving : cut->received) * cut->hidden * cut->value : 0;
     /* the context group takes the place of the attention kernel, and gets what that would: copies (torchtitan 1283) */
     layer.key_value_bytes = cut->tokens * (repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values) * cut->value;
+    layer.qkv_bytes = cut->gathers_qkv ? cut->tokens * cut->projected * cut->tensor * cut->value : 0;
     layer.head_bytes = cut->ulysses > 1 ? cut->tokens * (cut->query + cut->attended) * cut->value : 0;
     block_kernels(&kernels, cut);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
     hold_modules(&layer, cut);
+    exchange_again(&layer, cut, split);
     fill(arena, &layer, &tensors, &kernels);
     return layer;
 }

@@ -36,7 +36,9 @@ struct cut {
     double input_tokens;     /* rows that products split by columns keep of their input: own_tokens if the rows are
                                 gathered again for the backward (Megatron-LM), tokens with plain autograd */
     double heads;            /* on this GPU */
-    double query, key, values;   /* widths of Q, K and V on this GPU */
+    double query, key, values;   /* widths of Q, K and V that attention sees on this GPU */
+    double projected;        /* columns of the product that computes them on this GPU */
+    bool gathers_qkv;        /* the tensor group gathers these columns; K and V are then of one head */
     double attended;         /* width of the attention's output on this GPU */
     double query_size, value_size;   /* of one head */
     double ffn;              /* width of the MLP on this GPU */

@@ -278,10 +278,24 @@ static void exchange_heads(struct kernels *list, const struct cut *cut)
                              2 * values * cut->value);
 }
 
+/* What the tensor group gathered stands GPU by GPU, and is copied into columns; its gradient is copied back, after the
+ * gradient of a head's slice was copied into zeros (Megatron Core, tensor_parallel/mappings.py, _gather_along_last_dim,
+ * _reduce_scatter_along_last_dim; autograd's slice). */
+static void gather_qkv(struct kernels *list, const struct cut *cut)
+{
+    double all = cut->tokens * cut->projected * cut->tensor * cut->value;
+
+    if (!cut->gathers_qkv)
+        return;
+    memory_kernel(list, cut, "qkv-gather", PHASE_FORWARD, CLASS_COPY, 2 * all);
+    plain_kernels(list, cut, "qkv-gather", PHASE_BACKWARD_INPUT, CLASS_COPY, 2, 3 * all);
+}
+
 void attention_kernels(struct kernels *list, const struct cut *cut)
 {
     struct cut core = attention_cut(cut);
 
+    gather_qkv(list, cut);
     if (cut->shape->positions == 0 && !cut->shape->alibi)
         rotary(list, cut);
     repeat_groups(list, cut);
@@ -291,4 +305,6 @@ void attention_kernels(struct kernels *list, const struct cut *cut)
     else
         plain_attention(list, &core);
     merge_blocks(list, cut);
+    for (size_t i = 0; cut->again >> MODULE_CORE & 1 && i < list->count; i++)
+        list->items[i].again |= list->items[i].attention_core && list->items[i].phase == PHASE_FORWARD;
 }

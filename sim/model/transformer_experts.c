@@ -149,10 +149,14 @@ void router_kernels(struct kernels *list, const struct cut *cut)
 
 void expert_kernels(struct kernels *list, const struct cut *cut)
 {
+    size_t shared;
+
     rows_to_experts(list, cut);
     expert_mlp(list, cut, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, cut->experts, cut->received, cut->expert_ffn);
+    shared = list->count;
     if (cut->shared_ffn > 0)
         expert_mlp(list, cut, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, 0, cut->tokens, cut->shared_ffn);
     if (cut->shape->shared_gate)
         shared_gate(list, cut);
+    mark_again(list, cut, 1u << MODULE_SHARED, shared);
 }

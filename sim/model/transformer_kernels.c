@@ -338,7 +338,7 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
  * and the gradients of their common input are added. */
 static void qkv(struct kernels *list, const struct cut *cut)
 {
-    double width = cut->query + cut->key + cut->values;
+    double width = cut->projected;
 
     if (cut->shape->fused_qkv) {
         adapted_product(list, cut, LORA_QKV, PRODUCT_QKV);
@@ -369,14 +369,10 @@ static void block_norm(struct kernels *list, const struct cut *cut, const char *
  * the other (Transformers, base_model_tp_plan of cohere: o_proj and down_proj are both "rowwise"). */
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
-    bool latent = cut->shape->kv_rank > 0;
     size_t first;
 
     block_norm(list, cut, "attention-norm");
-    if (latent)
-        latent_inputs(list, cut);
-    else
-        qkv(list, cut);
+    (cut->shape->kv_rank > 0 ? latent_inputs : qkv)(list, cut);
     attention_kernels(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, PRODUCT_PROJECTION);
     if (cut->shape->projection_bias)
@@ -384,6 +380,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     residual(list, cut, "attention-residual");
     if (!cut->shape->parallel)
         block_norm(list, cut, "mlp-norm");
+    first = list->count;
     if (cut->has_experts)
         router_kernels(list, cut);
     for (size_t i = 0; i < list->count; i++)
@@ -392,6 +389,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         expert_kernels(list, cut);
     else
         mlp(list, cut);
+    mark_again(list, cut, 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP), first);
     first = list->count;
     residual(list, cut, "mlp-residual");
     mark_tail(list, cut, first);

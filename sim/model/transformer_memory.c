@@ -89,9 +89,19 @@ static double experts_activation(const struct cut *cut)
 {
     double bytes = 4 * cut->own_tokens * cut->shape->experts;
 
+    if (runs_again(cut, MODULE_EXPERTS))
+        return 0;
     bytes += (cut->received + cut->sent) * cut->hidden * cut->value;
     return bytes + mlp_activation(cut, cut->received, cut->expert_ffn) +
-           mlp_activation(cut, cut->tokens, cut->shared_ffn);
+           (runs_again(cut, MODULE_SHARED) ? 0 : mlp_activation(cut, cut->tokens, cut->shared_ffn));
+}
+
+/* What the MLP keeps, or what stands in its place. */
+static double branch_activation(const struct cut *cut)
+{
+    if (cut->has_experts)
+        return experts_activation(cut);
+    return runs_again(cut, MODULE_MLP) ? 0 : mlp_activation(cut, cut->tokens, cut->ffn);
 }
 
 /* Whether a norm that is one kernel keeps its input in fp32, and nobody the input itself. */
@@ -157,12 +167,14 @@ double block_activation(const struct cut *cut)
     bytes += (shape->parallel ? 1 : 2) * own * cut->value + plain_activation(cut);       /* the norms' inputs */
     if (!runs_again(cut, MODULE_NORMS))                                  /* the inputs of QKV and of the MLP */
         bytes += norm_outputs(cut) * cut->input_tokens * cut->hidden * cut->saved;
-    if (shape->shared_gate && cut->has_experts)                          /* the shared experts' result */
+    if (shape->shared_gate && cut->has_experts && !runs_again(cut, MODULE_EXPERTS))      /* the shared experts' result */
         bytes += own * cut->value;
     if (shape->dropout > 0)
         bytes += 2 * own;                                                /* masks before both residual sums */
     bytes += cut->tokens * (widens_again(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values) *
              cut->value;                                                 /* Q, K, V */
+    if (cut->gathers_qkv)                                                /* V is a view of what was gathered */
+        bytes += cut->tokens * (cut->projected * cut->tensor - cut->values) * cut->value;
     if (shape->flash_attention)                                          /* the attention's output */
         bytes += cut->tokens * cut->attended * cut->value;
     if (lora_trains(cut, LORA_PROJECTION) && (cut->fp8 || !shape->flash_attention))     /* the projection's input */
@@ -170,10 +182,10 @@ double block_activation(const struct cut *cut)
     if (shape->kv_rank > 0)                                              /* inputs and outputs of the latent norms */
         bytes += cut->tokens * ((double)shape->q_rank + shape->kv_rank) * cut->value *
                  (runs_again(cut, MODULE_NORMS) || widens_again(cut) ? 1 : 2);
-    bytes += cut->has_experts ? experts_activation(cut) : mlp_activation(cut, cut->tokens, cut->ffn);
+    bytes += branch_activation(cut);
     for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
         bytes += lora_trains(cut, (enum lora_target)target) * cut->tokens * cut->lora->rank * cut->value;
-    if (cut->recompute == RECOMPUTE_SELECTIVE)
+    if (cut->recompute == RECOMPUTE_SELECTIVE || runs_again(cut, MODULE_CORE))
         return bytes;                                                    /* table 2, selective: without the core */
     if (shape->flash_attention)
         return bytes + 4 * cut->scores / cut->sequence;                  /* one fp32 sum per row of scores */

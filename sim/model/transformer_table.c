@@ -102,6 +102,10 @@ static const struct field transformer_fields[] = {
      .fallback = "false"},
     {KEY(transformer, fused_qkv), .kind = FIELD_BOOL,
      .brief = "one GEMM computes queries, keys and values; false: one GEMM for each", .fallback = "true"},
+    {KEY(transformer, gathered_qkv), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "a tensor degree may be a multiple of kv_heads: each GPU computes its share of the columns of queries, keys "
+              "and values, the group gathers all of them, and GPUs that share a head of keys and values each attend with "
+              "it (Megatron Core since December 2025); needs fused_qkv; false: such degrees are refused"},
     {KEY(transformer, fused_gate), .kind = FIELD_BOOL,
      .brief = "one GEMM computes both inputs of SwiGLU; false: one GEMM for each; left out: as fused_qkv"},
     {KEY(transformer, fused_gelu), .kind = FIELD_BOOL, .fallback = "true",
@@ -174,7 +178,7 @@ static const struct field transformer_fields[] = {
 };
 
 #define LENT "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "softmax_in_fours fused_norm widened_norms fused_experts fused_clamp fused_bias"
+             "gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts fused_clamp fused_bias"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),

@@ -25,7 +25,7 @@ const struct table lora_table = {
 bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted)
 {
     const struct adapted widths[LORA_TARGET_COUNT] = {
-        [LORA_QKV] = {cut->hidden, cut->query + cut->key + cut->values},
+        [LORA_QKV] = {cut->hidden, cut->projected},
         [LORA_PROJECTION] = {cut->attended, cut->hidden},
         [LORA_MLP_UP] = {cut->hidden, (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * cut->ffn},
         [LORA_MLP_DOWN] = {cut->ffn, cut->hidden},
@@ -142,7 +142,7 @@ static void add_mlp(struct tensors *list, const struct cut *cut, double ffn, dou
 struct tensors block_tensors(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
-    double qkv = cut->query + cut->key + cut->values;
+    double qkv = cut->projected;
     struct tensors list = {0};
     size_t before;
 

@@ -44,6 +44,9 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
             estimates->exchange[kinds[i]] =
                 estimate(scenario, scenario_all_reduce(scenario), gpus, spec->tensor, bytes);
     }
+    if (stage->bytes[EXCHANGE_QKV] > 0)
+        estimates->exchange[EXCHANGE_QKV] = estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus,
+                                                     spec->tensor, stage->bytes[EXCHANGE_QKV]);
 }
 
 /* Exchanges among neighbouring replicas: tokens that are dispatched, and keys and values, which overlap with the

@@ -55,7 +55,8 @@ static bool says_blocks(const struct recompute_spec *recompute)
 unsigned recompute_again(const struct recompute_spec *recompute)
 {
     const int *modules = recompute->modules.items;
-    unsigned again = recompute->mode == RECOMPUTE_MODULES && !node_get(recompute->node, "modules") ? ~0u : 0;
+    bool cheap = recompute->mode == RECOMPUTE_MODULES && !node_get(recompute->node, "modules");
+    unsigned again = cheap ? MODULES_CHEAP : 0;
 
     for (size_t i = 0; recompute->mode == RECOMPUTE_MODULES && i < recompute->modules.count; i++)
         again |= 1u << modules[i];

@@ -280,6 +280,34 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
     return 0;
 }
 
+/* What Megatron Core asks of --overlap-moe-expert-parallel-comm and --moe-shared-expert-overlap (transformer_config.py,
+ * __post_init__): without chunks the last rank's forwards have no backward beside them that does not wait for them. */
+static int check_overlap_dispatch(const struct scenario *scenario, struct error *err)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const struct transformer *shape = scenario->model.transformer;
+    const char *schedule = scenario_schedule(scenario)->name;
+    bool pairs = parallelism_pairs(spec), one = spec->pipeline == 1 && !strcmp(schedule, "1f1b");
+    unsigned again = recompute_again(recompute);
+    const struct { bool fault; const char *why; } faults[] = {
+        {spec->expert == 1, "needs experts on several GPUs; expected an expert degree above 1"},
+        {spec->dispatcher == DISPATCHER_ALLGATHER, "goes with the dispatchers alltoall, deepep and hybridep alone"},
+        {pairs && !one && strcmp(schedule, "interleaved"),
+         "micro-batches goes with 'schedule: interleaved', or 1f1b without a pipeline"},
+        {pairs && (recompute->mode == RECOMPUTE_FULL || recompute->mode == RECOMPUTE_OPTIMAL || again >> MODULE_EXPERTS & 1),
+         "micro-batches does not go with recomputation of the experts, which would exchange again alone"},
+        {!pairs && (!shape || !shape->shared_experts), "shared-experts needs some in model.transformer"},
+        {!pairs && again >> MODULE_SHARED & 1, "shared-experts does not go with their recomputation"},
+    };
+
+    for (size_t i = 0; spec->overlap_dispatch && i < COUNT(faults); i++)
+        if (faults[i].fault)
+            return error_clash(err, STRATEGY_LOC(scenario, "overlap_dispatch"), "strategy: overlap_dispatch: %s",
+                               faults[i].why);
+    return 0;
+}
+
 /* One server would hold the experts of all others; and GPUs that meet in every layer cannot each choose their order. */
 static int check_companions(const struct scenario *scenario, struct error *err)
 {
@@ -301,7 +329,7 @@ static int check_companions(const struct scenario *scenario, struct error *err)
 int degrees_check(const struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const rules[] = {check_documents, check_context, check_ulysses, check_expert_tensor, check_expert, check_capacity,
-                                          check_companions};
+                                          check_overlap_dispatch, check_companions};
 
     return scenario_check(scenario, rules, COUNT(rules), err);
 }

@@ -48,6 +48,12 @@ struct compression_spec {
 #define TOKEN_DISPATCHES(X) X(DISPATCH_COPIES, "copies") X(DISPATCH_ONCE, "once")
 enum token_dispatch { TOKEN_DISPATCHES(ENUM_VALUE) };
 
+/* Beside what tokens travel to experts and back. */
+#define OVERLAP_DISPATCHES(X) \
+    X(OVERLAP_DISPATCH_NONE, "none") X(OVERLAP_DISPATCH_SHARED, "shared-experts") \
+    X(OVERLAP_DISPATCH_MICRO_BATCHES, "micro-batches")
+enum overlap_dispatch { OVERLAP_DISPATCHES(ENUM_VALUE) };
+
 /* On which part each rank is, where its stage does not say it. */
 #define STAGES_ONS(X) X(STAGES_ON_PLACEMENT, "placement") X(STAGES_ON_AUTO, "auto")
 enum stages_on { STAGES_ONS(ENUM_VALUE) };
@@ -67,6 +73,7 @@ struct parallelism {
     double capacity_factor;          /* of experts; 0: they compute what they get */
     int dispatcher;                  /* enum token_dispatcher: settled */
     int dispatch;                    /* enum token_dispatch: what the dispatcher does */
+    int overlap_dispatch;            /* enum overlap_dispatch */
     int chunks;
     bool sequence_parallel, scatter_gather;
     bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */
@@ -96,5 +103,11 @@ struct parallelism {
     struct list split;               /* of int: layers of every virtual stage; empty: as `balance` says */
     int balance;                     /* enum balance */
 };
+
+/* Whether each forward goes together with a backward. */
+static inline bool parallelism_pairs(const struct parallelism *spec)
+{
+    return spec->overlap_dispatch == OVERLAP_DISPATCH_MICRO_BATCHES;
+}
 
 #endif

@@ -227,7 +227,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     scenario->plan = (struct plan){
         .stages = scenario->parallelism.pipeline, .chunks = scenario->parallelism.chunks,
         .placement = schedule->placement,
-        .recompute = scenario_has_recomputations(scenario),
+        .recompute = scenario_has_recomputations(scenario), .pairs = parallelism_pairs(&scenario->parallelism),
         .options = order ? (const void *)order : scenario->parallelism.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);

@@ -168,6 +168,8 @@ static int check_memory(struct scenario *scenario, struct error *err)
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_MODULES,
          shape && memory->activations == ACTIVATIONS_KORTHIKANTI,
          "modules are parts of a transformer's blocks; expected a transformer, and 'activations: korthikanti'"},
+        {PART_MEMORY, "recompute", recompute_again(&memory->recompute) & (1u << MODULE_EXPERTS | 1u << MODULE_SHARED),
+         shape && shape->experts, "this model has no experts; expected 'model.transformer.experts', or other modules"},
         {PART_MEMORY, "activations", memory->activations != ACTIVATIONS_KORTHIKANTI, shape,
          "this model says itself what it keeps; expected a transformer"},
         {PART_MEMORY, "cross_entropy", memory->cross_entropy != CROSS_ENTROPY_FP32, head, no_head},

@@ -41,8 +41,12 @@ static const struct field recompute_spec_fields[] = {
      .choice_briefs = NAMES("norms before attention, MLP and experts",
                             "the functions between the two GEMMs of MLPs and experts",
                             "latent attention: norms, GEMMs and rotation from the latent vectors to queries, keys "
-                            "and values"),
-     .brief = "under modules: which; left out: all of these"},
+                            "and values",
+                            "the attention core", "the MLP of a block without experts",
+                            "experts with router, dispatch, shared experts and all that they exchange",
+                            "the shared experts alone"),
+     .brief = "under modules: which (Megatron-LM: layernorm, moe_act, mla_up_proj, core_attn, mlp, moe, shared_experts); "
+              "left out: norms, activation and latent"},
     {KEY(recompute_spec, every), .kind = FIELD_INT, .min = 1, .max = 100000,
      .brief = "under full: only the input of every N-th block is kept, and all blocks are recomputed from these; left "
               "out: of every block"},

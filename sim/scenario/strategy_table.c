@@ -118,6 +118,12 @@ static const struct field parallelism_fields[] = {
                             "a token goes to each GPU and each node that has any of its experts once (DeepEP)",
                             "as deepep, with NVIDIA's kernels for NVLink domains of several nodes (HybridEP)"),
      .brief = "how tokens go to experts on other GPUs, in Megatron Core's words; left out: as the software does"},
+    {KEY(parallelism, overlap_dispatch), .also = "overlap_moe_expert_parallel_comm moe_shared_expert_overlap",
+     .kind = FIELD_CHOICE, .choices = CHOICES(OVERLAP_DISPATCHES), .fallback = "none",
+     .choice_briefs = NAMES("kernels wait for them", "the GEMMs of shared experts (--moe-shared-expert-overlap)",
+                            "another micro-batch's forward or backward: from the second forward on each goes together with "
+                            "a backward (--overlap-moe-expert-parallel-comm)"),
+     .brief = "beside what tokens travel to their experts and back"},
     {KEY(parallelism, dispatch), .kind = FIELD_CHOICE, .choices = CHOICES(TOKEN_DISPATCHES), .fallback = "copies",
      .choice_briefs = NAMES("once for each of them, ordered by experts before it is sent (NCCL's all-to-all)",
                             "once to each GPU and each node that has any of them, and there copied (DeepEP, HybridEP)"),

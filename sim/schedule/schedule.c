@@ -52,6 +52,20 @@ void forward_both(struct row *row, int chunk, int mb, int other_mb)
     append(row, FORWARD, chunk, other_mb);
 }
 
+/* Each backward, and the forward that followed it, change places and become one action. */
+static void pair_works(struct row *row)
+{
+    for (size_t i = 0; i + 1 < row->count; i++) {
+        struct work work = row->items[i];
+
+        if (work.kind != BACKWARD || row->items[i + 1].kind != FORWARD)
+            continue;
+        row->items[i] = row->items[i + 1];
+        row->items[i].with_next = true;
+        row->items[++i] = work;
+    }
+}
+
 struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
 {
     struct row *rows = xcalloc((size_t)plan->stages, sizeof *rows);
@@ -59,12 +73,13 @@ struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
     if (schedule->rows)
         schedule->rows(rows, plan);
     for (int rank = 0; !schedule->rows && rank < plan->stages; rank++) {
-        if (rank > 0) {              /* rows are about as long as each other */
-            rows[rank].capacity = rows[rank - 1].count;
-            rows[rank].items = xmalloc(rows[rank].capacity * sizeof *rows[rank].items);
-        }
+        if (rank > 0)                /* rows are about as long as each other */
+            rows[rank] = (struct row){.items = xmalloc(rows[rank - 1].count * sizeof *rows->items),
+                                      .capacity = rows[rank - 1].count};
         schedule->row(&rows[rank], plan, rank);
     }
+    for (int rank = 0; plan->pairs && rank < plan->stages; rank++)
+        pair_works(&rows[rank]);
     return rows;
 }
 

@@ -60,6 +60,9 @@ struct plan {
     enum placement placement;
     const struct stage_table *table;     /* with PLACEMENT_TABLE */
     bool recompute;          /* full recomputation: a forward keeps only its input */
+    bool pairs;              /* a backward that the next forward follows is one action with that: each rank is a forward
+                              * further ahead than the schedule says (Megatron Core, pipeline_parallel/schedules.py,
+                              * get_pp_rank_microbatches: overlap_moe_expert_parallel_comm) */
     struct plan_times {      /* s, mean over the stages, for schedules whose order depends on times */
         double forward;
         double backward_input;   /* with the recomputation before it, if there is one */

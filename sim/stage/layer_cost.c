@@ -26,10 +26,10 @@ struct work_cost layer_phase(const struct scenario *scenario, const struct kerne
     if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT) {
         bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
 
-        if (operators || scenario->memory.recompute.mode == RECOMPUTE_MODULES)
+        if (operators || scenario->memory.recompute.mode == RECOMPUTE_MODULES) {
             stage_add_again(&work, costs, layer);
-        if (operators)
-            exchanges_add_again(&work, &scenario->parallelism, costs, layer);
+            exchanges_add_again(&work, &scenario->parallelism, costs, layer, operators);
+        }
     }
     return work;
 }

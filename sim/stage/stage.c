@@ -20,6 +20,9 @@ void work_times_add(struct work_times *sum, const struct work_times *more)
 {
     sum->seconds += more->seconds;
     sum->starved += more->starved;
+    sum->dispatching.shared += more->dispatching.shared;
+    sum->dispatching.before += more->dispatching.before;
+    sum->dispatching.others += more->dispatching.others;
     sum->extrapolated += more->extrapolated;
     cost_bases_add(&sum->bases, &more->bases);
 }
@@ -60,6 +63,7 @@ static void add_exchange_sizes(struct stage *stage, const struct layer *layer)
         [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
         [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
         [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes, [EXCHANGE_HEADS] = layer->head_bytes,
+        [EXCHANGE_QKV] = layer->qkv_bytes,
     };
 
     for (int i = 0; i < EXCHANGE_COUNT; i++)

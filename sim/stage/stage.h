@@ -21,6 +21,7 @@ enum exchange {
     EXCHANGE_ATTENTION_BACKWARD, /* keys, values and their gradients, for its backward */
     EXCHANGE_HEADS,              /* all-to-alls of heads for tokens: of queries, keys, values and attention's results in
                                     a forward, of their gradients in a backward */
+    EXCHANGE_QKV,                /* the tensor group gathers queries, keys and values, or scatters their gradients */
     EXCHANGE_COUNT
 };
 
@@ -40,6 +41,9 @@ void work_counts_add(struct work_counts *sum, const struct work_counts *more);
 struct work_times {
     double seconds;          /* s of kernels alone, and of waits for their launches */
     double starved;          /* s of these in which the GPU waits for the host's launches */
+    /* s of kernels of blocks that send tokens to other GPUs: GEMMs of shared experts; all kernels up to the router, and all
+     * others */
+    struct dispatching_times { double shared, before, others; } dispatching;
     double extrapolated;     /* s of kernels outside the range of the samples that the costs were fitted to */
     struct cost_bases bases; /* s of kernels, by the basis of their times */
 };

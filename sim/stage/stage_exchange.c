@@ -37,6 +37,7 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
     work->counts.exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
     work->counts.exchanges[EXCHANGE_ROWS] = layer->row_all_reduces[phase];
     work->counts.exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
+    work->counts.exchanges[EXCHANGE_QKV] = phase <= PHASE_BACKWARD_INPUT && layer->qkv_bytes > 0;
     if (phase == PHASE_FORWARD)
         exchanges_add_core(&work->counts, spec, layer);
     if (phase == PHASE_BACKWARD_INPUT) {
@@ -48,19 +49,34 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
         work->times.seconds += work->counts.exchanges[i] * costs->host_launch;
 }
 
-/* Under sequence parallelism the inputs of both halves of a block are gathered again, and their sums are kept: two
- * halves of an all-reduce. Else the sums themselves run again, but not the last one where the block's end does not. */
-void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
-                         const struct layer *layer)
+/* Under recompute: operators. Under sequence parallelism the inputs of both halves of a block are gathered again, and
+ * their sums are kept: two halves of an all-reduce. Else the sums themselves run again, but not the last one where the
+ * block's end does not. */
+static int operators_sums(const struct parallelism *spec, const struct layer *layer)
 {
     int sums = layer->all_reduces[PHASE_FORWARD];
-    int again = spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
 
-    if (sums == 0)
-        return;
-    work->counts.exchanges[EXCHANGE_TENSOR] += again;
+    return sums == 0 ? 0 : spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
+}
+
+void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
+                         const struct layer *layer, bool operators)
+{
+    const struct exchanged_again *modules = &layer->again;
+    int sums = operators ? operators_sums(spec, layer) : modules->all_reduces, pieces = 0, others = 0;
+
+    if (!operators) {
+        others = modules->dispatches + modules->row_all_reduces;
+        pieces = spec->overlap_products && layer->behind[COLUMN_MLP] ? sums : 0;
+        work->counts.exchanges[EXCHANGE_PIECES + COLUMN_MLP] += pieces;
+        work->counts.exchanges[EXCHANGE_DISPATCH] += modules->dispatches;
+        work->counts.exchanges[EXCHANGE_ROWS] += modules->row_all_reduces;
+        if (modules->core)
+            exchanges_add_core(&work->counts, spec, layer);
+    }
+    work->counts.exchanges[EXCHANGE_TENSOR] += sums - pieces;
     if (costs->launch_blocking)
-        work->times.seconds += again * costs->host_launch;
+        work->times.seconds += (sums + others) * costs->host_launch;
 }
 
 /* Seconds of a layer's product in a phase. */

@@ -9,10 +9,10 @@
 void exchanges_add_core(struct work_counts *counts, const struct parallelism *spec, const struct layer *layer);
 void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                    const struct layer *layer, enum phase phase);
-/* Adds, to a backward under recompute: operators, the exchanges of the tensor group that its recomputation runs: all but
- * those whose results are kept or that nobody needs. */
+/* Adds, to a backward, the exchanges that its recomputation runs: under recompute: operators those of the tensor group,
+ * but for those whose results are kept or that nobody needs; under recompute: modules those of the modules. */
 void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
-                         const struct layer *layer);
+                         const struct layer *layer, bool operators);
 /* Counts a forward's gathers and scatters that overlap with pieces of products, and sets the pieces' times. */
 void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, const struct parallelism *spec,
                    const struct kernel_costs *costs, const struct layer *layer);

@@ -16,6 +16,13 @@ static bool in_part(const struct kernel *kernel, enum part part)
                                                      : !kernel->tail);
 }
 
+static void note_dispatching(struct dispatching_times *times, const struct kernel *kernel, double seconds)
+{
+    if (kernel->product == PRODUCT_SHARED_UP || kernel->product == PRODUCT_SHARED_DOWN)
+        times->shared += seconds;
+    *(kernel->before_mlp ? &times->before : &times->others) += seconds;
+}
+
 static struct launched phase_kernels(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer,
                                      enum phase phase, enum part part)
 {
@@ -31,6 +38,8 @@ static struct launched phase_kernels(struct work_cost *work, const struct kernel
         sum.seconds += cost.seconds;
         if (costs->graphs != GRAPHS_ATTENTION || !kernel->before_mlp)
             sum.launches += kernel->launches * fmax(1, kernel->parts);
+        if (layer->dispatches[PHASE_FORWARD])
+            note_dispatching(&work->times.dispatching, kernel, cost.seconds);
         work_times_note(&work->times, &cost);
         work->counts.flop += kernel_whole_flop(kernel);
     }

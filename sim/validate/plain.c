@@ -33,8 +33,8 @@ struct node *plain_scenario(struct arena *arena, const struct node *root)
     struct node *plain = chosen(arena, root, "name model cluster batch strategy memory software");
 
     replace(arena, plain, "strategy",
-            "schedule tensor pipeline stage_replicas data context expert expert_tensor dispatcher chunks zero shard "
-            "sequence_parallel");
+            "schedule tensor pipeline stage_replicas data context expert expert_tensor dispatcher overlap_dispatch chunks "
+            "zero shard sequence_parallel");
     replace(arena, plain, "memory", "precision optimizer recompute offload lora");
     replace(arena, plain, "software", "like");
     return plain;
