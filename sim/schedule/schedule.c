@@ -74,8 +74,7 @@ struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
         schedule->rows(rows, plan);
     for (int rank = 0; !schedule->rows && rank < plan->stages; rank++) {
         if (rank > 0)                /* rows are about as long as each other */
-            rows[rank] = (struct row){.items = xmalloc(rows[rank - 1].count * sizeof *rows->items),
-                                      .capacity = rows[rank - 1].count};
+            rows[rank] = (struct row){xmalloc(rows[rank - 1].count * sizeof *rows->items), 0, rows[rank - 1].count};
         schedule->row(&rows[rank], plan, rank);
     }
     for (int rank = 0; plan->pairs && rank < plan->stages; rank++)
