@@ -86,6 +86,8 @@ static void say_attention(struct emit *e)
             say(e, "group-query-attention \\\n    --num-query-groups %ld", emit_number(e, SHAPE "kv_heads"));
         if (size * heads != emit_number(e, SHAPE "hidden"))
             say(e, "kv-channels %ld", size);
+        if (emit_is(e, SHAPE "qk_norm", "head"))
+            say(e, "qk-layernorm");
     }
     if (emit_number(e, SHAPE "window")) {
         say(e, "window-size %ld,0", emit_number(e, SHAPE "window") - 1);

@@ -103,6 +103,8 @@ static void put_attention(struct imported *m)
             imported_put(m, SHAPE "kv_heads", "%ld", imported_number(m, "num-query-groups"));
         if (imported_given(m, "kv-channels"))
             imported_put(m, SHAPE "head_size", "%ld", imported_number(m, "kv-channels"));
+        if (imported_given(m, "qk-layernorm"))               /* latent attention has norms in any case */
+            imported_put(m, SHAPE "qk_norm", "head");
     }
     if (window) {
         const char *text = window->count ? window->values[0].text : "";

@@ -41,7 +41,7 @@ static const struct argument_row rows[] = {
     LACKS("squared-relu", KIND_FLAG, NULL, "simulated as GELU, which has the same two GEMMs"),
     OFF("disable-bias-linear", "model.transformer.bias", "false", "!add-bias-linear"),
     READ("add-qkv-bias", KIND_FLAG, NULL),
-    LACKS("qk-layernorm", KIND_FLAG, NULL, "the two norms of queries and keys in each block are missing"),
+    READ("qk-layernorm", KIND_FLAG, NULL),
     SHARE("hidden-dropout", "0.1", "model.transformer.dropout"),
     SHARE("attention-dropout", "0.1", "model.transformer.attention_dropout"),
     READ("window-size", KIND_LIST, NULL),

@@ -278,6 +278,19 @@ static void exchange_heads(struct kernels *list, const struct cut *cut)
                              2 * values * cut->value);
 }
 
+/* The norms of queries and of keys, whichever of their values share a mean. */
+static void head_norms(struct kernels *list, const struct cut *cut)
+{
+    const double widths[] = {cut->query, cut->key};
+    struct cut norm = *cut;
+
+    norm.own_tokens = cut->tokens;
+    for (size_t i = 0; cut->shape->qk_norm && i < COUNT(widths); i++) {
+        norm.hidden = widths[i];
+        norm_kernels(list, &norm, i == 0 ? "q-norm" : "k-norm");
+    }
+}
+
 /* What the tensor group gathered stands GPU by GPU, and is copied into columns; its gradient is copied back, after the
  * gradient of a head's slice was copied into zeros (Megatron Core, tensor_parallel/mappings.py, _gather_along_last_dim,
  * _reduce_scatter_along_last_dim; autograd's slice). */
@@ -296,6 +309,7 @@ void attention_kernels(struct kernels *list, const struct cut *cut)
     struct cut core = attention_cut(cut);
 
     gather_qkv(list, cut);
+    head_norms(list, cut);
     if (cut->shape->positions == 0 && !cut->shape->alibi)
         rotary(list, cut);
     repeat_groups(list, cut);

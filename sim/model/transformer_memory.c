@@ -123,6 +123,9 @@ static double plain_activation(const struct cut *cut)
         bytes += 4 * norms * cut->own_tokens * cut->hidden;
     if (keeps_widened(cut))
         bytes += (4 - cut->value) * norms * cut->own_tokens * cut->hidden;
+    if (shape->qk_norm)                                  /* the inputs of the norms of queries and keys */
+        bytes += cut->tokens * (cut->query + cut->key) *
+                 (shape->norm == NORM_RMSNORM && !shape->fused_norm ? 4 + cut->value : cut->value);
     if (repeats_groups(cut))
         bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
     return bytes;

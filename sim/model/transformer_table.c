@@ -54,7 +54,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, qk_norm), .kind = FIELD_CHOICE, .fallback = "none", .choices = qk_norm_names,
      .choice_briefs = NAMES("they have none", "each head alone, with one weight for all heads (Qwen3, Gemma 3)",
                             "all heads of a token together (OLMo 2, MiniMax M2)"),
-     .brief = "the norm of queries and keys; it counts as parameters alone"},
+     .brief = "the norm of queries and keys"},
     {KEY(transformer, parallel), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "attention and MLP read the same norm's output, so that a block has one norm (GPT-J, Falcon, Phi, "
               "Cohere)"},
