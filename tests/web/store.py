@@ -4,6 +4,7 @@
 usage: store.py DTSIM
 Exit code 77: there is no browser or no Selenium.
 """
+import hashlib
 import json
 import math
 import os
@@ -83,13 +84,14 @@ def check_hostile(browser, root):
         file.write(json.dumps(header) + "\n")
         for i, name in enumerate(NAMES):
             text = name.decode(errors="replace")
-            row = dict(row, id=f"{i:032x}", status="infeasible", rule=text[:200], reason=text, gpu=text,
-                       point={"name": text, "strategy.tensor": i, text[:60]: text[:60]})
+            row = dict(row, id=hashlib.md5(b"%d" % i).hexdigest(), status="infeasible", rule=text[:200], reason=text, gpu=text,
+                       point={"name": text, "strategy.tensor": i, NAMES[i % 12].decode()[:60]: text[:60]})
             file.write(json.dumps(row) + "\n")
     page = os.path.join(folder, "report.html")
     call(DTSIM, "report", folder)
     browser.open(page)
     browser.wait("return document.querySelectorAll('#rows .tabulator-row').length > 0")
+    assert browser.run("return dtsimReport.store.count") == len(NAMES)
     assert browser.run("return window.hit === undefined && ({}).polluted === undefined && "
                        "document.querySelectorAll('main script, main img, main a, main iframe').length === 0")
     browser.check_quiet(page)

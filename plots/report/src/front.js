@@ -92,7 +92,7 @@ export function Front({ head, store, row, choose }) {
     <p class="note">The line joins the points that no other betters in both; squares share the first place. A click chooses a point.</p>
     <${Canvas} draw=${draw} what=${[x, y, row]} high=${340} label="two metrics of all points and their front" onClick=${click}/>
     <p>The front: ${front.slice(0, 40).map(one => html`<button class="small" onClick=${() => choose(one)}>${store.axes.map(key =>
-      `${short(key.split('.').at(-1), 12)} ${short(JSON.stringify(store.values(key)[one]), 16)}`).join(', ')}</button> `)}</p>`;
+      `${short(key.split('.').at(-1), 12)} ${short(JSON.stringify(store.values(key)[one]), 16)}`).join(', ') || 'the point'}</button> `)}${front.length > 40 ? `and ${front.length - 40} more` : ''}</p>`;
 }
 
 // A line for each point across all axes; a part of an axis that is drawn over keeps its points alone.
@@ -147,7 +147,6 @@ export function Parallel({ head, store, row, choose }) {
     if (Math.abs(share - end) < 0.01) delete next[i]; else next[i] = [Math.min(share, end), Math.max(share, end)];
     setKept(next);
   };
-  return html`<p class="note">A line for each point that ran; a drag along an axis keeps the points there, a click on it all again. <output>${kepts.length.toLocaleString('en')} of
-      ${rows.length.toLocaleString('en')} kept${kepts.length > 4000 ? ', of which 4,000 are drawn' : ''}.</output> ${kepts.length > 0 && kepts.length <= 8 && kepts.map(one => html`<button class="small" onClick=${() => choose(one)}>choose ${one + 1}</button> `)}</p>
+  return html`<p class="note">A line for each point that ran; a drag along an axis keeps the points there, a click on it all again. <output>${kepts.length.toLocaleString('en')} of ${rows.length.toLocaleString('en')} kept${kepts.length > 4000 ? ', of which 4,000 are drawn' : ''}.</output> ${kepts.length > 0 && kepts.length <= 8 && kepts.map(one => html`<button class="small" onClick=${() => choose(one)}>choose ${one + 1}</button> `)}</p>
     <${Canvas} draw=${draw} what=${[row, kept]} high=${320} label="all points across all axes" onPointerDown=${down} onPointerUp=${up}/>`;
 }

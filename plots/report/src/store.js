@@ -20,7 +20,7 @@ function storeOf(parts, head) {
   const of = from => head.keys.filter(one => one.from === from).map(one => one.key);
   const varies = key => values.get(key).some(value => JSON.stringify(value) !== JSON.stringify(values.get(key)[0]));
   return { count: head.rows, values: key => values.get(key), has: key => values.has(key), metrics: of('metric'),
-    axes: of('point').filter(varies), points: of('point'), status: values.get('status') ?? [] };
+    axes: of('point').filter(varies).slice(0, 40), points: of('point'), status: values.get('status') ?? [] };
 }
 const place = (head, row) => head.ranks[row] ? `${head.ranks[row]}${head.shared[row] ? '=' : ''}` : '';
 const cell = value => value === null || value === undefined ? '' : short(typeof value === 'object' ? JSON.stringify(value) : value, 60);
@@ -70,12 +70,14 @@ function Rows({ head, store, row, choose }) {
       columns.push({ title: metric?.name ?? short(key, 40), field: `k${i}`, ...(metric ? number() : { headerFilter: 'input', sorter: 'alphanum' }),
         formatter: one => document.createTextNode(metric ? (Number.isNaN(one.getValue()) ? '' : metric.format(one.getValue())) : cell(one.getValue())) });
     });
+    // its own titles would be markup
+    for (const one of columns) Object.assign(one, { titleFormatter: head => document.createTextNode(head.getValue()), width: 44 + 8 * one.title.length });
     const data = Array.from({ length: store.count }, (_, i) => {
       const one = { id: i, row: i, place: head.ranks[i] || Infinity };
       keys.forEach((key, k) => { one[`k${k}`] = store.values(key)[i]; });
       return one;
     });
-    table.current = new Tabulator(at.current, { data, columns, height: 420, layout: 'fitDataFill', index: 'id' });
+    table.current = new Tabulator(at.current, { data, columns, height: 420, index: 'id' });
     table.current.on('rowClick', (event, one) => choose(one.getData().row));
     return () => table.current.destroy();
   }, []);
