@@ -145,12 +145,13 @@ static bool may_give(const struct software_part *part, const char *key)
     return word_in(part->table->lent, key) || word_in(part->also, key);
 }
 
-static bool any_may_give(const struct software_parts *parts, const char *key)
+/* The field that files may give by that key; NULL: none. */
+static const struct field *given_field(const struct software_parts *parts, const char *key)
 {
     for (size_t i = 0; i < parts->count; i++)
         if (may_give(&parts->items[i], key))
-            return true;
-    return false;
+            return field_find(parts->items[i].table, key);
+    return NULL;
 }
 
 struct candidates { const struct software_parts *parts; };
@@ -169,6 +170,7 @@ static const char *key_at(size_t i, const void *context)
     return NULL;
 }
 
+/* Keys and values of a mapping, whether it applies to the scenario or not. */
 static int check_keys(const struct node *values, const struct software_parts *parts, struct error *err)
 {
     struct candidates candidates = {parts};
@@ -176,8 +178,11 @@ static int check_keys(const struct node *values, const struct software_parts *pa
 
     for (size_t i = 0; i < values->count; i++) {
         const char *key = values->keys[i], *meant;
+        const struct field *field = given_field(parts, key);
 
-        if (any_may_give(parts, key) || word_in("if has", key))
+        if (field && field_check(field, "software", values->items[i], err))
+            rc = -1;
+        if (field || word_in("if has", key))
             continue;
         meant = nearest(key, key_at, &candidates);
         rc = error_add(err, EXIT_INPUT, values->key_locs[i], "software: unknown key '%s'%s%s%s", key,
@@ -208,7 +213,8 @@ static int collect_lacks(struct arena *arena, const struct node *lacks, const st
     for (size_t i = 0; lacks && i < lacks->count; i++) {
         const struct node *condition = node_get(lacks->items[i], "if"), *why = node_get(lacks->items[i], "why");
 
-        if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR)
+        if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR || !*why->text ||
+            node_is_null(why))
             rc = error_add(err, EXIT_INPUT, lacks->items[i]->loc, "software: lacks: expected a mapping with 'if', a "
                            "condition, and 'why', a text");
         else if (software_holds(arena, condition, parts, err) < 0)
@@ -321,7 +327,7 @@ static int lay(struct arena *arena, const struct node *values, struct loc loc, c
 
         own->loc = loc;
         for (size_t i = 0; part->object && i < values->count; i++)
-            if (may_give(part, values->keys[i]) && !node_is_null(values->items[i]))
+            if (may_give(part, values->keys[i]))
                 node_put(arena, own, values->keys[i], values->items[i]);
         if (own->count && field_lay(arena, part->table, part->object, own, (struct laying){"software", laid}, err))
             rc = -1;

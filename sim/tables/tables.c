@@ -132,6 +132,26 @@ static int check_table(const char *dir, const struct run_table *table, const jso
                      "repeat 'dtsim run -o'");
 }
 
+/* Every metric that is there is a number or null, and every second has a kind. */
+static int check_metrics(const json_t *result, struct loc loc, struct error *err)
+{
+    json_t *breakdown = json_object_get(result, "breakdown_s"), *value;
+    const char *key;
+    int rc = 0;
+
+    for (size_t i = 0; metric_at(i); i++) {
+        value = json_object_get(result, metric_at(i)->name);
+        if (value && !json_is_number(value) && !json_is_null(value))
+            rc = error_add(err, EXIT_INPUT, loc, "%s: expected a number or null; repeat 'dtsim run -o'", metric_at(i)->name);
+    }
+    if (breakdown && !json_is_object(breakdown))
+        rc = error_add(err, EXIT_INPUT, loc, "breakdown_s: expected an object of numbers; repeat 'dtsim run -o'");
+    json_object_foreach(breakdown, key, value)
+        if (!json_is_number(value))
+            rc = error_add(err, EXIT_INPUT, loc, "breakdown_s.%s: expected a number; repeat 'dtsim run -o'", key);
+    return rc;
+}
+
 int result_check(const char *dir, struct error *err)
 {
     char path[4400];
@@ -154,6 +174,8 @@ int result_check(const char *dir, struct error *err)
     other_build = is_other_build(json_string_value(json_object_get(result, "build")));
     if (!json_is_object(result))
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "expected the result of a run, a JSON object");
+    else
+        rc = check_metrics(result, (struct loc){.file = path}, err);
     for (size_t i = 0; !rc && i < RUN_TABLES; i++)
         rc = check_table(dir, &run_tables[i], json_object_get(result, "tables_xxh128"), other_build, err) ? -1 : rc;
     json_decref(result);
