@@ -43,7 +43,7 @@ static const struct entrance entrances[] = {
     {HERE "scenarios/plan", ".yaml", TREE, "changed.yaml", CHECK, NULL, ""},
     {HERE "scenarios/sweeps", ".yaml", TREE, "changed.yaml", CHECK, NULL, ""},
     {HERE "scenarios/models", ".yaml", TREE, "changed.yaml", ON_FIRST("model={preset: @}"), NULL, ""},
-    {FUZZ "hf_config_corpus", ".json", JSON, "changed.json", ON_FIRST("model={hf_config: @}"), NULL, ""},
+    {FUZZ "hf_config_corpus", ".json", JSON, "changed.json", ON_FIRST("model={hf_config: @}"), NULL, NULL},
     {HERE "platforms", ".yaml", TREE, "changed.yaml", ON_FIRST("cluster=@"), &cluster_table, ""},
     {HERE "platforms/gpus", ".yaml", TREE, "changed.yaml", ON_FIRST("cluster.gpu=@"), &gpu_table, ""},
     {HERE "platforms/communication", ".yaml", TREE, "changed.yaml", ON_FIRST("cluster.communication=@"),
