@@ -123,6 +123,10 @@ int field_parse(struct arena *arena, const struct table *table, const struct nod
 bool field_parse_like(struct arena *arena, const struct table *table, const struct node *node, const void *like,
                       void *object);
 
+/* Refuses a value that the field refuses whatever stands beside it: wrong kinds, units, ranges and names. What a table or a
+ * function of its own reads is not looked into. Messages begin with `name`, what the key is in. */
+int field_check(const struct field *field, const char *name, const struct node *value, struct error *err);
+
 /* Sets those keys of `values` that the table has and the object's mapping leaves out, as if they stood there; where
  * nobody said them of this object (`laid`) their nodes are marked so. Messages begin with `name`. The mapping itself is
  * not changed: the object gets another one. */

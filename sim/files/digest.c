@@ -109,6 +109,8 @@ int digests_check(const char *dir, const struct digests_kind *kind, struct error
     if (!json_is_object(result))
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "expected the result of a %s, a JSON object",
                        kind->noun);
+    else if (kind->check)
+        rc = kind->check(result, (struct loc){.file = path}, err);
     for (size_t i = 0; !rc && kind->tables[i]; i++)
         rc = check_table(dir, kind->tables[i], kind, result, other_build, err) ? -1 : rc;
     json_decref(result);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <jansson.h>
 #include <string.h>
 
 #include "base/base.h"
@@ -28,8 +29,12 @@ static inline bool is_other_build(const char *digest)
     return !digest || strcmp(digest, sources_digest) != 0;
 }
 
-/* A kind of folder: the command whose -o writes it, what it is of, and its tables, NAME of NAME.tsv; ends in NULL. */
-struct digests_kind { const char *command, *noun, *const *tables; };
+/* A kind of folder. */
+struct digests_kind {
+    const char *command, *noun;      /* whose -o writes it; what it is of */
+    const char *const *tables;       /* NAME of each NAME.tsv; ends in NULL */
+    int (*check)(const json_t *result, struct loc loc, struct error *err);      /* of result.json, or NULL */
+};
 /* Refuses a folder whose tables are not all those that result.json holds the digests of. Returns 1 where they are, and
  * another build of the program wrote them, which may have left out what this one writes. */
 int digests_check(const char *dir, const struct digests_kind *kind, struct error *err);

@@ -161,6 +161,12 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
                   "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster", name->text);
         return NULL;
     }
+    name = node_get(root, "platform");
+    if (name && (name->kind != NODE_SCALAR || node_is_null(name))) {
+        error_add(err, EXIT_INPUT, name->loc, "platform: expected the name of another platform, or a path");
+        return NULL;
+    }
+    name = node_get(map, "platform");
     *base = resolve_platform(arena, root, chain, &below, err);
     if (!*base)
         return NULL;

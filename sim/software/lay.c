@@ -44,7 +44,8 @@ static int gather_lacks(struct gathering *gathering, const struct node *lacks)
     for (size_t i = 0; lacks && i < lacks->count; i++) {
         const struct node *condition = node_get(lacks->items[i], "if"), *why = node_get(lacks->items[i], "why");
 
-        if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR)
+        if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR || !*why->text ||
+            node_is_null(why))
             rc = error_add(gathering->err, EXIT_INPUT, lacks->items[i]->loc, "software: lacks: expected a mapping with 'if', a "
                            "condition, and 'why', a text");
         else if (software_holds(gathering->arena, condition, gathering->parts, gathering->err) < 0)
@@ -111,7 +112,7 @@ static struct node *divide(struct arena *arena, const struct node *values, const
 
         divided[p].kind = NODE_MAPPING;
         for (size_t i = 0; part->object && i < values->count; i++)
-            if (software_may_give(part, values->keys[i]) && !node_is_null(values->items[i]))
+            if (software_may_give(part, values->keys[i]))
                 node_put(arena, &divided[p], values->keys[i], values->items[i]);
     }
     return divided;

@@ -175,12 +175,13 @@ bool software_may_give(const struct software_part *part, const char *key)
     return word_in(part->table->lent, key) || word_in(part->also, key);
 }
 
-static bool any_may_give(const struct software_parts *parts, const char *key)
+/* The field that files may give by that key; NULL: none. */
+static const struct field *given_field(const struct software_parts *parts, const char *key)
 {
     for (size_t i = 0; i < parts->count; i++)
         if (software_may_give(&parts->items[i], key))
-            return true;
-    return false;
+            return field_find(parts->items[i].table, key);
+    return NULL;
 }
 
 struct candidates { const struct software_parts *parts; };
@@ -199,6 +200,7 @@ static const char *key_at(size_t i, const void *context)
     return NULL;
 }
 
+/* Keys and values of a mapping, whether it applies to the scenario or not. */
 int software_check_keys(const struct node *values, const struct software_parts *parts, struct error *err)
 {
     struct candidates candidates = {parts};
@@ -206,8 +208,11 @@ int software_check_keys(const struct node *values, const struct software_parts *
 
     for (size_t i = 0; i < values->count; i++) {
         const char *key = values->keys[i], *meant;
+        const struct field *field = given_field(parts, key);
 
-        if (any_may_give(parts, key) || word_in("if has", key))
+        if (field && field_check(field, "software", values->items[i], err))
+            rc = -1;
+        if (field || word_in("if has", key))
             continue;
         meant = nearest(key, key_at, &candidates);
         rc = error_add(err, EXIT_INPUT, values->key_locs[i], "software: unknown key '%s'%s%s%s", key,

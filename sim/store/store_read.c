@@ -13,12 +13,29 @@ const char *store_id(const json_t *row)
     return id && strlen(id) == ID_DIGITS && strspn(id, "0123456789abcdef") == ID_DIGITS ? id : NULL;
 }
 
+/* The first of the metrics that is neither a number nor null, nor such numbers by name; NULL: there is none. */
+static const char *wrong_metric(const json_t *metrics)
+{
+    const char *key, *inner;
+    json_t *value;
+
+    if (metrics && !json_is_object(metrics))
+        return "what stands there";
+    json_object_foreach((json_t *)(uintptr_t)metrics, key, value) {
+        inner = json_is_object(value) ? wrong_metric(value) : NULL;
+        if (inner || !(json_is_number(value) || json_is_null(value) || json_object_size(value)))
+            return inner ? inner : key;
+    }
+    return NULL;
+}
+
 /* One line of a file: the header is the first. */
 static int line_read(const char *path, const char *line, size_t length, int number, const struct store_reader *reader,
                      struct error *err)
 {
     struct loc loc = {path, number, 1};
     json_t *json = json_loadb(line, length, 0, NULL);
+    const char *wrong;
     int rc = 0;
 
     if (number == 1 && !json_is_integer(json_object_get(json, "dtsim_sweep")))
@@ -28,6 +45,8 @@ static int line_read(const char *path, const char *line, size_t length, int numb
     else if (!store_id(json) || outcome_of(json) == OUTCOME_COUNT)
         rc = error_add(err, EXIT_INPUT, loc, "this line is no row (an object with 'id' and 'status'); if it is "
                        "damaged, remove it, and its point runs again");
+    else if ((wrong = wrong_metric(json_object_get(json, "metrics"))))
+        rc = error_add(err, EXIT_INPUT, loc, "metrics: %s is no number; remove this line, and its point runs again", wrong);
     else
         rc = reader->row(reader->context, json, line, length, err);
     json_decref(json);

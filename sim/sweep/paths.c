@@ -70,32 +70,44 @@ struct value path_value(const char *path, const struct node *node)
     return value_text(node->text);
 }
 
-/* What a field may fill. */
-struct probe {
-    const struct node *node;
-    union { int number; bool boolean; double quantity; const char *text; struct list list; } member;
-};
-
 int path_value_check(const char *path, const struct node *node, struct error *err)
 {
     const struct field *field = scenario_field(path);
     const char *dot = strrchr(path, '.');
     struct arena arena = {0};
-    struct field alone;
-    struct probe probe;
     int rc = 0;
 
-    if (field && field->kind != FIELD_RECORD && field->kind != FIELD_OPTIONAL && field->kind != FIELD_LIST &&
-        !strcmp(field->key, dot ? dot + 1 : path)) {
-        struct table table = {.name = dot ? arena_strndup(&arena, path, (size_t)(dot - path)) : "", .fields = &alone,
-                              .count = 1, .size = sizeof probe, .node_offset = offsetof(struct probe, node)};
-        struct node *mapping = node_mapping(&arena);
+    if (field && !strcmp(field->key, dot ? dot + 1 : path))
+        rc = field_check(field, dot ? arena_strndup(&arena, path, (size_t)(dot - path)) : "", node, err);
+    arena_release(&arena);
+    return rc;
+}
 
-        alone = *field;
-        alone.offset = offsetof(struct probe, member);
-        node_put(&arena, mapping, field->key, (struct node *)(uintptr_t)node);
-        rc = field_parse(&arena, &table, mapping, &probe, err);
+static int check_below(struct arena *arena, const struct node *mapping, const char *before, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < mapping->count; i++) {
+        const char *path = arena_printf(arena, "%s%s", before, mapping->keys[i]);
+        const struct node *value = mapping->items[i];
+
+        if (!scenario_field(path))
+            continue;
+        if (node_is_null(value))
+            rc = error_add(err, EXIT_INPUT, value->loc, "%s: expected a value, found nothing", path);
+        else if (path_value_check(path, value, err))
+            rc = -1;
+        else if (value->kind == NODE_MAPPING && check_below(arena, value, arena_printf(arena, "%s.", path), err))
+            rc = -1;
     }
+    return rc;
+}
+
+int paths_check(const struct node *scenario, struct error *err)
+{
+    struct arena arena = {0};
+    int rc = check_below(&arena, scenario, "", err);
+
     arena_release(&arena);
     return rc;
 }

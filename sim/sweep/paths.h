@@ -16,6 +16,8 @@ const char **path_list(struct arena *arena);
 struct value path_value(const char *path, const struct node *node);
 /* Refuses a value that the path's field refuses whatever stands beside it: wrong kinds, units, ranges and names. */
 int path_value_check(const char *path, const struct node *node, struct error *err);
+/* The same of every value of a scenario in the making, which need not be whole; a value that is null is refused too. */
+int paths_check(const struct node *scenario, struct error *err);
 /* From an expression the scenario's value, with a unit where the path has one. `loc`: where it came from. */
 struct node *path_node(struct arena *arena, const char *path, const struct value *value, struct loc loc);
 

@@ -8,6 +8,7 @@
 #include "files/data.h"
 #include "run/metrics.h"
 #include "scenario/scenario.h"
+#include "sweep/paths.h"
 
 enum { TOP = 10 };               /* rows of the table at the end, unless the file says otherwise */
 
@@ -178,7 +179,7 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct s
     if (!sweep->report.top)
         sweep->report.top = TOP;
     if (rc || read_section(sweep, root, sets, nsets, &section, err) || load_base(sweep, &base, err) ||
-        read_again(&sweep->arena, path, &text, err))
+        paths_check(base, err) || read_again(&sweep->arena, path, &text, err))
         return -1;
     return points_read(&sweep->arena, section, text, base, sweep->name, &sweep->points, err);
 }

@@ -87,11 +87,31 @@ const struct run_table run_tables[RUN_TABLES] = {
     {"links", "links.tsv", links_write},
 };
 
+/* Every metric that is there is a number or null, and every second has a kind. */
+static int check_metrics(const json_t *result, struct loc loc, struct error *err)
+{
+    json_t *breakdown = json_object_get(result, "breakdown_s"), *value;
+    const char *key;
+    int rc = 0;
+
+    for (size_t i = 0; metric_at(i); i++) {
+        value = json_object_get(result, metric_at(i)->name);
+        if (value && !json_is_number(value) && !json_is_null(value))
+            rc = error_add(err, EXIT_INPUT, loc, "%s: expected a number or null; repeat 'dtsim run -o'", metric_at(i)->name);
+    }
+    if (breakdown && !json_is_object(breakdown))
+        rc = error_add(err, EXIT_INPUT, loc, "breakdown_s: expected an object of numbers; repeat 'dtsim run -o'");
+    json_object_foreach(breakdown, key, value)
+        if (!json_is_number(value))
+            rc = error_add(err, EXIT_INPUT, loc, "breakdown_s.%s: expected a number; repeat 'dtsim run -o'", key);
+    return rc;
+}
+
 int result_check(const char *dir, struct error *err)
 {
     const char *names[RUN_TABLES + 1] = {0};
 
     for (size_t i = 0; i < RUN_TABLES; i++)
         names[i] = run_tables[i].name;
-    return digests_check(dir, &(struct digests_kind){"run", "run", names}, err);
+    return digests_check(dir, &(struct digests_kind){"run", "run", names, check_metrics}, err);
 }

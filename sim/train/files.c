@@ -292,7 +292,7 @@ int training_check(const char *dir, struct error *err)
 
     for (size_t i = 0; i < COUNT(tables); i++)
         names[i] = tables[i].name;
-    return digests_check(dir, &(struct digests_kind){"train", "training", names}, err);
+    return digests_check(dir, &(struct digests_kind){"train", "training", names, NULL}, err);
 }
 
 int training_write(const struct training *training, struct folder *folder, struct error *err)
