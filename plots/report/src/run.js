@@ -42,7 +42,7 @@ function Breakdown({ result }) {
   const shown = entries.filter(([, x]) => x > 0);
   return html`
     <div class="stack" role="img" aria-label="shares of the average rank's time">${shown.map(([key, x]) => html`
-      <div style=${{ flexGrow: x, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>
+      <div style=${{ width: `${100 * x / whole}%`, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>
         ${x / whole > 0.08 ? words(key) : ''}</div>`)}</div>
     <${Table} id="breakdown-table" caption="The average rank's time in the iteration" rows=${shown} columns=${[
       ['', ([key]) => html`<${Swatch} look=${lookOf(key)}/>`], ['part', ([key]) => words(key)],

@@ -52,7 +52,7 @@ function Chosen({ head, store, row }) {
         html`<${Fact} name=${name} text=${format(store.values(key)[row])} value=${store.values(key)[row]} id=${`chosen-${key}`}/>`)}</dl>
     ${reason && html`<p id="reason">${plain(reason)}</p>`}
     ${parts.length > 0 && html`<div class="stack" role="img" aria-label="shares of the average rank's time">${parts.map(([key, x]) => html`
-        <div style=${{ flexGrow: x, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>${x / whole > 0.1 ? words(key) : ''}</div>`)}</div>
+        <div style=${{ width: `${100 * x / whole}%`, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>${x / whole > 0.1 ? words(key) : ''}</div>`)}</div>
       <ul class="legend">${parts.map(([key, x]) => html`<li><${Swatch} look=${lookOf(key)}/>${words(key)} ${time(x)}, ${percent(x / whole)}</li>`)}</ul>`}
     <p class="note">${head.base ? "The scenario as the sweep has it, with what this point sets. 'dtsim run' reads it in the folder of the sweep's scenario."
       : 'What this point sets: the sweep was written by an older build, without its scenario.'}</p>
