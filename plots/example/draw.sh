@@ -28,6 +28,10 @@ for schedule in gpipe 1f1b interleaved zb-h1 zb-v dualpipe-v; do
 done
 draw breakdown gpipe 1f1b interleaved zb-h1 zb-v dualpipe-v
 
+# the page that README.md links to; its picture, report.png, is drawn by tests/web/picture.py
+run report "$scenarios/tour/25-offloading.yaml"
+dtsim report report -o "$out/report.html" >/dev/null
+
 # the same stages in several schedules; those of a rank with two chunks are halves
 stages=
 for schedule in 1f1b interleaved zb-v dualpipe-v; do

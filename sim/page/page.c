@@ -15,9 +15,11 @@ enum { LEVEL = 5 };                  /* of deflate: a level more costs a third m
 
 void page_init(struct page *page, const char *kind)
 {
+    const char *input = page->request->input, *last = strrchr(input, '/');
+
     page->head = json_object();
     json_put(page->head, "page", json_words(kind));
-    json_put(page->head, "input", json_words(page->request->input));
+    json_put(page->head, "input", json_words(last && last[1] ? last + 1 : input));       /* where it lay is nobody's business */
     json_put(page->head, "theme", page->request->theme ? json_words(page->request->theme) : json_null());
 }
 

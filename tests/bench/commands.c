@@ -39,6 +39,9 @@ static const struct workload {
     {"1T on 3,072 GPUs, fast, -o", TRILLION FAST " -o build/bench-out", 164110, false},
     {"1T on 3,072 GPUs, simgrid", TRILLION "--engine simgrid", 164110, false},
     {"1T on 3,072 GPUs, unfolded", TRILLION FAST " --set simulation.fold=off", 981770, false},
+    {"1T unfolded, -o", TRILLION FAST " --set simulation.fold=off -o build/bench-spans", 981770, false},
+    {"its gantt", "plot gantt build/bench-spans", 0, false},
+    {"its report", "report build/bench-spans --no-what-if", 0, false},      /* at most 2 of its gantt */
     {"ring, 1,024 GPUs, messages", RING, 2098176, false},
     {"ring, 256 GPUs x 8 channels", RING " --set strategy.data=256 --set cluster.nodes=32 --set strategy.channels=8",
      1045248, false},
