@@ -75,19 +75,28 @@ static FILE *table_out(const struct telling *telling)
     return telling->emitted ? stderr : stdout;
 }
 
-/* A planner of a paper makes one choice: it has no axes, no rows and no limits. */
-static int run_method(const struct command *command, const struct arguments *arguments)
+/* A planner of a paper makes one choice: it has no axes, no rows and no limits. `space`: of the scenario that names the
+ * planner; NULL: an option does. */
+static int run_method(const struct command *command, const struct arguments *arguments, struct space *space)
 {
     const char *const *values = arguments->values;
+    const char *method = space ? search_method_names[space->asked.method] : values[OPT_METHOD];
+    struct scenario scenario = {0};
+    struct error err = {0};
+    struct arena arena = {0};
 
     for (int i = 0; i < OPT_JSON; i++)
         if (values[i])
-            return usage_error(command, "--method does not go with %.*s", (int)strcspn(option_names[i], "="),
-                               option_names[i]);
+            return usage_error(command, "%s does not go with %.*s", space ? "the scenario's plan.method" : "--method",
+                               (int)strcspn(option_names[i], "="), option_names[i]);
     if (values[OPT_JSON] && values[OPT_MARKDOWN])
         return usage_error(command, "expected one of --json, --markdown");
-    return plan_methods(command, arguments, values[OPT_METHOD],
-                        values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT);
+    if (space)
+        scenario_read(&arena, space->sweep.points.base, arguments->sets, arguments->nsets, space->sweep.name, &scenario, &err);
+    else
+        scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &scenario, &err);
+    return plan_methods(command, &scenario, method,
+                        values[OPT_JSON] ? METHODS_JSON : values[OPT_MARKDOWN] ? METHODS_MARKDOWN : METHODS_TEXT, &err);
 }
 
 /* The rows of the outcome, ordered, and a scenario of each that is shown. */
@@ -160,9 +169,7 @@ static int plan_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "mpirun started several of this program, and a plan is one; expected -j, the workers of one "
                            "machine");
     if (code == ARGS_DONE && arguments.values[OPT_METHOD])
-        return run_method(command, &arguments);
-    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
-        code = usage_error(command, "--markdown goes with --method");
+        return run_method(command, &arguments, NULL);
     if (code == ARGS_DONE)
         code = options_parse(command, &arguments, &options);
     if (code == ARGS_DONE)
@@ -174,6 +181,16 @@ static int plan_main(const struct command *command, int argc, char **argv)
                                            arguments.values[OPT_LIMITS]};
     telling.json = arguments.values[OPT_JSON];
     rc = space_load(&question, &space, &err);
+    if (!rc && search_is_planner(space.asked.method)) {
+        ended = run_method(command, &arguments, &space);
+        space_release(&space);
+        return ended;
+    }
+    if (arguments.values[OPT_MARKDOWN]) {
+        error_release(&err);
+        space_release(&space);
+        return usage_error(command, "--markdown goes with --method");
+    }
     if (!rc && arguments.values[OPT_ANCHOR]) {
         rc = anchors_load(&space.sweep.arena, arguments.values[OPT_ANCHOR], options.jobs, &anchors, &err);
         options.anchors = &anchors;
@@ -219,28 +236,28 @@ const struct command cmd_plan = {
                "                      of rates and shares of use, gives less (mfu=0.4)\n"
                "  -o DIR              rows of all that was replayed, as of a sweep (dtsim results DIR, dtsim plot heat\n"
                "                      DIR), and rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
-               "  -j N                points at once; left out: one a processor\n"
+               "  -j N                points at once; left out: one a processor. No shards, no mpirun: one machine\n"
                "  --top K             configurations that are shown; left out: 10\n"
-               "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3; 0: none\n"
+               "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3\n"
                "  --time-limit T      end the search after this time ('30 s'); what is proven is said\n"
                "  --exhaustive        replay all, whatever their bounds\n"
-               "  --retry-failed      replay those again that ended with an error, a crash or a timeout\n"
+               "  --retry-failed      replay those again that ended with an error or a timeout\n"
                "  --anchor MINE.yaml, --anchor SCENARIO.yaml=TIME\n"
                "                      correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed\n"
                "  --emit FRAMEWORK    print what to launch for the first, as 'dtsim emit' does, and the table\n"
                "                      on stderr\n"
-               "  --json              the outcome for programs\n"
+               "  --json              for programs\n"
                "  --method NAME       the choice of a paper's planner by its own objective, beside its time here: pipedream,\n"
                "                      2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna, dtsim (the same with this\n"
-               "                      simulator as the objective); all: each of them\n"
+               "                      simulator as the objective); all: each. In a file: plan: {method: NAME}\n"
                "  --markdown          with --method: the table for a document\n"
                "The scenario may say all of this itself, under 'plan' ('dtsim help plan.top'); options go before it:\n"
                "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
                "axes that have an auto:\n"
                "  strategy.tensor*    divisors of a node's GPUs that divide the attention and key-value heads\n"
                "  strategy.pipeline*  divisors of the layers\n"
-               "  strategy.schedule*  those that the framework's release has ('software:', else Megatron Core); where nobody\n"
-               "                      looked that up: 1f1b and interleaved\n"
+               "  strategy.schedule*  those that the framework's release has ('software:', else Megatron Core); not known:\n"
+               "                      1f1b and interleaved\n"
                "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
                "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name without this end; where it\n"
                "                      is the only axis the largest that fits is said\n"

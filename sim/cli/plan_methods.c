@@ -120,22 +120,17 @@ static int check_method(const struct command *command, const char *method)
                usage_error(command, "--method: unknown planner '%s'; expected one of %s", method, names);
 }
 
-int plan_methods(const struct command *command, const struct arguments *arguments, const char *method,
-                 enum methods_format format)
+int plan_methods(const struct command *command, struct scenario *scenario, const char *method, enum methods_format format,
+                 struct error *err)
 {
     struct planner_choices choices = {0};
-    struct scenario scenario = {0};
     struct cache cache = {0};
-    struct error err = {0};
     int code = check_method(command, method);
-    bool loaded, fits = false;
+    bool fits = false;
 
-    if (code != ARGS_DONE)
-        return code;
     cache_init(&cache, CACHE_BYTES);
-    loaded = !scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &scenario, &err);
-    scenario.arena.cache = &cache;
-    if (loaded && !planners_choose(&scenario, strcmp(method, "all") ? method : NULL, &choices, &err)) {
+    scenario->arena.cache = &cache;
+    if (code == ARGS_DONE && !err->count && !planners_choose(scenario, strcmp(method, "all") ? method : NULL, &choices, err)) {
         for (size_t i = 0; i < choices.count; i++)
             fits |= !choices.items[i].reason;
         if (format == METHODS_JSON)
@@ -144,8 +139,12 @@ int plan_methods(const struct command *command, const struct arguments *argument
             print_table(&choices, format == METHODS_MARKDOWN, stdout);
     }
     planners_release(&choices);
-    scenario_release(&scenario);
+    scenario_release(scenario);
     cache_release(&cache);
-    code = report_as(&err, format == METHODS_JSON);
+    if (code != ARGS_DONE) {
+        error_release(err);
+        return code;
+    }
+    code = report_as(err, format == METHODS_JSON);
     return code ? code : fits ? EXIT_OK : EXIT_INFEASIBLE;
 }

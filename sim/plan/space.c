@@ -371,6 +371,9 @@ int space_load(const struct plan_question *question, struct space *space, struct
     sweep->file = question->path;
     sweep->stem = sweep->name = strcmp(question->path, "-") ? data_stem(&sweep->arena, question->path) : "stdin";
     sweep->base = root;
+    sweep->points.base = root;
+    if (search_is_planner(space->asked.method))
+        return 0;
     if (build(space, root, question, &section, err) ||
         points_read(&sweep->arena, section, NULL, root, sweep->name, &sweep->points, err))
         return -1;

@@ -35,7 +35,8 @@ struct space {
 enum { SPACE_MOST = 200000 };        /* points that remain */
 
 /* Reads the scenario, makes the axes and selects the points. Errors: those of the scenario's model and cluster, an axis
- * that has no `auto`, numbers of GPUs that are no whole nodes, more than SPACE_MOST points. Release in either case. */
+ * that has no `auto`, numbers of GPUs that are no whole nodes, more than SPACE_MOST points. Where the scenario names a
+ * planner (search_is_planner of `asked.method`), its tree is read alone. Release in either case. */
 int space_load(const struct plan_question *question, struct space *space, struct error *err);
 void space_release(struct space *space);
 

@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+const char *const search_method_names[] = ENUM_NAMES(SEARCH_METHODS);
+
+bool search_is_planner(int method)
+{
+    return method >= SEARCH_PIPEDREAM;
+}
+
 static int keep(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
     (void)arena;
@@ -34,10 +41,13 @@ static const struct field search_fields[] = {
     {KEY(search_spec, subject_to), .kind = FIELD_RECORD, .table = &limits_table, .load = keep,
      .brief = "limits that configurations must keep: {iteration_time_s: 12 s, mfu: 0.4}; at most so much, of rates and "
               "shares of use at least"},
-    {KEY(search_spec, method), .kind = FIELD_CHOICE, .choices = CHOICES(SEARCH_METHODS), .fallback = "bound",
+    {KEY(search_spec, method), .kind = FIELD_CHOICE, .choices = search_method_names, .fallback = "bound",
      .choice_briefs = NAMES("configurations whose bound is above the time of the last that is shown are not replayed",
-                            "all are replayed"),
-     .brief = "how the search goes"},
+                            "all are replayed",
+                            "instead of a search the choice of PipeDream's planner, by its own objective",
+                            "of PipeDream-2BW's", "of Piper's", "of FlexFlow's", "of Alpa's", "of DAPPLE's", "of Varuna's",
+                            "the same with this simulator as the objective", "of each of these planners"),
+     .brief = "how the search goes; a planner stands alone, without axes and limits"},
     {KEY(search_spec, top), .kind = FIELD_INT, .min = 1, .max = 1000, .brief = "configurations that are shown; left out: "
                                                                                "10"},
     {KEY(search_spec, verify), .kind = FIELD_INT, .min = 0, .max = 1000,
@@ -68,6 +78,9 @@ int search_load(struct arena *arena, const struct node *value, void *object, str
         to->key_locs[to->count - 1] = value->key_locs[i];
     }
     rc = field_parse(arena, &search_table, own, spec, err);
+    if (!rc && search_is_planner(spec->method) && value->count > 1)
+        rc = error_clash(err, node_loc(value, "method"), "plan: method: %s makes one choice, and looks at no axes and no "
+                         "limits; expected no other key here", search_method_names[spec->method]);
     spec->axes = axes->count ? axes : NULL;
     spec->node = value;
     spec->top = node_get(own, "top") ? spec->top : -1;

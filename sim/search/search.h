@@ -12,8 +12,13 @@ struct search_spec {
     int top, verify;                 /* -1: left out */
     double time_limit;               /* s; NaN: left out */
 };
-#define SEARCH_METHODS(X) X(SEARCH_BOUND, "bound") X(SEARCH_EXHAUSTIVE, "exhaustive")
+#define SEARCH_METHODS(X) X(SEARCH_BOUND, "bound") X(SEARCH_EXHAUSTIVE, "exhaustive") X(SEARCH_PIPEDREAM, "pipedream") \
+    X(SEARCH_2BW, "2bw") X(SEARCH_PIPER, "piper") X(SEARCH_MCMC, "mcmc") X(SEARCH_ALPA, "alpa") \
+    X(SEARCH_DAPPLE, "dapple") X(SEARCH_VARUNA, "varuna") X(SEARCH_DTSIM, "dtsim") X(SEARCH_PLANNERS, "all")
 enum search_method { SEARCH_METHODS(ENUM_VALUE) };
+extern const char *const search_method_names[];
+/* Whether it is a paper's planner, or all of them: they make one choice each, and look at no axes. */
+bool search_is_planner(int method);
 extern const struct table search_table;
 
 /* Reads the mapping into a struct search_spec: its keys, and the axes, whose keys are dotted paths. */

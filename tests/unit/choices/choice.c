@@ -93,9 +93,21 @@ static void test_given_stages(void **state)
     arena_release(&arena);
 }
 
+/* A scenario's `plan: {method: NAME}` knows each of them. */
+static void test_names(void **state)
+{
+    size_t count = 0;
+
+    (void)state;
+    for (; planner_method_at(count); count++)
+        assert_string_equal(planner_method_at(count)->name, search_method_names[SEARCH_PIPEDREAM + count]);
+    assert_int_equal(SEARCH_PIPEDREAM + count, SEARCH_PLANNERS);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_methods), cmocka_unit_test(test_given_stages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_methods), cmocka_unit_test(test_given_stages),
+                                       cmocka_unit_test(test_names)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
