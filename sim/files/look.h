@@ -3,6 +3,8 @@
 #ifndef DTSIM_LOOK_H
 #define DTSIM_LOOK_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
 enum look { LOOK_NOTHING, LOOK_FOLDER, LOOK_FILE };      /* LOOK_FILE: anything but a folder; links are followed */
@@ -16,6 +18,9 @@ int look_into(struct arena *arena, const char *path, bool (*wanted)(const char *
 #define FILE_LIMIT (8ll << 30)
 enum { LINE_LIMIT = 16 << 20 };          /* B, of a line of a file that is read line by line */
 FILE *look_open(const char *path, struct error *err);
+/* The next line with its newline, as getline(); of one that is longer than LINE_LIMIT the first LINE_LIMIT + 1 bytes, and the
+ * rest of it is passed over. -1: there is none, or it cannot be read (ferror). */
+ssize_t look_line(FILE *file, char **line, size_t *capacity);
 /* The folder of this program, with a '/' at its end. NULL: an error. */
 const char *look_program(struct arena *arena, struct error *err);
 
