@@ -19,7 +19,7 @@ words_of() # COMMAND a|b PATH
 {
     case $1 in
     plot) words=(plot breakdown "$2" -o "$3.svg") ;;
-    trace) words=(trace "$2" -o "$3.json") ;;
+    trace) words=(trace "$2" --all -o "$3.json") ;;
     calibrate) words=(calibrate fit "$2.csv" -o "$3.yaml") ;;
     train) words=(train "$here/torture/samples/train.yaml" --trials "$([ "$2" = a ] && echo 2000 || echo 3000)" --engine ideal
         -o "$3") ;;
