@@ -39,6 +39,26 @@ int look_into(struct arena *arena, const char *path, bool (*wanted)(const char *
     return rc;
 }
 
+ssize_t look_line(FILE *file, char **line, size_t *capacity)
+{
+    size_t length = 0;
+    int c;
+
+    flockfile(file);
+    while ((c = getc_unlocked(file)) != EOF) {
+        if (length >= *capacity && length <= LINE_LIMIT) {
+            *capacity = *capacity ? 2 * *capacity : 4096;
+            *line = xrealloc(*line, *capacity, 1);
+        }
+        if (length <= LINE_LIMIT)
+            (*line)[length++] = (char)c;
+        if (c == '\n')
+            break;
+    }
+    funlockfile(file);
+    return c == EOF && !length ? -1 : (ssize_t)length;
+}
+
 /* Whether it is the device that is standard input, a terminal perhaps. */
 static bool is_input(const struct stat *status)
 {

@@ -3,6 +3,8 @@
 #ifndef DTSIM_LOOK_H
 #define DTSIM_LOOK_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
 enum look { LOOK_NOTHING, LOOK_FOLDER, LOOK_FILE };      /* LOOK_FILE: anything but a folder; links are followed */
@@ -19,6 +21,9 @@ FILE *look_open(const char *path, struct error *err);
 /* Refuses to write to a path over what is no file, or over one of the files `names` (NULL-terminated) of a folder, which
  * are read. */
 int look_apart(const char *path, const char *folder, const char *const *names, struct error *err);
+/* The next line with its newline, as getline(); of one that is longer than LINE_LIMIT the first LINE_LIMIT + 1 bytes, and the
+ * rest of it is passed over. -1: there is none, or it cannot be read (ferror). */
+ssize_t look_line(FILE *file, char **line, size_t *capacity);
 /* The folder of this program, with a '/' at its end. NULL: an error. */
 const char *look_program(struct arena *arena, struct error *err);
 

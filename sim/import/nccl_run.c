@@ -19,6 +19,7 @@ void nccl_run_release(struct nccl_run *run)
     for (size_t i = 0; i < run->hosts.count; i++)
         free(run->hosts.items[i].name);
     free(run->hosts.items);
+    free(run->places);
     free(run->ranks.items);
     free(run->program);
     *run = (struct nccl_run){0};
@@ -72,21 +73,58 @@ void nccl_run_name(struct nccl_run *run, const char *program, size_t length)
     run->op = nccl_program_op(run->program);
 }
 
+/* FNV-1a (Fowler, Noll, Vo), 64 bits. */
+static uint64_t hash_of(const char *name, size_t length)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
+    return hash;
+}
+
+/* Where the number of the host of that name stands, or is to stand: 1 more than its index, 0 where there is none yet. */
+static uint32_t *place_of(const struct nccl_run *run, const char *name, size_t length)
+{
+    size_t at = (size_t)hash_of(name, length) & (run->places_size - 1);
+
+    for (uint32_t number; (number = run->places[at]); at = (at + 1) & (run->places_size - 1)) {
+        const char *other = run->hosts.items[number - 1].name;
+
+        if (strlen(other) == length && !memcmp(other, name, length))
+            break;
+    }
+    return &run->places[at];
+}
+
+/* At most half of the places are taken. */
+static void make_places(struct nccl_run *run)
+{
+    if (run->hosts.count * 2 < run->places_size)
+        return;
+    free(run->places);
+    run->places_size = run->places_size ? 2 * run->places_size : 16;
+    run->places = xcalloc(run->places_size, sizeof *run->places);
+    for (size_t i = 0; i < run->hosts.count; i++)
+        *place_of(run, run->hosts.items[i].name, strlen(run->hosts.items[i].name)) = (uint32_t)i + 1;
+}
+
 /* Adds a rank of a host: the ranks of a host need not be in one block. */
 static void add_host(struct nccl_run *run, const char *name, size_t length)
 {
     struct nccl_host *host;
+    uint32_t *place;
 
-    for (size_t i = run->hosts.count; i > 0; i--) {
-        host = &run->hosts.items[i - 1];
-        if (strlen(host->name) == length && !memcmp(host->name, name, length)) {
-            host->ranks++;
-            return;
-        }
+    make_places(run);
+    place = place_of(run, name, length);
+    if (*place) {
+        run->hosts.items[*place - 1].ranks++;
+        return;
     }
     host = GROW(&run->hosts);
     *host = (struct nccl_host){xcalloc(length + 1, 1), 1};
     memcpy(host->name, name, length);
+    *place = (uint32_t)run->hosts.count;
 }
 
 static void add_rank(struct nccl_run *run, int rank)

@@ -17,6 +17,8 @@ struct nccl_run {
     int listed, highest;             /* ranks in the list; -1: there is no list */
     struct { bool *items; size_t count, capacity; } ranks;       /* by number: whether it is listed */
     struct { struct nccl_host { char *name; int ranks; } *items; size_t count, capacity; } hosts;
+    uint32_t *places;                /* of hosts by their names: a hash table of index + 1, 0: free */
+    size_t places_size;              /* a power of two, or 0 */
     int aggregated;                  /* collectives that were launched as one (-m); their time is a share of it */
 };
 

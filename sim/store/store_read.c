@@ -1,6 +1,5 @@
 #include "store/store.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,15 +62,13 @@ int store_read(const char *path, const struct store_reader *reader, struct error
 
     if (!file)
         return -1;
-    for (int number = 1; errno = 0, (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n';
-         number++)
+    for (int number = 1;
+         (length = look_line(file, &line, &capacity)) > 0 && (length > LINE_LIMIT || line[length - 1] == '\n'); number++)
         if (length > LINE_LIMIT)
-            rc = error_add(err, EXIT_INPUT, (struct loc){path, number, 1}, "a line of %zd bytes; expected at most %d",
-                           length, LINE_LIMIT);
+            rc = error_add(err, EXIT_INPUT, (struct loc){path, number, 1}, "a line of more than %d bytes; expected at most "
+                           "that", LINE_LIMIT);
         else if (line_read(path, line, (size_t)length - 1, number, reader, err))
             rc = -1;
-    if (length < 0 && errno == ENOMEM)       /* getline() leaves no other sign of it */
-        memory_ran_out();
     if (ferror(file))
         rc = error_system(err, (struct loc){.file = path}, "cannot read");
     free(line);

@@ -19,7 +19,8 @@ enum { SECONDS = 30 };           /* that one command may take */
 
 /* In shared memory: a process tries the mutants, and the next one goes on where it ended. */
 struct progress_of_trials {
-    size_t number, files;        /* of the mutant that is tried; files that were read */
+    size_t number, files;        /* of the mutant that is tried; files that were read, */
+    size_t keys, numbers;        /* and keys of tables, of which so many are numbers */
     size_t tried, refused, accepted, silent, wrong;
     char what[4096];
 };
@@ -177,6 +178,8 @@ static void try_table(struct trial *trial, struct arena *arena, struct node **ro
         struct node **slot, *own = node_get(mapping, field->key), *inner;
 
         slot = slot_of(arena, mapping, field->key);
+        trial->shared->keys += trial->number >= trial->shared->number;
+        trial->shared->numbers += trial->number >= trial->shared->number && is_number(field);
         try_slot(trial, root, slot, path, field);
         if (field->table && depth && !field->table->partial && field->table != &scenario_table) {
             inner = node_mapping(arena);
@@ -377,8 +380,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < COUNT(entrances); i++)
         if (argc < 4 || strstr(entrances[i].files, argv[3]))
             try_entrance(&entrances[i], &trial);
-    fprintf(trial.out, "%zu mutants of %zu files: %zu refused, %zu accepted, %zu taken silently, %zu wrong ends\n",
-            all->tried, all->files, all->refused, all->accepted, all->silent, all->wrong);
+    fprintf(trial.out, "%zu mutants of %zu files and %zu keys of tables (%zu are numbers): %zu refused, %zu accepted, %zu taken "
+            "silently, %zu wrong ends\n", all->tried, all->files, all->keys, all->numbers, all->refused, all->accepted,
+            all->silent, all->wrong);
     fclose(trial.out);
     BUG_IF(chdir("/"));
     execlp("sh", "sh", "-c", all->silent + all->wrong ? "rm -rf \"$0\"; exit 1" : "rm -rf \"$0\"", folder, (char *)NULL);
