@@ -148,3 +148,40 @@ int page_of_run(const struct page_request *request, FILE *told, struct error *er
     page_release(&page);
     return rc;
 }
+
+/* Whether it is what 'dtsim validate --json' prints: an array of tables with a name and rows. */
+static int check_tables(const json_t *tables, const char *path, struct error *err)
+{
+    size_t i;
+    const json_t *table;
+
+    json_array_foreach(tables, i, table)
+        if (!json_is_string(json_object_get(table, "name")) || !json_is_array(json_object_get(table, "rows")))
+            return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "item %zu is no validated table; expected what "
+                             "'dtsim validate --json' prints", i + 1);
+    return json_array_size(tables) ? 0 : error_add(err, EXIT_INPUT, (struct loc){.file = path}, "there are no validated "
+                                                   "tables in it; expected what 'dtsim validate --json' prints");
+}
+
+int page_of_validation(const struct page_request *request, FILE *told, struct error *err)
+{
+    const char *last = strrchr(request->input, '/'), *names[] = {last ? last + 1 : request->input, NULL};
+    char *folder = last ? xstrdup(request->input) : xstrdup(".");
+    struct page_request own = *request;
+    struct page page = {.request = &own};
+    json_t *tables = json_of_file(request->input, "the file as the output of 'dtsim validate --json'", err);
+    int rc = tables ? check_tables(tables, request->input, err) : -1;
+
+    if (last)
+        folder[last - request->input] = '\0';
+    page_init(&page, "validation");
+    own.input = folder;
+    if (!rc) {
+        page_json(&page, "validation", tables);
+        rc = page_put(&page, "validate.html", names, told, err);
+    }
+    json_decref(tables);
+    page_release(&page);
+    free(folder);
+    return rc;
+}
