@@ -22,7 +22,7 @@ static void take(const struct explanation *explanation, const struct explain_exp
     if (expected->seconds > 0 && fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds)
         *(json_t **)context = explanation_json(explanation);
     else
-        fputs("note: the page has no critical path and no what-if, as they would be of another time than its other numbers\n",
+        fputs("note: the page has no critical path and no what-if: they would be of another time than its numbers\n",
               stderr);
 }
 
@@ -96,13 +96,11 @@ static int report_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "--set: the report is of a run that has ended; 'dtsim run --set ... -o DIR' makes another");
     if (look_at(request.input, &there, &err) || (there != LOOK_FILE && store_holds_rows(request.input, &rows, &err)))
         return report(&err);
-    if (there == LOOK_FILE) {
+    if ((rows || there == LOOK_FILE) && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
+        return usage_error(command, "--ranks and --no-what-if: of a run only, and '%s' is none", request.input);
+    if (there == LOOK_FILE)
         page_of_validation(&request, stdout, &err);
-        return report(&err);
-    }
-    if (rows && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
-        return usage_error(command, "--ranks and --no-what-if: of a run only, and '%s' holds the rows of a sweep", request.input);
-    if (rows)
+    else if (rows)
         write_rows(&request, &err);
     else if (result_check(request.input, &err) >= 0)
         write_page(&arguments, &request, &err);
@@ -121,7 +119,7 @@ const struct command cmd_report = {
     .options = "  DIR           the folder of a 'dtsim run -o'\n"
                "  STORE         the folder of a 'dtsim sweep -o' or 'dtsim plan -o'\n"
                "  VALIDATED     a file of 'dtsim validate --json': predicted against measured, by table and software\n"
-               "  -o FILE       the page. Default: report.html in the folder, beside the file\n"
+               "  -o FILE       the page. Default: report.html in the folder, or beside the file\n"
                "  --ranks LIST  the spans of these ranks alone, such as 0-7,12; the page of a long run is smaller then\n"
                "  --no-what-if  neither critical path nor what would gain how much, for which the scenario is simulated\n"
                "                again, about twenty times, as by 'dtsim explain DIR'\n"

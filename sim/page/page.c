@@ -19,7 +19,7 @@ void page_init(struct page *page, const char *kind)
 
     page->head = json_object();
     json_put(page->head, "page", json_words(kind));
-    json_put(page->head, "input", json_words(last && last[1] ? last + 1 : input));       /* where it lay is nobody's business */
+    json_put(page->head, "input", json_words(last && last[1] ? last + 1 : input));   /* not where it lay */
     json_put(page->head, "theme", page->request->theme ? json_words(page->request->theme) : json_null());
 }
 
@@ -66,9 +66,9 @@ static int read_template(const char *name, struct template *template, struct err
         template->text = xcalloc((size_t)info.st_size + 1, 1);
         template->size = fread(template->text, 1, (size_t)info.st_size, in);
         template->place = strstr(template->text, mark);
-        rc = template->place ? 0 : error_add(err, EXIT_FAILURE, (struct loc){.file = path}, "there is no place for data in "
-                                             "the program of pages; build it anew with plots/report/build.sh");
-        template->place += sizeof mark - 1;
+        rc = template->place ? 0 : error_add(err, EXIT_FAILURE, (struct loc){.file = path}, "there is no place for data "
+                                             "in it; build it anew with plots/report/build.sh");
+        template->place += rc ? 0 : sizeof mark - 1;
     } else if (!err->count) {
         error_add(err, EXIT_FAILURE, (struct loc){0}, "cannot find plots/report/%s, which comes with dtsim", name);
     }
