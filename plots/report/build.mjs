@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const pages = {
   run: { script: 'run.js', styles: ['node_modules/uplot/dist/uPlot.min.css'], libraries: ['preact', 'htm', 'uplot'] },
   store: { script: 'store.js', styles: ['node_modules/tabulator-tables/dist/css/tabulator_simple.min.css'], libraries: ['preact', 'htm', 'tabulator-tables'] },
+  validate: { script: 'validate.js', styles: [], libraries: ['preact', 'htm'] },
 };
 const sha256 = (text, form) => createHash('sha256').update(text).digest(form);
 const frame = readFileSync('src/page.html', 'utf8');

@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 #include "cli/explained.h"
 #include "cli/key_list.h"
+#include "files/look.h"
 #include "page/page.h"
 #include "store/store.h"
 
@@ -21,7 +22,7 @@ static void take(const struct explanation *explanation, const struct explain_exp
     if (expected->seconds > 0 && fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds)
         *(json_t **)context = explanation_json(explanation);
     else
-        fputs("note: the page has no critical path and no what-if, as they would be of another time than its other numbers\n",
+        fputs("note: the page has no critical path and no what-if: they would be of another time than its numbers\n",
               stderr);
 }
 
@@ -80,7 +81,8 @@ static int report_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct page_request request;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
-    bool rows;
+    bool rows = false;
+    enum look there;
 
     if (code != ARGS_DONE)
         return code;
@@ -92,11 +94,13 @@ static int report_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "expected one of --light, --dark");
     if (arguments.nsets)
         return usage_error(command, "--set: the report is of a run that has ended; 'dtsim run --set ... -o DIR' makes another");
-    if (store_holds_rows(request.input, &rows, &err))
+    if (look_at(request.input, &there, &err) || (there != LOOK_FILE && store_holds_rows(request.input, &rows, &err)))
         return report(&err);
-    if (rows && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
-        return usage_error(command, "--ranks and --no-what-if: of a run only, and '%s' holds the rows of a sweep", request.input);
-    if (rows)
+    if ((rows || there == LOOK_FILE) && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
+        return usage_error(command, "--ranks and --no-what-if: of a run only, and '%s' is none", request.input);
+    if (there == LOOK_FILE)
+        page_of_validation(&request, stdout, &err);
+    else if (rows)
         write_rows(&request, &err);
     else if (result_check(request.input, &err) >= 0)
         write_page(&arguments, &request, &err);
@@ -105,15 +109,17 @@ static int report_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_report = {
     .name = "report",
-    .usage = "DIR|STORE [-o FILE] [--ranks LIST] [--no-what-if] [--budget LIMIT]...\n"
+    .usage = "DIR|STORE|VALIDATED [-o FILE] [--ranks LIST] [--no-what-if] [--budget LIMIT]...\n"
              "       [--light | --dark]",
     .brief = "Writes a run or a sweep as one HTML page: timeline, memory, critical path; table, heat map, front.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim report out       # open out/report.html in a browser\n"
                 "  dtsim report out -o for-a-colleague.html --light\n"
-                "  dtsim sweep sweep.yaml -o rows && dtsim report rows\n",
+                "  dtsim sweep sweep.yaml -o rows && dtsim report rows\n"
+                "  dtsim validate scenarios/paper/*.yaml --json >validate.json && dtsim report validate.json\n",
     .options = "  DIR           the folder of a 'dtsim run -o'\n"
                "  STORE         the folder of a 'dtsim sweep -o' or 'dtsim plan -o'\n"
-               "  -o FILE       the page. Default: report.html in the folder\n"
+               "  VALIDATED     a file of 'dtsim validate --json': predicted against measured, by table and software\n"
+               "  -o FILE       the page. Default: report.html in the folder, or beside the file\n"
                "  --ranks LIST  the spans of these ranks alone, such as 0-7,12; the page of a long run is smaller then\n"
                "  --no-what-if  neither critical path nor what would gain how much, for which the scenario is simulated\n"
                "                again, about twenty times, as by 'dtsim explain DIR'\n"

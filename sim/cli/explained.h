@@ -18,7 +18,8 @@ struct explain_request {
     size_t nsets;
     int engine;                  /* -1: the scenario's */
     struct budget budget;
-    FILE *written;               /* gets what the folder's result says, where this build does not know its scenario; or NULL */
+    FILE *written;               /* gets what the folder's result says, where this build does not know its scenario; or
+                                  * NULL */
     /* Gets what was found. */
     void (*take)(const struct explanation *explanation, const struct explain_expected *expected, void *context);
     void *context;

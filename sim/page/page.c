@@ -19,7 +19,7 @@ void page_init(struct page *page, const char *kind)
 
     page->head = json_object();
     json_put(page->head, "page", json_words(kind));
-    json_put(page->head, "input", json_words(last && last[1] ? last + 1 : input));       /* where it lay is nobody's business */
+    json_put(page->head, "input", json_words(last && last[1] ? last + 1 : input));   /* not where it lay */
     json_put(page->head, "theme", page->request->theme ? json_words(page->request->theme) : json_null());
 }
 
@@ -66,9 +66,9 @@ static int read_template(const char *name, struct template *template, struct err
         template->text = xcalloc((size_t)info.st_size + 1, 1);
         template->size = fread(template->text, 1, (size_t)info.st_size, in);
         template->place = strstr(template->text, mark);
-        rc = template->place ? 0 : error_add(err, EXIT_FAILURE, (struct loc){.file = path}, "there is no place for data in "
-                                             "the program of pages; build it anew with plots/report/build.sh");
-        template->place += sizeof mark - 1;
+        rc = template->place ? 0 : error_add(err, EXIT_FAILURE, (struct loc){.file = path}, "there is no place for data "
+                                             "in it; build it anew with plots/report/build.sh");
+        template->place += rc ? 0 : sizeof mark - 1;
     } else if (!err->count) {
         error_add(err, EXIT_FAILURE, (struct loc){0}, "cannot find plots/report/%s, which comes with dtsim", name);
     }
@@ -146,5 +146,42 @@ int page_of_run(const struct page_request *request, FILE *told, struct error *er
     }
     recorded_release(&run);
     page_release(&page);
+    return rc;
+}
+
+/* Whether it is what 'dtsim validate --json' prints: an array of tables with a name and rows. */
+static int check_tables(const json_t *tables, const char *path, struct error *err)
+{
+    size_t i;
+    const json_t *table;
+
+    json_array_foreach(tables, i, table)
+        if (!json_is_string(json_object_get(table, "name")) || !json_is_array(json_object_get(table, "rows")))
+            return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "item %zu is no validated table; expected what "
+                             "'dtsim validate --json' prints", i + 1);
+    return json_array_size(tables) ? 0 : error_add(err, EXIT_INPUT, (struct loc){.file = path}, "there are no validated "
+                                                   "tables in it; expected what 'dtsim validate --json' prints");
+}
+
+int page_of_validation(const struct page_request *request, FILE *told, struct error *err)
+{
+    const char *last = strrchr(request->input, '/'), *names[] = {last ? last + 1 : request->input, NULL};
+    char *folder = last ? xstrdup(request->input) : xstrdup(".");
+    struct page_request own = *request;
+    struct page page = {.request = &own};
+    json_t *tables = json_of_file(request->input, "the file as the output of 'dtsim validate --json'", err);
+    int rc = tables ? check_tables(tables, request->input, err) : -1;
+
+    if (last)
+        folder[last - request->input] = '\0';
+    page_init(&page, "validation");
+    own.input = folder;
+    if (!rc) {
+        page_json(&page, "validation", tables);
+        rc = page_put(&page, "validate.html", names, told, err);
+    }
+    json_decref(tables);
+    page_release(&page);
+    free(folder);
     return rc;
 }

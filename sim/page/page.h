@@ -8,7 +8,7 @@
 struct results;
 
 struct page_request {
-    const char *input;       /* the folder of a run, or of the rows of a sweep */
+    const char *input;       /* the folder of a run, of the rows of a sweep, or a file */
     const char *out;         /* the file; NULL: report.html in the folder */
     const char *ranks;       /* of a run: "0-7,12", whose spans are shown; NULL: all */
     const json_t *explanation;       /* of a run, as 'dtsim explain --json' has it; NULL: none */
@@ -19,5 +19,7 @@ struct page_request {
 int page_of_run(const struct page_request *request, FILE *told, struct error *err);
 /* The same of the rows of a sweep, which are read, ordered and ranked. */
 int page_of_rows(const struct page_request *request, const struct results *results, FILE *told, struct error *err);
+/* The same of what 'dtsim validate --json' printed to the file `input`; the page is request->out. */
+int page_of_validation(const struct page_request *request, FILE *told, struct error *err);
 
 #endif

@@ -95,7 +95,8 @@ int page_of_rows(const struct page_request *request, const struct results *resul
         results_explain_ranks(results, text);
     fclose(text);
     json_put(page.head, "tie", json_words(words));
-    json_put(page.head, "ranked", results->ranked < 0 ? json_null() : json_words(results->keys.items[results->ranked].name));
+    json_put(page.head, "ranked", results->ranked < 0 ? json_null() :
+             json_words(results->keys.items[results->ranked].name));
     json_put(page.head, "objectives", json_deep_copy(results->objectives));
     put_rows(&page, results);
     while (results->files[count])

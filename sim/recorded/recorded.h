@@ -7,13 +7,15 @@
 
 /* The operations of exchanges in the column `op`. */
 enum recorded_op {
-    RECORDED_ALL_REDUCE, RECORDED_REDUCE_SCATTER, RECORDED_ALL_GATHER, RECORDED_BROADCAST, RECORDED_REDUCE, RECORDED_ALL_TO_ALL, RECORDED_SEND,
-    RECORDED_NONE, RECORDED_OP_COUNT
+    RECORDED_ALL_REDUCE, RECORDED_REDUCE_SCATTER, RECORDED_ALL_GATHER, RECORDED_BROADCAST, RECORDED_REDUCE,
+    RECORDED_ALL_TO_ALL, RECORDED_SEND, RECORDED_NONE, RECORDED_OP_COUNT
 };
 extern const char *const recorded_op_names[RECORDED_OP_COUNT];     /* as spans.tsv has them; "" of none */
 
 /* Kinds of lanes, by their name up to the dot. */
-enum recorded_lane_kind { RECORDED_COMPUTE, RECORDED_TO_HOST, RECORDED_FROM_HOST, RECORDED_HOST, RECORDED_COPY, RECORDED_COMMUNICATES };
+enum recorded_lane_kind {
+    RECORDED_COMPUTE, RECORDED_TO_HOST, RECORDED_FROM_HOST, RECORDED_HOST, RECORDED_COPY, RECORDED_COMMUNICATES
+};
 struct recorded_lane {
     const char *name;
     enum recorded_lane_kind kind;

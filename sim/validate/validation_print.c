@@ -270,6 +270,7 @@ static json_t *row_json(const struct validation *validation, size_t row)
 
     json_put(json, "id", json_words(paper->rows[row].id));
     json_put(json, "group", json_words(paper->rows[row].group));
+    json_put(json, "software", outcome->measurable ? json_words(outcome->likeness.software) : json_null());
     json_put(json, "expect", json_words(paper->rows[row].oom ? "oom" : "fits"));
     json_put(json, "found", json_words(!outcome->simulated ? "failed" : outcome->fits ? "fits" : "oom"));
     for (size_t c = 0; c < paper->ncolumns; c++) {

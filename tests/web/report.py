@@ -96,6 +96,45 @@ def check_spans(browser, folder):
     return rows
 
 
+# Each level of each row, made anew of the spans: how many differ, and how many blocks there are.
+LEVELS = """
+    const {spans} = dtsimReport;
+    let blocks = 0, wrong = [];
+    for (const row of spans.rows) for (const level of row.levels) {
+        const width = level.width, held = new Map();
+        for (let i = row.first; i < row.first + row.count; i++)
+            for (let at = spans.start[i]; at < spans.end[i];) {
+                const block = Math.floor(at / width), until = Math.min((block + 1) * width, spans.end[i]);
+                if (!held.has(block)) held.set(block, new Map());
+                held.get(block).set(spans.kind[i], (held.get(block).get(spans.kind[i]) ?? 0) + until - at);
+                at = until;
+            }
+        for (let run = 0; run < level.count; run++)
+            for (let block = level.from[run] / width; block < level.to[run] / width; block++) {
+                const kinds = [...held.get(block) ?? []].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+                const sum = kinds.reduce((all, one) => all + one[1], 0);
+                if (kinds[0]?.[0] !== level.kind[run] || 1 + Math.floor(sum * 254 / width) !== level.share[run]) wrong.push([row.rank, width, block]);
+                held.delete(block);
+                blocks++;
+            }
+        wrong.push(...held.keys());
+    }
+    return [blocks, wrong.slice(0, 5)];"""
+
+
+def check_levels(browser, dtsim, folder):
+    page = os.path.join(folder, "report.html")
+    call(dtsim, "run", "scenarios/tour/04-1f1b.yaml", "--set", "batch.micro_batches=1500", "--engine", "fast", "-o", folder)
+    call(dtsim, "report", folder, "--no-what-if")
+    browser.open(page)
+    blocks, wrong = browser.run(LEVELS)
+    assert blocks > 1000 and not wrong, (blocks, wrong)
+    browser.wait("return document.getElementById('timeline').dataset.ms")
+    read = browser.run("return Number(document.getElementById('timeline').dataset.blocks)")
+    assert 0 < read <= 4000, read
+    browser.check_quiet(page)
+
+
 def window(browser):
     return browser.run("return document.getElementById('window').textContent")
 
@@ -246,6 +285,7 @@ def main(dtsim):
                     check_use(browser, rows)
                     check_themes(browser)
                 browser.check_quiet(page)
+            check_levels(browser, dtsim, os.path.join(root, "levels"))
             folder = os.path.join(root, "hostile")
             page = os.path.join(folder, "report.html")
             make_hostile(dtsim, folder)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Opens the report of a sweep in a browser: table, heat map, the scenario of a point; then names of others.
+"""Opens the reports of a sweep and of validated tables in a browser: table, heat map, the scenario of a point, errors; then
+names of others.
 
 usage: store.py DTSIM
 Exit code 77: there is no browser or no Selenium.
@@ -97,6 +98,35 @@ def check_hostile(browser, root):
     browser.check_quiet(page)
 
 
+def check_validated(browser, root):
+    """Errors by table: those that 'validate' itself sums up."""
+    path, page = os.path.join(root, "validate.json"), os.path.join(root, "report.html")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(call(DTSIM, "validate", "scenarios/paper/bert-large-dgx-1.yaml", "--json"))
+    call(DTSIM, "report", path)
+    browser.open(page)
+    with open(path, encoding="utf-8") as file:
+        tables = json.load(file)
+    shown = values(browser, "#by-table data")
+    for table in tables:
+        mean = next(iter(table["summary"].values()))["mean"]
+        assert math.isclose(shown[table["name"]], mean, rel_tol=1e-12), (table["name"], shown, mean)
+    browser.run("document.querySelector('#by-table button').click()")
+    browser.wait(f"return document.querySelectorAll('#rows tbody tr').length === {sum(1 for row in tables[0]['rows'])}")
+    for table in tables:
+        table["source"] = table["name"] = NAMES[0].decode()
+        for row, name in zip(table["rows"], NAMES):
+            row["id"] = row["software"] = name.decode(errors="replace")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(tables, file)
+    call(DTSIM, "report", path)
+    browser.open(page)
+    browser.run("document.querySelector('#by-table button').click()")
+    browser.wait("return document.querySelector('#rows')")
+    assert browser.run("return window.hit === undefined && document.querySelectorAll('main script, main img, main a').length === 0")
+    browser.check_quiet(page)
+
+
 def main():
     browser = Browser()
     try:
@@ -109,6 +139,7 @@ def main():
         check_heat(browser, rows)
         check_scenario(browser, ROOT, rows)
         browser.check_quiet(page)
+        check_validated(browser, ROOT)
         check_hostile(browser, ROOT)
     finally:
         browser.close()

@@ -1,30 +1,10 @@
 // Canvases of all points: two metrics and their front, and all axes side by side.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { html } from './parts.js';
 import { shown } from './metrics.js';
-import { useTheme } from './theme.js';
+import { Canvas } from './canvas.js';
 import { short } from './format.js';
 
-// A canvas that is drawn anew when its size, the theme or `what` changes.
-function Canvas({ draw, what, high, label, ...handlers }) {
-  const canvas = useRef(), dark = useTheme();
-  useEffect(() => {
-    const redraw = () => {
-      const one = canvas.current, scale = devicePixelRatio || 1, width = one.clientWidth;
-      if (!width) return;
-      one.width = width * scale;
-      one.height = high * scale;
-      const context = one.getContext('2d'), style = getComputedStyle(one);
-      context.scale(scale, scale);
-      context.font = '12px system-ui, sans-serif';
-      draw(context, width, high, Object.fromEntries(['ink', 'soft', 'line', 'link', 'path', 'card'].map(name => [name, style.getPropertyValue(`--${name}`)])));
-    };
-    const watch = new ResizeObserver(redraw);
-    watch.observe(canvas.current);
-    return () => watch.disconnect();
-  }, [dark, ...what]);
-  return html`<canvas class="plot" role="img" aria-label=${label} style=${{ height: `${high}px` }} ref=${canvas} ...${handlers}></canvas>`;
-}
 const range = values => {
   let low = Infinity, high = -Infinity;
   for (const value of values) if (value === value) { low = Math.min(low, value); high = Math.max(high, value); }
