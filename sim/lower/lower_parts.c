@@ -1,5 +1,7 @@
-/* How an iteration ends, by which 'auto' chooses. strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in which
- * a rank, with all its replicas, is on one part. */
+/* How an iteration ends, by which 'auto' chooses.
+ *
+ * strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in
+ * which a rank, with all its replicas, is on one part. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,8 @@ static double lacks(const struct workload *workload, const struct timeline *time
     double most = 0;
 
     for (int r = 0; r < timeline->program->ranks; r++)
-        most = fmax(most, memory_total(&peaks[r].memory) - memory_limit_of(workload->scenario, r % workload->plan.stages));
+        most = fmax(most, memory_total(&peaks[r].memory) -
+                          memory_limit_of(workload->scenario, r % workload->plan.stages));
     free(peaks);
     return most;
 }

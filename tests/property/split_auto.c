@@ -99,7 +99,8 @@ static void test_profiles(void **state)
 }
 
 /* How the iteration ends with these settings, by the whole simulation: s, and the bytes of the fullest GPU. */
-static struct ending { double seconds, peak; } ending_of(const struct scenario *scenario, const char *const *sets, size_t nsets)
+struct ending { double seconds, peak; };
+static struct ending ending_of(const struct scenario *scenario, const char *const *sets, size_t nsets)
 {
     struct scenario varied = {0};
     struct workload workload = {0};
