@@ -92,7 +92,8 @@ static int run_method(const struct command *command, const struct arguments *arg
     if (values[OPT_JSON] && values[OPT_MARKDOWN])
         return usage_error(command, "expected one of --json, --markdown");
     if (space)
-        scenario_read(&arena, space->sweep.points.base, arguments->sets, arguments->nsets, space->sweep.name, &scenario, &err);
+        scenario_read(&arena, space->sweep.points.base, arguments->sets, arguments->nsets, space->sweep.name, &scenario,
+                      &err);
     else
         scenario_load(arguments->positional[0], arguments->sets, arguments->nsets, &scenario, &err);
     return plan_methods(command, &scenario, method,

@@ -120,8 +120,8 @@ static int check_method(const struct command *command, const char *method)
                usage_error(command, "--method: unknown planner '%s'; expected one of %s", method, names);
 }
 
-int plan_methods(const struct command *command, struct scenario *scenario, const char *method, enum methods_format format,
-                 struct error *err)
+int plan_methods(const struct command *command, struct scenario *scenario, const char *method,
+                 enum methods_format format, struct error *err)
 {
     struct planner_choices choices = {0};
     struct cache cache = {0};
@@ -130,7 +130,8 @@ int plan_methods(const struct command *command, struct scenario *scenario, const
 
     cache_init(&cache, CACHE_BYTES);
     scenario->arena.cache = &cache;
-    if (code == ARGS_DONE && !err->count && !planners_choose(scenario, strcmp(method, "all") ? method : NULL, &choices, err)) {
+    if (code == ARGS_DONE && !err->count &&
+        !planners_choose(scenario, strcmp(method, "all") ? method : NULL, &choices, err)) {
         for (size_t i = 0; i < choices.count; i++)
             fits |= !choices.items[i].reason;
         if (format == METHODS_JSON)

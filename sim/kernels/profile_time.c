@@ -133,7 +133,8 @@ static struct kernel_seconds shapeless(const struct profile *profile, const stru
     fit = matmul_fit_of(profile, record, kernel->dtype);
     fit.unaligned = fit.odd = 1;
     return (struct kernel_seconds){
-        fmax(matmul_remembered(profile->cache, &fit, multiprocessors(profile), &product), fit.overhead + kernel->bytes / fit.bandwidth), BASIS_SIZES};
+        fmax(matmul_remembered(profile->cache, &fit, multiprocessors(profile), &product),
+             fit.overhead + kernel->bytes / fit.bandwidth), BASIS_SIZES};
 }
 
 static struct kernel_seconds matmul(const struct profile *profile, const struct kernel *kernel)

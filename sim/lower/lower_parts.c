@@ -1,11 +1,60 @@
-/* strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in which
- * a rank, with all its replicas, is on one part. */
+/* How an iteration ends, by which 'auto' chooses.
+ *
+ * strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in
+ * which a rank, with all its replicas, is on one part. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lower/lower.h"
 #include "lower/workload.h"
+#include "stage/memory.h"
+
+/* B that the GPU lacks that lacks most. */
+static double lacks(const struct workload *workload, const struct timeline *timeline)
+{
+    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
+    double most = 0;
+
+    for (int r = 0; r < timeline->program->ranks; r++)
+        most = fmax(most, memory_total(&peaks[r].memory) -
+                          memory_limit_of(workload->scenario, r % workload->plan.stages));
+    free(peaks);
+    return most;
+}
+
+struct lowered_end lowered_end(const struct scenario *scenario)
+{
+    struct workload workload = {0};
+    struct lowered lowered = {0};
+    struct timeline timeline = {0};
+    struct measure measure;
+    struct error found = {0};
+    struct lowered_end end = {INFINITY, INFINITY};
+
+    measure_init(&measure, ENGINE_FAST, &scenario->cluster);
+    if (scenario->arena.cache)
+        measure.cache = scenario->arena.cache;
+    if (!workload_init(&workload, scenario, &found) &&
+        !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
+        timeline_init(&timeline, &lowered.program);
+        if (!replay(ENGINE_FAST, &lowered.program, &scenario->cluster, &timeline, &found))
+            end = (struct lowered_end){timeline.makespan, lacks(&workload, &timeline)};
+        timeline_release(&timeline);
+    }
+    lowered_release(&lowered);
+    measure_release(&measure);
+    workload_release(&workload);
+    error_release(&found);
+    return end;
+}
+
+bool lowered_better(struct lowered_end one, struct lowered_end other)
+{
+    if (one.lacks > 0 || other.lacks > 0)
+        return one.lacks < other.lacks * (1 - ROUNDING);
+    return one.seconds < other.seconds * (1 - ROUNDING);
+}
 
 enum { ORDERS_MOST = 10000 };
 
@@ -15,7 +64,7 @@ struct ordering {
     int room[PARTS_MAX];             /* pipeline ranks that a part has GPUs for */
     size_t count, most;              /* orders that were visited; no more than that */
     int *order, *best;               /* a rank: its part */
-    double seconds;                  /* of the best */
+    struct lowered_end end;          /* of the best */
     bool replays;                    /* or counts only */
 };
 
@@ -41,14 +90,14 @@ static void try_order(struct ordering *ordering)
 {
     struct arena arena = {0};
     struct scenario *scenario = placed(&arena, ordering->scenario, ordering->order);
-    double seconds = INFINITY;
+    struct lowered_end end = {INFINITY, INFINITY};
 
     if (scenario && list_is_auto(&scenario->parallelism.split))
         scenario->parallelism.split = (struct list){0};      /* it is found for the best order */
     if (scenario)
-        seconds = lowered_seconds(scenario);
-    if (seconds < ordering->seconds * (1 - ROUNDING)) {
-        ordering->seconds = seconds;
+        end = lowered_end(scenario);
+    if (lowered_better(end, ordering->end)) {
+        ordering->end = end;
         memcpy(ordering->best, ordering->order, (size_t)ordering->ranks * sizeof *ordering->order);
     }
     arena_release(&arena);
@@ -109,7 +158,7 @@ const struct scenario *parts_settle(struct arena *arena, const struct scenario *
     struct cache_key key = {0};
     const int *known = NULL;
     struct ordering ordering = {
-        .scenario = scenario, .ranks = ranks, .parts = parts, .most = ORDERS_MOST, .seconds = INFINITY,
+        .scenario = scenario, .ranks = ranks, .parts = parts, .most = ORDERS_MOST, .end = {INFINITY, INFINITY},
         .order = ARENA_ARRAY(arena, int, ranks), .best = ARENA_ARRAY(arena, int, ranks),
     };
     const struct scenario *settled = NULL;

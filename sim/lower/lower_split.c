@@ -1,10 +1,11 @@
 /* strategy.split: auto: the layers of each virtual stage with which the iteration ends first, as engine fast replays
- * it.
+ * it, of those that fit into memory.
  *
  * A split has a lower bound: the longest that a rank's works of all micro-batches take, with the forwards before its
  * first stage and the backwards behind them. Where there are few splits all are replayed from the lowest bound on,
  * until no bound is below the best: that is the best split. Where there are many, the search begins with even stages
- * and with those of the lowest bound, and moves a block from one stage to another as long as that ends sooner. */
+ * and with those of the lowest bound, and moves a block from one stage to another as long as that ends sooner. While no
+ * split fits, one that lacks less memory is better, and no bound drops any. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +26,8 @@ struct splitting {
     const double *extra[3];                      /* the same of what a stage has beside its blocks */
     bool bounded;
     size_t replays, most;
-    int *best; /* of the splits that were replayed, and its time */
-    double seconds;
+    int *best; /* of the splits that were replayed, and how it ended */
+    struct lowered_end end;
 };
 
 static double sum_of(const struct splitting *splitting, int which, const int *begins, int stage)
@@ -65,53 +66,27 @@ static double bound_of(const struct splitting *splitting, const int *layers)
     return most;
 }
 
-double lowered_seconds(const struct scenario *scenario)
-{
-    struct workload workload = {0};
-    struct lowered lowered = {0};
-    struct timeline timeline = {0};
-    struct measure measure;
-    struct error found = {0};
-    double seconds = INFINITY;
-
-    measure_init(&measure, ENGINE_FAST, &scenario->cluster);
-    if (scenario->arena.cache)
-        measure.cache = scenario->arena.cache;
-    if (!workload_init(&workload, scenario, &found) &&
-        !lower(&workload, LOWER_ITERATION, &measure, &lowered, &found)) {
-        timeline_init(&timeline, &lowered.program);
-        if (!replay(ENGINE_FAST, &lowered.program, &scenario->cluster, &timeline, &found))
-            seconds = timeline.makespan;
-        timeline_release(&timeline);
-    }
-    lowered_release(&lowered);
-    measure_release(&measure);
-    workload_release(&workload);
-    error_release(&found);
-    return seconds;
-}
-
-static double replay_split(const struct splitting *splitting, int *layers)
+static struct lowered_end replay_split(const struct splitting *splitting, int *layers)
 {
     struct scenario scenario = *splitting->scenario;
 
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)splitting->nstages;
-    return lowered_seconds(&scenario);
+    return lowered_end(&scenario);
 }
 
 /* Replays the split unless its bound says that it is no better. Whether it is. */
 static bool try_split(struct splitting *splitting, int *layers, double bound)
 {
-    double seconds;
+    struct lowered_end end;
 
-    if (bound > splitting->seconds * (1 + 1e-9))
+    if (splitting->end.lacks <= 0 && bound > splitting->end.seconds * (1 + 1e-9))
         return false;
-    seconds = replay_split(splitting, layers);
+    end = replay_split(splitting, layers);
     splitting->replays++;
-    if (seconds >= splitting->seconds * (1 - ROUNDING))
+    if (!lowered_better(end, splitting->end))
         return false;
-    splitting->seconds = seconds;
+    splitting->end = end;
     memcpy(splitting->best, layers, (size_t)splitting->nstages * sizeof *layers);
     return true;
 }
@@ -166,6 +141,7 @@ static void add_splits(const struct splitting *splitting, struct arena *arena, i
         add_splits(splitting, arena, layers, stage + 1, left - layers[stage], trials);
 }
 
+/* Ends early where none fits. */
 static void try_all(struct splitting *splitting)
 {
     struct arena arena = {0};
@@ -174,7 +150,7 @@ static void try_all(struct splitting *splitting)
 
     add_splits(splitting, &arena, layers, 0, splitting->blocks, &trials);
     sort_trials(&trials);
-    for (size_t i = 0; i < trials.count; i++)
+    for (size_t i = 0; i < trials.count && (splitting->end.lacks <= 0 || splitting->replays < splitting->most); i++)
         try_split(splitting, trials.items[i].layers, trials.items[i].bound);
     free(trials.items);
     arena_release(&arena);
@@ -334,6 +310,10 @@ static void search(struct arena *arena, struct splitting *splitting)
         try_all(splitting);
     else
         try_moves(splitting, layers);
+    if (splitting->nstages > 1 && splitting->end.lacks > 0) {        /* not one of the lowest bounds fits */
+        splitting->most *= 2;
+        try_moves(splitting, layers);
+    }
 }
 
 /* Under which the cache has the split. */
@@ -362,10 +342,11 @@ int *split_settle(struct arena *arena, const struct scenario *scenario, struct e
         memcpy(layers, known, (size_t)nstages * sizeof *layers);
     } else if (!(rc = workload_init(&even, &plain, err))) {
         struct splitting splitting = {
-            .scenario = scenario, .even = &even, .nstages = nstages, .best = layers, .seconds = INFINITY};
+            .scenario = scenario, .even = &even, .nstages = nstages, .best = layers,
+            .end = {INFINITY, INFINITY}};
 
         search(&own, &splitting);
-        if (isinf(splitting.seconds)) /* one stage, or none of them can be: the next step says why */
+        if (isinf(splitting.end.seconds)) /* one stage, or none of them can be: the next step says why */
             for (int s = 0; s < nstages; s++)
                 layers[s] = even.stages[s].layers;
         if (cache)

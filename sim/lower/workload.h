@@ -29,14 +29,19 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
  * Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. */
 int workload_time(struct workload *workload, const struct scenario *scenario, struct error *err);
 int workload_order(struct workload *workload, struct error *err);
-/* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first;
- * in the arena. NULL: errors, those of workload_init. */
+/* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first, of
+ * those that fit into the GPUs' memory; where none does, those that lack least. In the arena. NULL: errors, those of
+ * workload_init. */
 int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
-/* strategy.stages_on: auto: the scenario with each pipeline rank on one part of the cluster, in the order with which the
- * iteration, as engine fast replays it, ends first; in the arena. NULL: errors: no order, or too many. */
+/* strategy.stages_on: auto: the scenario with each pipeline rank on one part of the cluster, in the order that is best in
+ * the same way; in the arena. NULL: errors: no order, or too many. */
 const struct scenario *parts_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
-/* s until all is done, on engine fast; INFINITY: it cannot be. */
-double lowered_seconds(const struct scenario *scenario);
+/* How the scenario's iteration ends on engine fast: s until all is done, and B that a GPU lacks at its peak, 0: all fit;
+ * INFINITY both: it cannot be. */
+struct lowered_end { double seconds, lacks; };
+struct lowered_end lowered_end(const struct scenario *scenario);
+/* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
+bool lowered_better(struct lowered_end one, struct lowered_end other);
 void workload_release(struct workload *workload);
 /* The times of all virtual stages on the GPUs of a pipeline rank of a replica; the slowest of these GPUs decides. */
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p);

@@ -222,9 +222,9 @@ static const struct field parallelism_fields[] = {
                             "fast; of equal ones the first; at most 10,000 are tried"),
      .brief = "on which part of the cluster each pipeline rank is, where 'stages' does not say 'on'; left out: placement"},
     {KEY(parallelism, split), .kind = FIELD_INTS, .max = 1000000, .may_be_auto = true,
-     .brief = "number of layers of each stage (of each chunk, in model order); auto: so that the iteration ends first; "
-              "left out: as even as possible; if the layers do not divide evenly, the last stage and then the first "
-              "stages get one layer less; or as software balances them"},
+     .brief = "number of layers of each stage (of each chunk, in model order); auto: those that fit and with which the "
+              "iteration ends first; left out: as even as possible; if the layers do not divide evenly, the last stage and "
+              "then the first stages get one layer less; or as software balances them"},
     {KEY(parallelism, balance), .kind = FIELD_CHOICE, .fallback = "layers", .choices = CHOICES(BALANCES),
      .choice_briefs = NAMES("as many layers to each stage", "so that the stage that takes longest takes the least",
                             "as times, but a stage also takes the time in which its ranks exchange gradients",

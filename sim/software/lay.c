@@ -36,7 +36,8 @@ static int gather_has(struct gathering *gathering, const struct node *has)
     return 0;
 }
 
-/* What the release cannot run. The conditions are read here, so that mistakes in them are found whether they hold or not. */
+/* What the release cannot run. The conditions are read here, so that mistakes in them are found whether they hold or
+ * not. */
 static int gather_lacks(struct gathering *gathering, const struct node *lacks)
 {
     int rc = 0;
@@ -46,8 +47,8 @@ static int gather_lacks(struct gathering *gathering, const struct node *lacks)
 
         if (!condition || condition->kind != NODE_SCALAR || !why || why->kind != NODE_SCALAR || !*why->text ||
             node_is_null(why))
-            rc = error_add(gathering->err, EXIT_INPUT, lacks->items[i]->loc, "software: lacks: expected a mapping with 'if', a "
-                           "condition, and 'why', a text");
+            rc = error_add(gathering->err, EXIT_INPUT, lacks->items[i]->loc, "software: lacks: expected a mapping with "
+                           "'if', a condition, and 'why', a text");
         else if (software_holds(gathering->arena, condition, gathering->parts, gathering->err) < 0)
             rc = -1;
     }
@@ -65,7 +66,8 @@ static int gather_when(struct gathering *gathering, const struct node *when)
         int applies;
 
         if (!condition || condition->kind != NODE_SCALAR) {
-            rc = error_add(gathering->err, EXIT_INPUT, item->loc, "software: when: expected a mapping with 'if', a condition");
+            rc = error_add(gathering->err, EXIT_INPUT, item->loc, "software: when: expected a mapping with 'if', a "
+                           "condition");
             continue;
         }
         applies = software_check_keys(item, gathering->parts, gathering->err) ? -1 : holds(gathering, condition);
@@ -140,8 +142,8 @@ struct said { struct software_names names; const struct node *divided; };
 struct asked { size_t count; const struct node **items; };   /* the conditions */
 
 /* The key of what the name's files say under the conditions that hold now; false: one of them has a mistake. */
-static bool said_key(struct arena *arena, const char *like, const struct asked *asked, const struct software_parts *parts,
-                     struct cache_key *key)
+static bool said_key(struct arena *arena, const char *like, const struct asked *asked,
+                     const struct software_parts *parts, struct cache_key *key)
 {
     struct error ignored = {0};
     bool fine = true;

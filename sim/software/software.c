@@ -108,7 +108,8 @@ static int value_of(void *context, int name, struct value *value, struct error *
     const struct asking *asking = context;
     const struct field *field = asking->condition->names[name].field;
     const struct software_part *part = &asking->parts->items[asking->condition->names[name].part];
-    const struct node *node = part->object ? field_dump_key(asking->arena, part->table, part->object, field->key) : NULL;
+    const struct node *node = part->object ? field_dump_key(asking->arena, part->table, part->object, field->key)
+                                           : NULL;
 
     (void)err;
     if (!node || node->kind != NODE_SCALAR)

@@ -137,7 +137,8 @@ static void check_case(const char *path, const char *framework, struct seen *see
     for (bool more = true; more;) {
         more = getline(&line, &room, file) > 0;
         size_t end = more ? strlen(line) : 0;
-        bool begins = end > 8 && !strcmp(line + end - 4, " --\n") && sscanf(line, "-- %63s --", name) == 1, command = more && line[0] == '$' && line[1] == ' ';
+        bool begins = end > 8 && !strcmp(line + end - 4, " --\n") && sscanf(line, "-- %63s --", name) == 1;
+        bool command = more && line[0] == '$' && line[1] == ' ';
 
         if (out && (begins || command || !more)) {
             fclose(out);
@@ -196,7 +197,8 @@ static char *arguments_text(json_t *arguments)
         else if (json_is_real(value))
             fprintf(out, " %g", json_real_value(value));
         json_array_foreach(value, i, item)
-            fprintf(out, json_is_string(item) ? " %s" : "", json_string_value(item));
+            if (json_is_string(item))
+                fprintf(out, " %s", json_string_value(item));
         fputc('\n', out);
     }
     fclose(out);

@@ -98,6 +98,81 @@ static void test_profiles(void **state)
     }
 }
 
+/* How the iteration ends with these settings, by the whole simulation: s, and the bytes of the fullest GPU. */
+struct ending { double seconds, peak; };
+static struct ending ending_of(const struct scenario *scenario, const char *const *sets, size_t nsets)
+{
+    struct scenario varied = {0};
+    struct workload workload = {0};
+    struct run run = {0};
+    struct error err = {0};
+    struct simulate_options options;
+    struct ending ending;
+
+    assert_int_equal(scenario_vary(scenario, sets, nsets, &varied, &err), 0);
+    assert_int_equal(workload_init(&workload, &varied, &err), 0);
+    options = simulate_numbers_of(&varied);
+    options.engine = ENGINE_FAST;
+    assert_int_equal(simulate(&workload, options, &run, &err), 0);
+    ending = (struct ending){run.metrics.iteration_time, run.metrics.peak_memory};
+    run_release(&run);
+    workload_release(&workload);
+    scenario_release(&varied);
+    return ending;
+}
+
+/* Layers whose costs rise, so that the first stage should have most of them, while it keeps the activations of most
+ * micro-batches: under each limit of memory the split is the fastest of those that fit. */
+static void test_limits(void **state)
+{
+    enum { LIMITS = 8, MOST = 200 };
+    struct arena arena = {.cache = &cache};
+    struct scenario scenario = {0};
+    struct error err = {0};
+    struct ending all[MOST];
+    struct node *root;
+    char *text, set[96];
+    size_t size, count = 0, fastest = 0, least = 0, other = 0;
+    FILE *out = text_open(&text, &size);
+
+    (void)state;
+    fputs("model: {layers: [", out);
+    for (int l = 0; l < LAYERS; l++)
+        fprintf(out, "%s{forward: %.17g ms, backward: %.17g ms, parameters: 1 M, activation: 40 MB, boundary: 1 MB}",
+                l ? ", " : "", 1 + 0.3 * l, 2 + 0.6 * l);
+    fputs("]}\ncluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 10 GB/s, latency: 5 us}}\n"
+          "batch: {micro_batches: 6}\nstrategy: {schedule: 1f1b, pipeline: 4}\nmemory: {precision: fp32}\n", out);
+    text_close(out, &text);
+    assert_int_equal(conf_parse(&arena, "limits.yaml", text, size, &root, &err), 0);
+    assert_int_equal(scenario_read(&arena, root, NULL, 0, "limits", &scenario, &err), 0);
+    for (int a = 1; a <= LAYERS; a++)
+        for (int b = 1; a + b < LAYERS; b++)
+            for (int c = 1; a + b + c < LAYERS; c++) {
+                snprintf(set, sizeof set, "strategy.split=[%d, %d, %d, %d]", a, b, c, LAYERS - a - b - c);
+                all[count] = ending_of(&scenario, (const char *[]){set}, 1);
+                fastest = all[count].seconds < all[fastest].seconds ? count : fastest;
+                least = all[count].peak < all[least].peak ? count : least;
+                assert_true(++count < MOST);
+            }
+    for (int i = 0; i <= LIMITS; i++) {
+        double limit = all[least].peak + (all[fastest].peak - all[least].peak) * i / LIMITS + 1, best = INFINITY;
+        struct ending found;
+
+        for (size_t k = 0; k < count; k++)
+            best = all[k].peak <= limit ? fmin(best, all[k].seconds) : best;
+        snprintf(set, sizeof set, "memory.limit=%.0f B", ceil(limit));
+        found = ending_of(&scenario, (const char *[]){"strategy.split=auto", set}, 2);
+        print_message("%s: %.6g s, %.6g B\n", set, found.seconds, found.peak);
+        assert_true(found.peak <= ceil(limit));
+        expect_near("the iteration", found.seconds, best, set);
+        other += best > all[fastest].seconds * (1 + 1e-9);
+    }
+    assert_true(other >= 2);             /* limits that drop the fastest split */
+    free(text);
+    scenario_release(&scenario);
+    arena_release(&arena);
+}
+
 /* The demo's network with 12 layers, on four GPUs: its output layer costs as much as several layers. */
 static void test_short_demo(void **state)
 {
@@ -176,7 +251,8 @@ static void test_emitted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_short_demo),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_profiles), cmocka_unit_test(test_limits),
+                                       cmocka_unit_test(test_short_demo),
                                        cmocka_unit_test(test_demo), cmocka_unit_test(test_remembered),
                                        cmocka_unit_test(test_emitted)};
     int failed;
