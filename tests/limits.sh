@@ -3,6 +3,7 @@
 # a signal and never a silent failure: limits.sh DTSIM
 #   full        every command that prints, into a device that is full
 #   descriptors, memory, stack, fork        limits of a process
+#   reads       that end in an error, and a line without an end
 set -u
 dtsim=$(realpath "$1")
 scratch=$(mktemp -d)
@@ -109,6 +110,44 @@ all()
     limited "$1" collective dgx-h100 --ranks 8 --bytes 1M --engine fast
     limited "$1" serve -j 2
 }
+
+# Reads of this file end in an error.
+tried=0
+mem=/proc/self/mem
+mkdir long unread
+ln -s $mem unread/shard-1-of-1.jsonl
+while read -r words; do
+    tried=$((tried + 1))
+    # shellcheck disable=SC2086
+    timeout 20 "$dtsim" $words >/dev/null 2>said </dev/null
+    code=$?
+    [ $code = 1 ] && grep -q 'cannot read.*Input/output error' said || complain "$words"
+done <<END
+check $mem
+run $mem
+train $mem
+plan $mem
+sweep $mem
+validate $mem
+collective --table $mem
+calibrate fit $mem
+results unread
+import nccl-tests $mem
+import kineto $mem
+import pytorch-schedule $mem
+import pipedream-profile $mem
+import megatron $mem
+import deepspeed $mem
+check s.yaml --set cluster=$mem
+check s.yaml --set cluster.gpu=$mem
+check s.yaml --set cluster.communication=$mem
+check s.yaml --set software=$mem
+END
+echo "$tried reads that end in an error"
+{ head -1 rows/shard-1-of-1.jsonl; head -c 17000000 /dev/zero | tr '\0' x; echo; } >long/shard-1-of-1.jsonl
+"$dtsim" results long >/dev/null 2>said
+code=$?
+[ $code = 4 ] && grep -q 'jsonl:2:1: error: a line of more than 16777216 bytes' said || complain "a long line"
 
 tried=0
 for count in 4 5 6 7 8 9; do

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/key_list.h"
 #include "files/look.h"
@@ -266,8 +267,10 @@ static int draw_and_tell(const struct command *command, const struct arguments *
         code = usage_error(command, "--where: '%s' holds no rows of a sweep", request->inputs[0]);
     else if (kind)
         rc = draw(request, &err);
-    for (size_t i = 0; rc == 0 && (file = plot_file(&arena, request, i, &err)); i++)
-        puts(file);
+    for (size_t i = 0; rc == 0 && (file = plot_file(&arena, request, i, &err)); i++) {
+        text_write(TEXT_LINE, file, stdout);
+        putchar('\n');
+    }
     arena_release(&arena);
     return code == ARGS_DONE ? report(&err) : code;
 }

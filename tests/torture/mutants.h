@@ -53,16 +53,17 @@ static inline void number_bounds(const struct field *field, double bounds[2])
 
 static inline const char *number_text(struct arena *arena, size_t shape, const struct field *field)
 {
-    double bounds[2], value, step = field->kind == FIELD_INT;
+    bool whole = field->kind == FIELD_INT;
+    double bounds[2], value;
     char text[64];
 
     number_bounds(field, bounds);
     value = bounds[shape == MOST || shape == ABOVE_MOST];
     if (shape == BELOW_LEAST)
-        value = step || value < 0 ? value - 1 : value / 1.5;
+        value = whole || value < 0 ? value - 1 : value / 1.5;
     else if (shape == ABOVE_MOST)
-        value = step ? value + 1 : value * 1.5;
-    if (field->kind == FIELD_INT)
+        value = whole ? value + 1 : value * 1.5;
+    if (whole)
         return arena_printf(arena, "%.0f", value);
     return arena_strdup(arena, unit_format(field->unit, value, text, sizeof text));
 }
