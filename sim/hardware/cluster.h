@@ -25,6 +25,8 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 /* Whether the cluster has another value at the dotted path ("inside.efficiency") than its platform or, without a
  * platform, than if the key was left out. */
 bool cluster_changes(struct arena *arena, const struct cluster *cluster, const char *path);
+/* The same of the part with that node, or of the cluster, where its file says no parts. */
+bool cluster_node_changes(struct arena *arena, const struct cluster *cluster, int node, const char *path);
 /* Whether the cluster names another network than its platform has. */
 bool cluster_names_network(struct arena *arena, const struct cluster *cluster);
 /* What the cluster changes of its platform, for people: "network.bandwidth 25 Gb/s (8 NICs a node)"; "":

@@ -23,6 +23,13 @@ bool cluster_changes(struct arena *arena, const struct cluster *cluster, const c
     return strcmp(value_at(arena, cluster->node, path), value_at(arena, cluster->base, path)) != 0;
 }
 
+bool cluster_node_changes(struct arena *arena, const struct cluster *cluster, int node, const char *path)
+{
+    const struct part_spec *parts = cluster->said.items;
+
+    return cluster_changes(arena, cluster->said.count ? &parts[cluster_said_part_of(cluster, node)].cluster : cluster, path);
+}
+
 /* What each part changes, after its name. */
 static const char *parts_said(struct arena *arena, const struct list *said)
 {

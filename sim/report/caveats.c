@@ -240,27 +240,38 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
                         scenario->simulation.repeat);
 }
 
+/* The latencies of a node's communication library, where those of its links at the path are shorter and not its
+ * platform's; else `most` is 0. */
+static struct latencies longer_latencies(struct arena *arena, const struct cluster *cluster, int node, const char *path)
+{
+    const struct communication *library = cluster_communication(cluster, 1u << cluster_kind_of(cluster, node));
+    bool spanning = !strcmp(path, "network.latency");
+    struct latencies own = library ? communication_latencies(library, spanning) : (struct latencies){0};
+
+    if (!(cluster_latency(cluster, node, !spanning) < own.most) || !cluster_node_changes(arena, cluster, node, path))
+        own.most = 0;
+    return own;
+}
+
 /* The library's own latencies count where they are longer than the links'. An all-to-all has those of the links. */
 static const char *latency_note(struct arena *arena, const struct scenario *scenario)
 {
-    const struct cluster *cluster = &scenario->cluster;
     static const char *const paths[] = {"inside.latency", "network.latency"};
+    const struct cluster *cluster = &scenario->cluster;
     const char *notes = NULL;
     char least[48], most[48];
 
-    const struct communication *library = cluster_communication(cluster, ~0u);
+    for (size_t i = 0; i < COUNT(paths) && !cluster->ideal; i++) {
+        struct latencies own = longer_latencies(arena, cluster, 0, paths[i]);
 
-    for (size_t i = 0; i < COUNT(paths) && library && !cluster->ideal; i++) {
-        struct latencies own = communication_latencies(library, i > 0);
-
-        if (!(cluster_latency(cluster, 0, i == 0) < own.most) ||
-            !cluster_changes(arena, cluster, paths[i]))
-            continue;
-        notes = arena_printf(arena, "%s%scluster.%s counts in all-to-alls, and else only where the communication "
-                             "profile's own latency is shorter, which is %s to %s by algorithm and protocol",
-                             notes ? notes : "", notes ? "; " : "", paths[i],
-                             unit_format_short(UNIT_TIME, own.least, least, sizeof least),
-                             unit_format_short(UNIT_TIME, own.most, most, sizeof most));
+        for (int part = 1; part < cluster_said_parts(cluster) && !(own.most > 0); part++)
+            own = longer_latencies(arena, cluster, cluster_said_part(cluster, part).first, paths[i]);
+        if (own.most > 0)
+            notes = arena_printf(arena, "%s%scluster.%s counts in all-to-alls, and else only where the communication "
+                                 "profile's own latency is shorter, which is %s to %s by algorithm and protocol",
+                                 notes ? notes : "", notes ? "; " : "", paths[i],
+                                 unit_format_short(UNIT_TIME, own.least, least, sizeof least),
+                                 unit_format_short(UNIT_TIME, own.most, most, sizeof most));
     }
     return notes;
 }

@@ -1,7 +1,7 @@
 /* commands: what commands cost, process start included. A line a workload: CPU seconds (user and system, children
  * included) of the fastest and the median of some runs, operations a second of the fastest, and the most memory of one
  * process; of some of them, instructions. Then what twice as much of something costs, which is at most 2.3 times as
- * much if costs are linear.
+ * much if costs are linear. Then what GPUs of two kinds cost beside GPUs of one: at most 1.3 times as much is the aim.
  *
  *     bench_commands RUNS PROGRAM           from the folder of the sources
  *     bench_commands RUNS PROGRAM OTHER     both, run by run in turn, and how much longer OTHER takes
@@ -71,6 +71,15 @@ static const struct workload {
     {"plan: 13B on 8", PLAN("13b"), 0, false},
     {"plan: 70B on 128", PLAN("70b"), 0, false},
     {"does not fit: DeepSeek on 2,048", "run tests/bench/deepseek-v3-memory.yaml " FAST, 0, false},
+};
+
+/* Two commands in turn, and how much longer the second takes. */
+#define HALVES(other, more) "run tests/bench/parts.yaml " FAST " --set simulation.fold=off --set 'cluster={parts: [" \
+    "{name: a, platform: dgx-a100, nodes: 64}, {name: b, platform: " other ", nodes: 64}]}'" more
+#define MIXED_REPLICAS " --set 'strategy.placement=[tensor, pipeline, data]'"
+static const struct pair { const char *name, *commands[2]; } pairs[] = {
+    {"two kinds for one: stages", {HALVES("dgx-a100", ""), HALVES("dgx-h100", "")}},
+    {"two kinds for one: replicas", {HALVES("dgx-a100", MIXED_REPLICAS), HALVES("dgx-h100", MIXED_REPLICAS)}},
 };
 
 /* What costs twice as much where there is twice as much of it: a command that ends where the number goes. The number
@@ -242,6 +251,26 @@ static void bench_doubling(const struct doubling *doubling, const char *program,
     putchar('\n');
 }
 
+static void bench_pair(const struct pair *pair, const char *program, bool fast, int runs)
+{
+    struct cost costs[2] = {0};
+    char *commands[2];
+
+    for (int other = 0; other < 2; other++)
+        commands[other] = command_of(pair->commands[other], 0, program, fast);
+    for (int i = 0; i < runs; i++)
+        for (int other = 0; other < 2; other++)
+            if (costs[other].runs == i)
+                measure(commands[other], &costs[other]);
+    printf("%-39s", pair->name);
+    for (int other = 0; other < 2; other++) {
+        cell(costs[other].runs ? costs[other].seconds[0] : -1, 9, 4);
+        free(commands[other]);
+    }
+    cell(costs[0].runs && costs[1].runs ? costs[1].seconds[0] / costs[0].seconds[0] : -1, 7, 2);
+    putchar('\n');
+}
+
 static bool knows_fast(const char *program)
 {
     char *command = NULL;
@@ -274,5 +303,8 @@ int main(int argc, char **argv)
     printf("\n%-39s %9s %9s %7s\n", "CPU seconds of twice as much", "once", "twice", "ratio");
     for (size_t i = 0; i < COUNT(doublings); i++)
         bench_doubling(&doublings[i], argv[2], fast[0], runs);
+    printf("\n%-39s %9s %9s %7s\n", "CPU seconds on 1,024 GPUs", "one kind", "two", "ratio");
+    for (size_t i = 0; i < COUNT(pairs); i++)
+        bench_pair(&pairs[i], argv[2], fast[0], runs);
     return EXIT_OK;
 }

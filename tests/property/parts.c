@@ -1,68 +1,18 @@
 /* parts: clusters whose files say `parts`. */
-#include "simulated.h"
+#include "in_parts.h"
 
 #include <dirent.h>
 
-/* "[{name: a, KEYS, nodes: 1}, {name: b, KEYS, nodes: REST}]": the scenario's cluster in two parts. */
-static char *in_parts(struct arena *arena, const struct scenario *scenario)
+static bool compare_in_parts(const char *path)
 {
-    const struct node *said = node_get(scenario->node, "cluster");
-    struct node *keys = node_mapping(arena);
-    int nodes = scenario->cluster.nodes;
-    const char *text;
-
-    if (said->kind == NODE_SCALAR)
-        node_put(arena, keys, "platform", node_scalar(arena, said->text, said->quoted));
-    for (size_t i = 0; said->kind == NODE_MAPPING && i < said->count; i++)
-        if (strcmp(said->keys[i], "nodes"))
-            node_put(arena, keys, said->keys[i], said->items[i]);
-    text = node_flow(arena, keys);
-    text = arena_strndup(arena, text + 1, strlen(text) - 2);         /* without the braces */
-    return arena_printf(arena, "cluster={parts: [{name: a, %s, nodes: 1}, {name: b, %s, nodes: %d}]}", text, text,
-                        nodes - 1);
-}
-
-static json_t *metrics_of(const struct scenario *scenario, struct error *err)
-{
-    struct workload workload = {0};
-    struct run run = {0};
-    struct simulate_options options = simulate_numbers_of(scenario);
-    json_t *json = NULL;
-
-    options.engine = ENGINE_FAST;
-    if (!workload_init(&workload, scenario, err) && !simulate(&workload, options, &run, err))
-        json = result_metrics_json(&run);
-    run_release(&run);
-    workload_release(&workload);
-    return json;
-}
-
-/* Whether the scenario has several nodes: then in two parts it is the same. */
-static bool compare_in_parts(const char *path, const char *const *sets, size_t nsets)
-{
-    struct scenario whole = {0}, parts = {0};
+    struct scenario whole = {0};
     struct error err = {0};
-    struct arena arena = {0};
     bool several;
 
-    if (scenario_load(path, sets, nsets, &whole, &err))
+    if (scenario_load(path, NULL, 0, &whole, &err))
         fail_at(path, &err);
-    several = whole.cluster.nodes > 1 && !whole.cluster.ideal && !cluster_said_parts(&whole.cluster);
-    if (several) {
-        const char *changed[] = {in_parts(&arena, &whole)};
-        json_t *one = NULL, *other = NULL;
-
-        if (scenario_vary(&whole, changed, 1, &parts, &err) || !(one = metrics_of(&whole, &err)) ||
-            !(other = metrics_of(&parts, &err)))
-            fail_at(path, &err);
-        if (!json_equal(one, other))
-            fail_msg("%s in two parts is another scenario", path);
-        json_decref(one);
-        json_decref(other);
-        scenario_release(&parts);
-    }
+    several = same_in_parts(&whole, path);
     scenario_release(&whole);
-    arena_release(&arena);
     return several;
 }
 
@@ -89,7 +39,7 @@ static void equal_parts_are_one_cluster(void **state)
             snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
             if (dot && !strcmp(dot, ".yaml") && !conf_load(&arena, path, &root, &err) && node_get(root, "cluster") &&
                 !node_get(root, "sweep") && !node_get(root, "columns") && node_get(root, "batch"))
-                compared += compare_in_parts(path, NULL, 0);
+                compared += compare_in_parts(path);
             arena_release(&arena);
             error_release(&err);
             free(entries[i]);
