@@ -235,14 +235,19 @@ static void print_expected_error(const struct run *run, FILE *out)
     struct expectation expectation = certainty_expect(scenario, m);
     char within[32], most[32];
 
-    if (unlike)
-        fprintf(out, "  %-24s %s\n", "expected error", unlike);
-    else if (!isnan(m->expected_error))
+    if (unlike) {
+        fprintf(out, "  %-24s ", "expected error");
+        text_write(TEXT_LINE, unlike, out);
+        fputc('\n', out);
+    } else if (!isnan(m->expected_error))
         fprintf(out, "  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (published times of %s); %.0f of 10 are longer\n",
                 "expected error", 100 * m->expected_error, 200 * m->expected_error,
                 expectation.alike > 0 ? "similar work" : "other work, when first predicted", 10 * m->expected_longer);
-    if (!unlike && expectation.alike == 0)
-        fprintf(out, "  %-24s no published run is alike; %s\n", "", certainty_nearest(&arena, scenario, m));
+    if (!unlike && expectation.alike == 0) {
+        fprintf(out, "  %-24s no published run is alike; ", "");
+        text_write(TEXT_LINE, certainty_nearest(&arena, scenario, m), out);
+        fputc('\n', out);
+    }
     if (!isnan(m->expected_ratio))
         fprintf(out, "  %-24s 60 %%: within %s, 90 %%: within %s, of another run of this software, model and GPU "
                 "over this one\n", "error of a ratio", percent_text(m->expected_ratio, within, sizeof within),
