@@ -156,9 +156,7 @@ static void count_kind(const struct kin *kin, struct means *means)
 /* Leaves out all runs of a software, and all of a profile, as if nobody had published any. Their true errors are the
  * first ones. In the mean 60 % of a kind's rows are within the stated error and 90 % within twice it, and it is no
  * wider than 1.6 times the median of the true ones. That no kind is below 35 and 70 % does not hold: nothing tells
- * DeepSpeed's ZeRO 3 and torchtitan of 2025 from what is predicted better, before one run of them is known. Twice: the aim
- * of 90 % is missed by 1.2 since AMP's and Sailor's tables, on T4 and in tf32, are known (sailor-gh200, asked plainly: 18 %
- * of its rows within twice). */
+ * DeepSpeed's ZeRO 3 and torchtitan of 2025 from what is predicted better, before one run of them is known. */
 static void kinds(void **state)
 {
     struct means means = {0};
@@ -189,7 +187,7 @@ static void kinds(void **state)
                   100 * means.error / means.count, 100 * means.median / means.count);
     assert_true(means.count >= 20);
     assert_true(means.within >= 0.6 * means.count);
-    assert_true(means.twice >= 0.88 * means.count);
+    assert_true(means.twice >= 0.9 * means.count);
     assert_true(means.error <= 1.6 * means.median);
     assert_true(means.stated >= 0.85 * means.rows);
 }

@@ -12,7 +12,7 @@ static void test_exchanged(void **state)
     static const struct { const char *model, *software; int heads; } cases[] = {
         {"kv_heads: 2", "repeated_groups: true", HEADS},
         {"kv_heads: 2", "repeated_groups: false", 2},
-        {"kv_heads: 2", "like: torchtitan", HEADS},
+        {"kv_heads: 2", "like: torchtitan, context_blocks: false", HEADS},
         {"kv_heads: 2", "like: megatron-core", 2},
         {"kv_heads: 8", "repeated_groups: true", HEADS},
         {"kv_heads: 1", "repeated_groups: true", HEADS},

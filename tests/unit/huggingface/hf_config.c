@@ -201,7 +201,6 @@ static void notes(void **state)
         {"{model_type: llama}", "config.json leaves out what Transformers' LlamaConfig defaults to: vocab_size: 32000, "
          "hidden_size: 4096, intermediate_size: 11008, num_hidden_layers: 32, num_attention_heads: 32"},
         {"{model_type: mistral}", "sliding_window: 4096"},
-        {"{model_type: qwen3}", "norms of queries and keys"},
     };
     struct model model;
 

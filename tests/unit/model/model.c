@@ -239,7 +239,8 @@ static void tensor_messages(void **state)
         {"preset: gpt2-355m", {.tensor = 3},
          "7:8: strategy: tensor: 3 does not divide the 16 attention heads; try 1, 2, 4, 8 or 16"},
         {"preset: llama3-70b", {.tensor = 16},
-         "7:8: strategy: tensor: 16 does not divide the 8 heads of keys and values; try 1, 2, 4 or 8"},
+         "7:8: strategy: tensor: 16 does not divide the 8 heads of keys and values; try 1, 2, 4 or 8, or software whose "
+         "release gathers them ('software: {gathered_qkv: true}')"},
         {"transformer: {layers: 1, hidden: 64, heads: 8, ffn: 100, sequence: 32, vocabulary: 100}", {.tensor = 8},
          "7:8: strategy: tensor: 8 does not divide the 100 columns of the MLP; try 1, 2 or 4"},
         {"{preset: gpt2-355m, sequence: 30}", {.tensor = 4, .sequence_parallel = true},
