@@ -90,6 +90,7 @@ static int gather(struct gathering *gathering, const char *like, struct loc loc,
         return error_add(err, EXIT_INPUT, loc, "software: like: more than %d files, each like the next", MOST_LIKE);
     if (software_load(gathering->arena, &like, loc, &file, err))
         return -1;
+    like = arena_strdup(gathering->arena, like);         /* what is remembered outlives the scenario that said it */
     names->family = like;
     names->name = depth ? names->name : like;
     names->title = depth ? names->title : file.title;
