@@ -45,7 +45,7 @@ static int read_row(struct training_chart *training, const struct tsv *tsv, stru
 {
     enum { STEPS, SAMPLES, TOKENS, UNINTERRUPTED, P10, P50, P90 };
     int column = *tsv_text(tsv, TOKENS) ? TOKENS : *tsv_text(tsv, SAMPLES) ? SAMPLES : STEPS;
-    const struct passed *last = training->passed.items + training->passed.count - 1;
+    size_t rows = training->passed.count;
 
     if (tsv_number(tsv, column, &passed->amount, err) ||
         tsv_number(tsv, UNINTERRUPTED, &passed->uninterrupted, err) || tsv_number(tsv, P10, &passed->p10, err) ||
@@ -54,7 +54,7 @@ static int read_row(struct training_chart *training, const struct tsv *tsv, stru
     training->amount = column == TOKENS ? "tokens" : column == SAMPLES ? "samples" : "steps";
     if (!(0 <= passed->uninterrupted && passed->p10 <= passed->p50 && passed->p50 <= passed->p90))
         return error_add(err, EXIT_INPUT, tsv->loc, "the times are not between 0 and each other");
-    if (training->passed.count && passed->amount < last->amount)
+    if (rows && passed->amount < training->passed.items[rows - 1].amount)
         return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "less than in the row above");
     return 0;
 }
