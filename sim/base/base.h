@@ -35,6 +35,15 @@
 #define BUG_IF(condition) ((condition) ? BUG("%s", #condition) : (void)0)
 _Noreturn void bug_(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* FNV-1a (Fowler, Noll, Vo), 64 bits, of further bytes; `hash` is HASH_START before the first ones. */
+#define HASH_START 0xcbf29ce484222325u
+static inline uint64_t hash_more(uint64_t hash, const void *bytes, size_t size)
+{
+    for (const unsigned char *at = bytes; size--; at++)
+        hash = (hash ^ *at) * 0x100000001b3u;
+    return hash;
+}
+
 /* Exit codes of the program (the contract of the command line). */
 enum exit_code {
     EXIT_OK = 0,

@@ -73,20 +73,10 @@ void nccl_run_name(struct nccl_run *run, const char *program, size_t length)
     run->op = nccl_program_op(run->program);
 }
 
-/* FNV-1a (Fowler, Noll, Vo), 64 bits. */
-static uint64_t hash_of(const char *name, size_t length)
-{
-    uint64_t hash = 0xcbf29ce484222325;
-
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3;
-    return hash;
-}
-
 /* Where the number of the host of that name stands, or is to stand: 1 more than its index, 0 where there is none yet. */
 static uint32_t *place_of(const struct nccl_run *run, const char *name, size_t length)
 {
-    size_t at = (size_t)hash_of(name, length) & (run->places_size - 1);
+    size_t at = (size_t)hash_more(HASH_START, name, length) & (run->places_size - 1);
 
     for (uint32_t number; (number = run->places[at]); at = (at + 1) & (run->places_size - 1)) {
         const char *other = run->hosts.items[number - 1].name;

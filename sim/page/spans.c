@@ -68,13 +68,9 @@ static uint32_t known_place(struct known *known, uint64_t key, bool *is_new)
 
 static uint32_t known_text(struct known *known, const char *text)
 {
-    uint64_t key = 0xcbf29ce484222325u;      /* FNV-1a */
     bool is_new;
-    uint32_t place;
+    uint32_t place = known_place(known, hash_more(HASH_START, text, strlen(text)), &is_new);
 
-    for (const char *at = text; *at; at++)
-        key = (key ^ (unsigned char)*at) * 0x100000001b3u;
-    place = known_place(known, key, &is_new);
     if (is_new)
         json_append(known->list, json_words(text));
     return place;

@@ -21,18 +21,16 @@ static bool follows_time(const char *name)
     return metric && (metric->kind == METRIC_RATE || metric == metric_find("iteration_time_s"));
 }
 
-/* FNV-1a (Fowler, Noll, Vo), 64 bits: of the names of what a row ran, and of zero bytes behind them. */
+/* A hash of the names of what a row ran, and of zero bytes behind them. */
 static uint64_t work_of(const json_t *row)
 {
     static const char *const keys[] = {"software", "model", "gpu"};
-    uint64_t hash = 0xcbf29ce484222325;
+    uint64_t hash = HASH_START;
 
     for (size_t i = 0; i < COUNT(keys); i++) {
-        const char *name = json_string_value(json_object_get(row, keys[i])), *at = name ? name : "";
+        const char *name = json_string_value(json_object_get(row, keys[i]));
 
-        do
-            hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
-        while (*at++);
+        hash = hash_more(hash, name ? name : "", name ? strlen(name) + 1 : 1);
     }
     return hash;
 }
