@@ -107,8 +107,6 @@ static int read_scenario(struct arena *arena, struct headline *headline, struct 
     struct loc loc = {.file = headline->path};
     int failed = 0;
 
-    if (!json_is_object(result))
-        return error_add(err, EXIT_INPUT, loc, "not an object");
     headline->memory = NAN;
     if (json_is_number(json_object_get(result, "memory_limit_bytes")))
         headline->memory = json_number_value(json_object_get(result, "memory_limit_bytes"));
@@ -125,15 +123,17 @@ static int read_scenario(struct arena *arena, struct headline *headline, struct 
 
 static int read_result(struct arena *arena, struct headline *headline, struct error *err)
 {
-    int failed = read_scenario(arena, headline, err);
+    struct loc loc = {.file = headline->path};
+    int failed;
 
     if (!json_is_object(headline->result))
-        return -1;
-    failed |= headline_number(headline, "iteration_time_s", &headline->iteration, err);
-    if (headline->iteration < 0)
-        failed |= error_add(err, EXIT_INPUT, (struct loc){.file = headline->path}, "'iteration_time_s' is negative");
+        return error_add(err, EXIT_INPUT, loc, "not an object");
+    failed = headline_number(headline, "iteration_time_s", &headline->iteration, err);
+    if (!failed && headline->iteration < 0)
+        failed = error_add(err, EXIT_INPUT, loc, "'iteration_time_s' is negative");
     failed |= share(headline, "bubble_fraction", &headline->bubble, err);
     failed |= share(headline, "utilization", &headline->utilization, err);
+    failed |= read_scenario(arena, headline, err);
     return failed ? -1 : 0;
 }
 
@@ -197,6 +197,8 @@ int headline_load_training(struct arena *arena, const char *path, struct headlin
     if (!result)
         return -1;
     *headline = (struct headline){.result = result, .path = path};
+    if (!json_is_object(result))
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "not an object");
     return read_scenario(arena, headline, err);
 }
 

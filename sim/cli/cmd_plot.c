@@ -147,8 +147,8 @@ static int parse_request(const struct command *command, const struct arguments *
     return code == ARGS_DONE ? parse_view(command, values, &request->view) : code;
 }
 
-/* Refuses folders that hold files of several runs or trainings, or a sweep; says which ones another build wrote. What is no folder,
- * or is empty, the chart itself refuses. */
+/* Refuses folders that hold files of several runs or trainings, or a sweep; says which ones another build wrote. A path
+ * to no folder, or to an empty one, the chart itself refuses. */
 static int check_runs(const struct plot_kind *kind, const struct plot_request *request, struct error *err)
 {
     int (*check)(const char *dir, struct error *err) = kind->inputs == PLOT_TRAINING ? training_check : result_check;
@@ -178,9 +178,9 @@ static int has_rows(const struct plot_kind *kind, const struct plot_request *req
 }
 
 /* Draws from the files themselves. */
-static int draw(const struct plot_request *request, struct error *err)
+static int draw(const struct plot_kind *kind, const struct plot_request *request, struct error *err)
 {
-    return check_runs(plot_kind_find(request->kind, err), request, err) || plot(request, err) ? -1 : 0;
+    return check_runs(kind, request, err) || plot(request, err) ? -1 : 0;
 }
 
 /* One key behind an option; *key stays where there is none. */
@@ -266,7 +266,7 @@ static int draw_and_tell(const struct command *command, const struct arguments *
     else if (kind && arguments->values[OPT_WHERE])
         code = usage_error(command, "--where: '%s' holds no rows of a sweep", request->inputs[0]);
     else if (kind)
-        rc = draw(request, &err);
+        rc = draw(kind, request, &err);
     for (size_t i = 0; rc == 0 && (file = plot_file(&arena, request, i, &err)); i++) {
         text_write(TEXT_LINE, file, stdout);
         putchar('\n');

@@ -1,5 +1,3 @@
-#include <math.h>
-
 #include "cli/cmd.h"
 #include "cli/explained.h"
 #include "cli/key_list.h"
@@ -17,9 +15,7 @@ static const char *const options[] = {
  * the page would mix two runs: then nothing. */
 static void take(const struct explanation *explanation, const struct explain_expected *expected, void *context)
 {
-    double seconds = explanation->run->metrics.iteration_time;
-
-    if (expected->seconds > 0 && fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds)
+    if (expected->agrees)
         *(json_t **)context = explanation_json(explanation);
     else
         fputs("note: the page has no critical path and no what-if: they would be of another time than its numbers\n",
@@ -130,7 +126,7 @@ const struct command cmd_report = {
                "                how the page looks first. Default: as the reader's system has it\n"
                "\n"
                "The page is one file that asks nobody for anything: it can be sent by mail and opened anywhere. It needs a\n"
-               "browser of 2023 or later. Its numbers are those of DIR/result.json, and its timeline is that of\n"
+               "browser of 2023 or later. It shows the numbers of DIR/result.json, and in its timeline the spans of\n"
                "DIR/spans.tsv to 1 ns. A rank is a rank of spans.tsv: one pipeline rank of a replica, whose tensor group\n"
                "acts as one.\n",
     .accepts = options, .naccepts = COUNT(options), .main = report_main,

@@ -59,7 +59,8 @@ static int load_result(const struct explain_request *request, struct scenario *s
     if (node) {
         time = node_get(root, "iteration_time_s");
         if (time && time->kind == NODE_SCALAR)
-            *expected = (struct explain_expected){strtod(time->text, NULL), time->loc, by_other_build(root)};
+            *expected = (struct explain_expected){
+                .seconds = strtod(time->text, NULL), .loc = time->loc, .other_build = by_other_build(root)};
         rc = scenario_read(&arena, node, request->sets, request->nsets, dir, scenario, err);
         if (rc && expected->other_build && !request->nsets) {
             fputs("note: another build of dtsim wrote the folder, and this one cannot simulate its scenario\n", stderr);
@@ -73,15 +74,15 @@ static int load_result(const struct explain_request *request, struct scenario *s
 
 /* Says which numbers follow where another build wrote the folder. Refuses a folder of this build whose run now takes
  * another time: readers would take the explanation for one of its numbers. */
-static int check_time(const struct explain_expected *expected, const struct run *run, struct error *err)
+static int check_time(struct explain_expected *expected, const struct run *run, struct error *err)
 {
     double seconds = run->metrics.iteration_time;
-    bool same = fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds;
     char found[48], now[48];
 
+    expected->agrees = expected->seconds > 0 && fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds;
     if (expected->seconds <= 0 && expected->other_build)
         fputs("note: another build of dtsim wrote the folder\n", stderr);
-    if (expected->seconds <= 0 || (same && !expected->other_build))
+    if (expected->seconds <= 0 || (expected->agrees && !expected->other_build))
         return 0;
     unit_format(UNIT_TIME, expected->seconds, found, sizeof found);
     unit_format(UNIT_TIME, seconds, now, sizeof now);
@@ -89,7 +90,7 @@ static int check_time(const struct explain_expected *expected, const struct run 
         return error_add(err, EXIT_INPUT, expected->loc, "the iteration took %s, and takes %s in this program, with its "
                          "platforms and profiles: these changed since, or the folder was edited; run the scenario "
                          "again", found, now);
-    if (same)
+    if (expected->agrees)
         fputs("note: another build of dtsim wrote the folder; in this one its iteration takes as long\n", stderr);
     else
         fprintf(stderr, "warning: another build of dtsim wrote the folder, where the iteration takes %s. In this build it "

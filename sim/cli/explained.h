@@ -10,6 +10,7 @@ struct explain_expected {
     double seconds;
     struct loc loc;              /* in result.json */
     bool other_build;            /* another build of the program wrote it */
+    bool agrees;                 /* the iteration takes as long in this program */
 };
 
 struct explain_request {

@@ -135,7 +135,7 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
                                            const struct node **base, struct error *err)
 {
     static const struct data_kind kind = {"platforms", "platform", "ideal"};
-    const struct node *name = node_get(map, "platform"), *root, *below = NULL;
+    const struct node *name = node_get(map, "platform"), *inner, *root, *below = NULL;
     struct node *merged;
 
     *base = NULL;
@@ -161,12 +161,11 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
                   "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster", name->text);
         return NULL;
     }
-    name = node_get(root, "platform");
-    if (name && (name->kind != NODE_SCALAR || node_is_null(name))) {
-        error_add(err, EXIT_INPUT, name->loc, "platform: expected the name of another platform, or a path");
+    inner = node_get(root, "platform");
+    if (inner && (inner->kind != NODE_SCALAR || node_is_null(inner))) {
+        error_add(err, EXIT_INPUT, inner->loc, "platform: expected the name of another platform, or a path");
         return NULL;
     }
-    name = node_get(map, "platform");
     *base = resolve_platform(arena, root, chain, &below, err);
     if (!*base)
         return NULL;

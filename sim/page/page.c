@@ -11,6 +11,7 @@
 #include "files/look.h"
 #include "files/packed.h"
 
+enum { TEMPLATE_MOST = 64 << 20 };   /* B */
 enum { LEVEL = 5 };                  /* of deflate: a level more costs a third more time for 1 % of the bytes */
 
 void page_init(struct page *page, const char *kind)
@@ -57,25 +58,21 @@ static int read_template(const char *name, struct template *template, struct err
     static const char mark[] = "id=\"data\">";
     struct arena arena = {0};
     const char *path;
-    FILE *in = data_path(&arena, "plots/report", name, &path, err) ? NULL : path ? look_open(path, err) : NULL;
-    struct stat info;
-    int rc = -1;
+    int rc = data_path(&arena, "plots/report", name, &path, err);
 
     *template = (struct template){0};
-    if (in && !fstat(fileno(in), &info)) {
-        template->text = xcalloc((size_t)info.st_size + 1, 1);
-        template->size = fread(template->text, 1, (size_t)info.st_size, in);
-        template->place = strstr(template->text, mark);
-        rc = template->place ? 0 : error_add(err, EXIT_FAILURE, (struct loc){.file = path}, "there is no place for data "
-                                             "in it; build it anew with plots/report/build.sh");
-        template->place += rc ? 0 : sizeof mark - 1;
-    } else if (!err->count) {
-        error_add(err, EXIT_FAILURE, (struct loc){0}, "cannot find plots/report/%s, which comes with dtsim", name);
-    }
-    if (in)
-        fclose(in);
+    if (!rc && !path)
+        rc = error_add(err, EXIT_FAILURE, (struct loc){0}, "cannot find plots/report/%s, which comes with dtsim", name);
+    else if (!rc)
+        template->text = file_read(path, "page", TEMPLATE_MOST, (struct loc){.file = path}, &template->size, err);
+    template->place = template->text ? strstr(template->text, mark) : NULL;
+    if (template->place)
+        template->place += sizeof mark - 1;
+    else if (template->text)
+        error_add(err, EXIT_FAILURE, (struct loc){.file = path}, "there is no place for data in it; build it anew with "
+                  "plots/report/build.sh");
     arena_release(&arena);
-    return rc;
+    return template->place ? 0 : -1;
 }
 
 struct output { const struct page *page; const struct template *template; };

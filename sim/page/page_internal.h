@@ -32,11 +32,6 @@ static inline void put_varint(FILE *out, uint64_t value)
         putc_unlocked((int)(value & 0x7f) | 0x80, out);
     putc_unlocked((int)value, out);
 }
-/* The same of a number that may be below 0: 0, -1, 1, -2, ... */
-static inline void put_signed(FILE *out, int64_t value)
-{
-    put_varint(out, value < 0 ? 2 * (uint64_t)-(value + 1) + 1 : 2 * (uint64_t)value);
-}
 
 /* base64.c: a file whose bytes arrive as base64 in `out`, which stays open. */
 FILE *base64_open(FILE *out);

@@ -120,14 +120,13 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
         [BACKWARD] = &cost->backward, [RECOMPUTE] = slice->recompute ? &cost->again : NULL,
     };
 
-    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-        if (!works[kind])
-            continue;
-        slice->work[kind] = works[kind]->counts;
-        layer_times->work[kind] = works[kind]->times;
-        work_counts_add(&stage->work[kind], &works[kind]->counts);
-        work_times_add(&times->work[kind], &works[kind]->times);
-    }
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        if (works[kind]) {
+            slice->work[kind] = works[kind]->counts;
+            layer_times->work[kind] = works[kind]->times;
+            work_counts_add(&stage->work[kind], &works[kind]->counts);
+            work_times_add(&times->work[kind], &works[kind]->times);
+        }
     if (chooses_core(scenario, layer)) {
         slice->selective.core = cost->core.counts;
         layer_times->core = cost->core.times;

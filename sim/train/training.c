@@ -161,9 +161,8 @@ static double gpu_hours_of(const struct training *training, const struct trial *
     return trial->gpu_seconds / 3600;
 }
 
-static struct estimate estimate(const struct training *training, size_t count,
-                                double (*value)(const struct training *training, const struct trial *trial),
-                                double *values)
+static struct estimate estimate(const struct training *training, size_t count, double *values,
+                                double (*value)(const struct training *training, const struct trial *trial))
 {
     size_t finished = 0;
 
@@ -179,7 +178,7 @@ static void estimate_goodput(struct training *training, size_t count, double *va
 {
     double mean, squares = 0, finished = (double)training->ended[TRIAL_FINISHED];
 
-    training->goodput = estimate(training, count, goodput_of, values);
+    training->goodput = estimate(training, count, values, goodput_of);
     mean = training->days.mean * 86400;
     training->goodput.mean = training->course.useful / mean;
     for (size_t i = 0; i < count; i++)
@@ -208,11 +207,11 @@ static void summarize(struct training *training, size_t count)
     for (size_t i = 0; i < count; i++)
         training->ended[training->trials[i].end]++;
     finished = (double)training->ended[TRIAL_FINISHED];
-    training->days = estimate(training, count, days_of, values);
+    training->days = estimate(training, count, values, days_of);
     estimate_goodput(training, count, values);
-    training->gpu_hours = estimate(training, count, gpu_hours_of, values);
-    training->price = estimate(training, count, price_of, values);
-    training->energy = estimate(training, count, energy_of, values);
+    training->gpu_hours = estimate(training, count, values, gpu_hours_of);
+    training->price = estimate(training, count, values, price_of);
+    training->energy = estimate(training, count, values, energy_of);
     estimate_passed(training, count, values);
     free(values);
     for (size_t i = 0; i < count; i++) {
