@@ -123,7 +123,7 @@ int field_parse(struct arena *arena, const struct table *table, const struct nod
 bool field_parse_like(struct arena *arena, const struct table *table, const struct node *node, const void *like,
                       void *object);
 
-/* Refuses a value that the field refuses whatever stands beside it: wrong kinds, units, ranges and names. What a table or a
+/* Refuses a value that is wrong whatever the other keys say: by its kind, unit, range or name. A value that a table or a
  * function of its own reads is not looked into. Messages begin with `name`, what the key is in. */
 int field_check(const struct field *field, const char *name, const struct node *value, struct error *err);
 

@@ -25,7 +25,7 @@ int choice_parse(const struct reading *reading, const struct field *field, const
 
 /* Reads a value of any kind into *member. */
 int field_value(const struct reading *reading, const struct field *field, const struct node *node, void *member);
-/* Reads the table's own keys of the mapping (NULL: the defaults), not those of its extension. */
+/* Reads the table's own keys of the mapping (NULL: the defaults), not the keys of its extension. */
 int fields_parse(const struct reading *reading, const struct table *table, const struct node *node, void *object);
 
 /* Whether other programs use the word for the field's key (`also`); case does not count, nor '-' instead of '_'. */

@@ -4,7 +4,7 @@
  * A split has a lower bound: the longest that a rank's works of all micro-batches take, with the forwards before its
  * first stage and the backwards behind them. Where there are few splits all are replayed from the lowest bound on,
  * until no bound is below the best: that is the best split. Where there are many, the search begins with even stages
- * and with those of the lowest bound, and moves a block from one stage to another as long as that ends sooner. While no
+ * and with the split of the lowest bound, and moves a block from one stage to another as long as that ends sooner. While no
  * split fits, one that lacks less memory is better, and no bound drops any. */
 #include <math.h>
 #include <stdlib.h>

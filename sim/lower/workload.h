@@ -29,9 +29,9 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
  * Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. */
 int workload_time(struct workload *workload, const struct scenario *scenario, struct error *err);
 int workload_order(struct workload *workload, struct error *err);
-/* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first, of
- * those that fit into the GPUs' memory; where none does, those that lack least. In the arena. NULL: errors, those of
- * workload_init. */
+/* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first,
+ * of the splits that fit into the GPUs' memory; where none does, of the splits that lack least. In the arena. NULL:
+ * errors, the same as workload_init's. */
 int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
 /* strategy.stages_on: auto: the scenario with each pipeline rank on one part of the cluster, in the order that is best in
  * the same way; in the arena. NULL: errors: no order, or too many. */

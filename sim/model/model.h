@@ -294,8 +294,8 @@ struct layer {
     /* All-to-alls of the expert group, which send tokens to their experts and back. Under sequence parallelism the
      * tensor group gathers and scatters the experts' rows. */
     int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
-    /* Those of the forward that run again in the backward under recompute: modules; the sum is that of the MLP, or of the
-     * shared experts; `core`: what the context group exchanges. */
+    /* The forward's exchanges that run again in the backward under recompute: modules; all-reduces sum the MLP's or the
+     * shared experts' output; `core`: what the context group exchanges. */
     struct exchanged_again { int all_reduces, dispatches, row_all_reduces; bool core; } again;
     double dispatch_bytes, row_all_reduce_bytes;
     double qkv_bytes;            /* B of queries, keys and values of all heads, which the tensor group gathers in a forward

@@ -240,7 +240,7 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
                         scenario->simulation.repeat);
 }
 
-/* The latencies of a node's communication library, where those of its links at the path are shorter and not its
+/* The latencies of a node's communication library, where its links at the path have shorter ones, which are not its
  * platform's; else `most` is 0. */
 static struct latencies longer_latencies(struct arena *arena, const struct cluster *cluster, int node, const char *path)
 {

@@ -9,8 +9,8 @@
 void exchanges_add_core(struct work_counts *counts, const struct parallelism *spec, const struct layer *layer);
 void exchanges_add(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                    const struct layer *layer, enum phase phase);
-/* Adds, to a backward, the exchanges that its recomputation runs: under recompute: operators those of the tensor group,
- * but for those whose results are kept or that nobody needs; under recompute: modules those of the modules. */
+/* Adds, to a backward, the exchanges that its recomputation runs. Under recompute: operators the tensor group sums again,
+ * unless a sum is kept or nobody needs it; under recompute: modules each module exchanges again. */
 void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
                          const struct layer *layer, bool operators);
 /* Counts a forward's gathers and scatters that overlap with pieces of products, and sets the pieces' times. */

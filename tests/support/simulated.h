@@ -59,8 +59,8 @@ static inline void settle_software(struct node *root, struct arena *arena)
     node_put(arena, root, "software", software);
 }
 
-/* The files that come with the program are read once a test program. Nothing else is remembered: load_text takes this
- * cache out of a scenario that was read. */
+/* The files that come with the program are read once a test program, and the seconds of a profile's products are found
+ * once. Nothing else is remembered: load_text takes this cache out of a scenario that was read. */
 static inline struct cache *files_once(void)
 {
     static struct cache cache;
