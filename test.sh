@@ -1,7 +1,8 @@
 #!/bin/sh
 # The tests: ./test.sh installs what it needs, builds with gcc, clang and the sanitizers (warnings are errors), and runs
 # every test; the release build comes last, so that its summary closes the output. ./test.sh --quick: that one alone;
-# ./test.sh --all: the long tests under the sanitizers too, and leaks of all commands, which takes half an hour.
+# ./test.sh --all: all cases of tests that else try a sample, the long tests under the sanitizers too, and leaks of all
+# commands, which takes an hour.
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
@@ -34,7 +35,8 @@ if [ "${1-}" != --quick ]; then
     echo "== tests under the address and undefined-behaviour sanitizers"
     skipped='validation|long' leaks=0
     if [ "${1-}" = --all ]; then
-        skipped='validation' leaks=1
+        skipped=validation leaks=1
+        export DTSIM_TESTS=all
     fi
     sanitized 1 -LE "golden|$skipped"
     # A golden case is many short commands, and half of the time of each is the search for leaks at its end.

@@ -43,7 +43,7 @@ static void show_progress(void *context, const struct sweep_state *state)
     double time = now(), elapsed = time - progress->begun, rate = (double)(state->done - state->before) / elapsed;
     size_t more = state->done - progress->said_done;
     bool due = progress->terminal ? time - progress->said > 0.2 :
-               time - progress->said > 30 || (time - progress->said > 2 && 10 * more >= state->points);
+               time - progress->said > 30 || (time - progress->said > 10 && 10 * more >= state->points);
     double seconds = round((double)(state->points - state->done) / rate);
     bool tokens = state->best.tokens > 0;
     char left[48], best[80] = "";

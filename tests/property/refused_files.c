@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "child_command.h"
+#include "trials.h"
 
 /* What fails, in a command and in the processes that it starts. */
 struct fault {
@@ -236,8 +237,8 @@ static const char *named(char *path)
     return path;
 }
 
-/* Each call of the command fails once, with another error than the one before. In between, where commands do the same to
- * many files, so many calls are one step. `before`: the rows before each time; `after`: those in the end. Commands that
+/* Each call of the command fails once (a sample of them: one in one_in()), with another error than the one before. In
+ * between, where commands do the same to many files, so many calls are one step. `before`: the rows before each time; `after`: those in the end. Commands that
  * need a tool that is not installed are left out. */
 static void refuse_each(const char *const *words, int step, const char *before, const char *after)
 {
@@ -256,7 +257,7 @@ static void refuse_each(const char *const *words, int step, const char *before, 
     }
     if (plain.code)
         fail_msg("%s: exit %d: %s", words[0], plain.code, plain.err);
-    for (int at = 1; at <= calls; at += at < 60 || at > calls - 100 ? 1 : step) {
+    for (int at = 1; at <= calls; at += one_in() * (at < 60 || at > calls - 100 ? 1 : step)) {
         set_rows(before);
         said = run_with(words, at, why[at % (int)COUNT(why)], &fault_seen);
         assert_true(fault_seen.struck);

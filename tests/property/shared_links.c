@@ -1,6 +1,7 @@
 /* Replicas whose GPUs share NICs, and leaf switches whose uplinks they share: measured sums take what their messages
  * take, and one replica stands for all, where sums meet nothing but one another; and which scenarios are such. */
 #include "random_plan.h"
+#include "trials.h"
 
 enum { CASES = 45, BLOCKS = 4 };
 
@@ -82,7 +83,7 @@ static void test_sums(void **state)
     int exact = 0, tensor = 0, sharded = 0, folded = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= CASES; i++) {
+    EACH_TRIAL(i, CASES) {
         uint64_t seed = i * 0x9FB21C651E98DF25u;
         struct example example = random_example(&seed);
         double seconds[COUNT(how)], sent[COUNT(how)];
@@ -109,7 +110,8 @@ static void test_sums(void **state)
         tensor += alone(&example) && example.zero < 3 && example.tensor > 1;
         sharded += alone(&example) && example.zero < 3 && example.shard;
     }
-    assert_true(exact > CASES / 4 && tensor > CASES / 4 && sharded > 4 && folded > CASES / 2);
+    assert_true(exact > trials(CASES) / 4 && tensor > trials(CASES) / 4 && sharded > trials(4) &&
+                folded > trials(CASES) / 2);
 }
 
 /* Which are measured where their messages would be too many: about a million, as counted for a ring. */

@@ -4,6 +4,7 @@
 #include "random_scenario.h"
 #include "steady/rounding.h"
 #include "steady/steady.h"
+#include "trials.h"
 
 enum { PLANS = 300, SCENARIOS = 400, SHARED = 60, SIMGRID = 12 };
 
@@ -102,10 +103,10 @@ static void test_plans(void **state)
     int shorter = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= PLANS; i++)
+    EACH_TRIAL(i, PLANS)
         shorter += compare_plan(i, i % 3 ? ENGINE_FAST : ENGINE_IDEAL);
-    print_message("%d of %d plans were simulated with fewer micro-batches\n", shorter, PLANS);
-    assert_true(3 * shorter > PLANS);
+    print_message("%d of %d plans were simulated with fewer micro-batches\n", shorter, trials(PLANS));
+    assert_true(3 * shorter > trials(PLANS));
 }
 
 static void test_scenarios(void **state)
@@ -113,13 +114,13 @@ static void test_scenarios(void **state)
     int shorter = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= SCENARIOS; i++) {
+    EACH_TRIAL(i, SCENARIOS) {
         uint64_t seed = i * 0xAF251AF3B0F025B5u;
 
         shorter += compare(random_scenario(80, &seed), ENGINE_FAST);
     }
-    print_message("%d of %d scenarios were simulated with fewer micro-batches\n", shorter, SCENARIOS);
-    assert_true(12 * shorter > SCENARIOS);
+    print_message("%d of %d scenarios were simulated with fewer micro-batches\n", shorter, trials(SCENARIOS));
+    assert_true(12 * shorter > trials(SCENARIOS));
 }
 
 /* A real model on a few nodes whose boundaries and sums of gradients share NICs and PCIe: there rounding errors may grow.
@@ -148,13 +149,13 @@ static void test_shared_nodes(void **state)
     int shorter = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= SHARED; i++) {
+    EACH_TRIAL(i, SHARED) {
         uint64_t seed = i * 0x9E3779B97F4A7C15u;
 
         shorter += compare(shared_nodes(&seed), ENGINE_FAST);
     }
-    print_message("%d of %d scenarios on shared nodes were simulated with fewer micro-batches\n", shorter, SHARED);
-    assert_true(8 * shorter > SHARED);
+    print_message("%d of %d scenarios on shared nodes were simulated with fewer micro-batches\n", shorter, trials(SHARED));
+    assert_true(8 * shorter > trials(SHARED));
 }
 
 static void test_simgrid(void **state)

@@ -4,6 +4,7 @@
 #include "collective/measure.h"
 
 #include "collective/dag.h"
+#include "trials.h"
 
 enum { MOST_GPUS = 128 };
 
@@ -314,7 +315,7 @@ static void random_groups_take_as_long(void **state)
     int folded = 0, fewer_channels = 0, several = 0, whole = 0, nodes = 0, trees = 0, members, channels;
 
     (void)state;
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < trials(600); i++) {
         struct question question = {.cluster = random_cluster(&seed)};
         const struct collective *used;
 
@@ -336,7 +337,10 @@ static void random_groups_take_as_long(void **state)
             whole++;
         }
     }
-    assert_true(folded > 40 && fewer_channels > 3 && several > 8 && whole > 50 && nodes > 2 && trees > 0);
+    print_message("%d folded, %d of them with fewer channels, %d of several groups, %d by nodes, %d trees; %d whole\n",
+                  folded, fewer_channels, several, nodes, trees, whole);
+    assert_true(folded > trials(40) && fewer_channels > trials(4) && several > trials(8) && whole > trials(50));
+    assert_true(one_in() > 1 || (nodes > 2 && trees > 0));      /* of these a sample may have none */
 }
 
 static int members_of(struct cluster cluster, const char *name, int n, const int *gpus, int *channels)

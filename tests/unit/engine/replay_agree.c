@@ -1,5 +1,6 @@
 /* Properties that hold for any program: random ones, from fixed seeds. */
 #include "random_program.h"
+#include "trials.h"
 
 #include <math.h>
 
@@ -179,7 +180,7 @@ static void assert_starts(const struct timeline *timeline, const struct cluster 
 static void test_agree_without_contention(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PROGRAMS; i++) {
+    EACH_TRIAL(i, PROGRAMS) {
         struct timeline simgrid, ideal;
         struct cluster cluster;
         struct program program;
@@ -205,7 +206,7 @@ static void test_never_earlier(void **state)
     int contended = 0;
 
     (void)state;
-    for (uint64_t i = 1; i <= PROGRAMS; i++) {
+    EACH_TRIAL(i, PROGRAMS) {
         struct timeline simgrid, ideal;
         struct cluster cluster;
         struct program program;
@@ -225,7 +226,7 @@ static void test_never_earlier(void **state)
         timeline_release(&ideal);
         program_release(&program);
     }
-    assert_true(contended > PROGRAMS / 4);      /* else this test would have tested nothing */
+    assert_true(contended > trials(PROGRAMS) / 4);      /* else this test would have tested nothing */
 }
 
 static void test_sharing_is_max_min(void **state)
@@ -233,7 +234,7 @@ static void test_sharing_is_max_min(void **state)
     static struct fluid fluid;
 
     (void)state;
-    for (uint64_t i = 1; i <= PROGRAMS; i++) {
+    EACH_TRIAL(i, PROGRAMS) {
         struct timeline simgrid;
         struct cluster cluster;
         struct program program;
@@ -256,7 +257,7 @@ static void test_sharing_is_max_min(void **state)
 static void test_doubling(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PROGRAMS / 4; i++) {
+    EACH_TRIAL(i, PROGRAMS / 4) {
         struct timeline once, twice;
         struct cluster cluster;
         struct program program;
@@ -284,7 +285,7 @@ static void test_doubling(void **state)
 static void test_same_every_time(void **state)
 {
     (void)state;
-    for (uint64_t i = 1; i <= PROGRAMS / 10; i++) {
+    EACH_TRIAL(i, PROGRAMS / 10) {
         struct timeline first, again;
         struct cluster cluster;
         struct program program;
