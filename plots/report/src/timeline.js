@@ -1,7 +1,7 @@
 // The timeline: a canvas that draws the rows of spans in a window of time. It keeps no state of the page: the component
 // below hands over what is shown, and hears what a person does.
 import { lookOf, tileOf } from './palette.js';
-import { time, plain } from './format.js';
+import { time, plain, roundStep } from './format.js';
 
 export const rowHeight = 20, axisHeight = 26, gutter = 168;
 const few = 512;                 // spans that a row draws one by one (sim/page/levels.c)
@@ -32,11 +32,6 @@ export function spanAt(spans, row, at, slack) {
   return best;
 }
 
-// Round steps between the marks of a time axis.
-function step(width, marks) {
-  const rough = width / marks, power = 10 ** Math.floor(Math.log10(rough));
-  return power * [1, 2, 5, 10].find(times => times * power >= rough);
-}
 function label(at, width) {
   const digits = Math.max(3, Math.ceil(Math.log10(Math.max(at, 1) / width)) + 2);
   return time(at * ns, Math.min(digits, 15));
@@ -165,7 +160,7 @@ export class Timeline {
   }
 
   drawAxis() {
-    const { context } = this, width = this.to - this.from, by = step(width, Math.max(2, (this.width - gutter) / 130));
+    const { context } = this, width = this.to - this.from, by = roundStep(width, Math.max(2, (this.width - gutter) / 130));
     context.fillStyle = this.colours.back;
     context.fillRect(0, 0, this.width, axisHeight);
     context.fillStyle = this.colours.faint;
