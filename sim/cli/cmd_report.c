@@ -128,7 +128,7 @@ static int report_main(const struct command *command, int argc, char **argv)
         write_rows(&request, subject == OF_ROWS, &err);
     else if (subject == OF_TRAINING && training_check(request.input, &err) >= 0)
         page_of_training(&request, stdout, &err);
-    else if (subject == OF_RUN && result_check(request.input, &err) >= 0)
+    else if (subject == OF_RUN && !page_check_size(&request, &err) && result_check(request.input, &err) >= 0)
         write_page(&arguments, &request, &err);
     return report(&err);
 }

@@ -15,6 +15,9 @@ struct page_request {
     const char *theme;       /* "light", "dark", or NULL: as the reader's system has it */
 };
 
+/* Refuses a run with more spans than a browser can hold, by the size of its spans.tsv: before anything is read or
+ * simulated. -1: an error. */
+int page_check_size(const struct page_request *request, struct error *err);
 /* Writes the page of a run, in the place of an older one only when it is whole, and a line about it to `told`. */
 int page_of_run(const struct page_request *request, FILE *told, struct error *err);
 /* Whether a folder holds the result of a training. */

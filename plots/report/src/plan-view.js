@@ -1,11 +1,12 @@
 // What a search found: how sure it is, the configurations that it shows, and how all the others ended.
 import { html, Bars, Part, Table } from './parts.js';
 import { shown as metricsOf } from './metrics.js';
-import { number, plain, short } from './format.js';
+import { plain, short } from './format.js';
 
 const ends = [['replayed', 'replayed; they fit'], ['pruned', 'surely slower: their bounds say so'], ['memory', 'do not fit in memory'],
   ['refused', 'refused'], ['by_rule', 'against a rule'], ['outside', 'outside the limits'], ['failed', 'failed'], ['left', 'not reached']];
 const text = value => value === null || value === undefined ? '' : short(typeof value === 'object' ? JSON.stringify(value) : value, 40);
+const count = value => value.toLocaleString('en');
 const last = path => short(path.split('.').at(-1).replaceAll('_', ' '), 40);
 
 // Rows in the order of the plan.
@@ -31,16 +32,16 @@ function Ranked({ head, store, row, choose, place }) {
 
 export function Plan({ head, store, row, choose, place }) {
   const { plan } = head, counts = plan.counts, axes = Object.entries(plan.axes ?? {}), rules = rulesOf(plan);
-  return html`<p class="lead">The search is <b id="proven">${plain(plan.status === 'none feasible' ? 'over: none is feasible' : plan.status)}</b>.</p>
-    <ul id="conclusions">${(plan.conclusions ?? []).map(one => html`<li>${plain(one)}</li>`)}</ul>
+  return html`<p class="lead">${plan.status === 'none feasible' ? 'Of these configurations ' : 'The order is '}<b id="proven">${plain(plan.status)}</b>.</p>
     <${Ranked} head=${head} store=${store} row=${row} choose=${choose} place=${place}/>
-    <${Bars} id="ended" caption=${`How the ${number(counts.considered)} combinations of the axes ended`} titles=${['', 'combinations']} whole=${counts.considered}
-      rows=${ends.filter(([key]) => counts[key] > 0).map(([key, name]) => ({ key, name, value: counts[key], text: counts[key].toLocaleString('en') }))}/>
+    <ul id="conclusions">${(plan.conclusions ?? []).map(one => html`<li>${plain(one)}</li>`)}</ul>
+    <${Bars} id="ended" caption=${`How the ${count(counts.considered)} combinations of the axes ended`} titles=${['', 'combinations']} whole=${counts.considered}
+      rows=${ends.filter(([key]) => counts[key] > 0).map(([key, name]) => ({ key, name, value: counts[key], text: count(counts[key]) }))}/>
     ${(plan.refusals ?? []).length > 0 && html`<${Table} id="refusals" caption="Why configurations are refused" rows=${plan.refusals} columns=${[
-      ['rule', one => short(one.rule, 60)], ['combinations', one => html`<data data-key=${one.rule} value=${one.points}>${number(one.points)}</data>`, 'number'],
+      ['rule', one => short(one.rule, 60)], ['combinations', one => html`<data data-key=${one.rule} value=${one.points}>${count(one.points)}</data>`, 'number'],
       ['such as', one => plain(one.example)]]}/>`}
     ${rules.length > 0 && html`<${Table} id="rules" caption="Rules of the axes" rows=${rules} columns=${[
-      ['rule', one => plain(one.name)], ['combinations', one => html`<data data-key=${one.name} value=${one.points}>${number(one.points)}</data>`, 'number']]}/>`}
+      ['rule', one => plain(one.name)], ['combinations', one => html`<data data-key=${one.name} value=${one.points}>${count(one.points)}</data>`, 'number']]}/>`}
     ${axes.length > 0 && html`<${Table} id="axes" caption="What was searched" rows=${axes} columns=${[
       ['axis', ([path]) => short(path, 60)], ['values', ([, values]) => short(values, 200)], ['why these', ([path]) => plain(plan.axis_reasons?.[path] ?? '')]]}/>`}`;
 }

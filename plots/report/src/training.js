@@ -52,40 +52,42 @@ function Shares({ result }) {
       rows=${losses.sort((a, b) => b[1] - a[1]).map(row)}/>` : html`<p>Nothing is lost.</p>`}`;
 }
 
-// Axes of a canvas, from 0: its place for values, after lines and numbers are drawn.
+// Lines and numbers of a picture's axes: {low, most, by, text, name} each. Returns where values are.
 function axes(context, width, high, colour, x, y) {
-  const left = 76, right = width - 16, top = 12, bottom = high - 40;
-  const at = value => left + value / x.most * (right - left), up = value => bottom - value / y.most * (bottom - top);
-  context.strokeStyle = colour.line;
+  const left = 76, right = width - 24, top = 14, bottom = high - 40;
+  const at = value => left + (value - x.low) / (x.most - x.low) * (right - left), up = value => bottom - value / y.most * (bottom - top);
   context.fillStyle = colour.ink;
-  context.lineWidth = 1;
-  for (let value = 0, by = roundStep(x.most, 8); value <= x.most; value += by) {
-    context.strokeRect(at(value), top, 0, bottom - top);
-    context.textAlign = 'center';
+  context.textAlign = 'center';
+  for (let value = Math.ceil(x.low / x.by) * x.by; value <= x.most; value += x.by) {
+    context.fillStyle = colour.line;
+    context.fillRect(at(value), top, 1, bottom - top);
+    context.fillStyle = colour.ink;
     context.fillText(x.text(value), at(value), bottom + 16);
   }
+  context.fillText(x.name, (left + right) / 2, high - 6);
+  context.textAlign = 'right';
   for (let value = 0, by = roundStep(y.most, 5); value <= y.most; value += by) {
-    context.strokeRect(left, up(value), right - left, 0);
-    context.textAlign = 'right';
+    context.fillStyle = colour.line;
+    context.fillRect(left, up(value), right - left, 1);
+    context.fillStyle = colour.ink;
     context.fillText(y.text(value), left - 6, up(value) + 4);
   }
-  context.textAlign = 'center';
-  context.fillText(x.name, (left + right) / 2, high - 6);
   context.textAlign = 'left';
-  return { at, up, left, right, top, bottom };
+  return { at, up, left, top, bottom };
 }
 const rounded = value => Number(value.toPrecision(6)).toString();
+// An axis of wall time in s, in a unit that reads well.
+function timeAxis(low, most) {
+  const [, scale, unit] = longUnit(most);
+  return { low, most, by: roundStep((most - low) / scale, 8) * scale, text: value => rounded(value / scale), name: `wall time (${unit})` };
+}
 
 // How much is trained for good after how much wall time.
 function Progress({ rows, what }) {
   const [shown, setShown] = useState(null), place = useMemo(() => ({}), []);
-  const last = rows.at(-1), unit = longUnit(last.p90), isSpread = last.p10 < last.p90;
+  const last = rows.at(-1), isSpread = last.p10 < last.p90;
   const draw = (context, width, high, colour) => {
-    const { at, up, top, left } = Object.assign(place, axes(context, width, high, colour, { most: 1.02 * last.p90, text: () => '', name: `wall time (${unit[2]})` },
-      { most: 1.02 * last.amount, text: value => amount(value) }));
-    context.textAlign = 'center';
-    for (let value = 0, by = roundStep(last.p90 / unit[1], 8); value <= last.p90 / unit[1]; value += by) context.fillText(rounded(value), at(value * unit[1]), high - 24);
-    context.textAlign = 'left';
+    const { at, up, top, left } = Object.assign(place, axes(context, width, high, colour, timeAxis(0, 1.02 * last.p90), { most: 1.02 * last.amount, text: amount }));
     const line = (key, dash, stroke, wide) => {
       context.strokeStyle = stroke;
       context.lineWidth = wide;
@@ -139,23 +141,21 @@ function Progress({ rows, what }) {
 // How many trials take how long.
 function Trials({ walls, result }) {
   const low = walls.reduce((a, b) => Math.min(a, b)), high_ = walls.reduce((a, b) => Math.max(a, b)), bins = Math.min(40, Math.max(8, Math.round(Math.sqrt(walls.length))));
-  const counts = Array(bins).fill(0), unit = longUnit(high_);
+  const counts = Array(bins).fill(0);
   for (const wall of walls) counts[Math.min(Math.floor((wall - low) / (high_ - low) * bins), bins - 1)]++;
   const most = Math.max(...counts), quantiles = [['P10', result.days_p10], ['P50', result.days_p50], ['P90', result.days_p90]];
   const draw = (context, width, high, colour) => {
-    const { at, up, top, bottom } = axes(context, width, high, colour, { most: 1, text: () => '', name: `wall time (${unit[2]})` }, { most: 1.15 * most, text: rounded });
-    const x = wall => at((wall - low) / (high_ - low));
+    const { at, up, top, bottom } = axes(context, width, high, colour, timeAxis(low, high_), { most: 1.15 * most, text: rounded });
+    const wide = (high_ - low) / bins;
     context.fillStyle = colour.link;
-    counts.forEach((count, i) => context.fillRect(at(i / bins) + 0.5, up(count), at(1 / bins) - at(0) - 1, bottom - up(count)));
+    counts.forEach((count, i) => context.fillRect(at(low + i * wide) + 0.5, up(count), at(low + wide) - at(low) - 1, bottom - up(count)));
     context.fillStyle = colour.ink;
     context.textAlign = 'center';
-    const by = roundStep((high_ - low) / unit[1], 6);
-    for (let value = Math.ceil(low / unit[1] / by) * by; value <= high_ / unit[1]; value += by) context.fillText(rounded(value), x(value * unit[1]), high - 24);
     for (const [name, value] of quantiles) {
-      context.strokeStyle = colour.path;
-      context.lineWidth = 1.5;
-      context.strokeRect(x(value * day), top + 14, 0, bottom - top - 14);
-      context.fillText(name, x(value * day), top + 8);
+      context.fillStyle = colour.path;
+      context.fillRect(at(value * day) - 1, top + 14, 2, bottom - top - 14);
+      context.fillStyle = colour.ink;
+      context.fillText(name, at(value * day), top + 8);
     }
     context.textAlign = 'left';
   };
@@ -173,7 +173,7 @@ function Checkpoints({ result }) {
   return html`<dl class="facts">${facts.map(([name, text]) => html`<${Fact} name=${name} text=${text}/>`)}</dl>
     ${names.length > 0 && html`<${Table} id="optima" caption="Intervals by closed forms, with blocking checkpoints" rows=${names} columns=${[
       ['by', ([, name]) => name], ['interval', ([key]) => has(form[key].interval_s) ? longTime(form[key].interval_s) : '', 'number'],
-      ['goodput', ([key]) => has(form[key].goodput) ? html`<data data-key=${key} value=${form[key].goodput}>${percent(form[key].goodput)}</data>` : '', 'number']]}/>`}
+      ['goodput', ([key]) => has(form[key].goodput) ? html`<data data-key=${key} value=${form[key].goodput}>${(100 * form[key].goodput).toFixed(2)} %</data>` : '', 'number']]}/>`}
     ${has(form?.goodput) && html`<p class="note">The goodput of this training by its closed form is ${(100 * form.goodput).toFixed(2)} %; simulated: ${(100 * result.goodput).toFixed(2)} %,
       standard error ${(100 * result.goodput_standard_error).toFixed(2)} %.</p>`}`;
 }
