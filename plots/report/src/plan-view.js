@@ -32,7 +32,8 @@ function Ranked({ head, store, row, choose, place }) {
 
 export function Plan({ head, store, row, choose, place }) {
   const { plan } = head, counts = plan.counts, axes = Object.entries(plan.axes ?? {}), rules = rulesOf(plan);
-  return html`<p class="lead">${plan.status === 'none feasible' ? 'Of these configurations ' : 'The order is '}<b id="proven">${plain(plan.status)}</b>.</p>
+  return html`<p class="lead">${plan.status === 'none feasible' ? 'Of the configurations ' : 'The order is '}<b id="proven">${plan.status === 'none feasible'
+      ? 'none is feasible' : plain(plan.status)}</b>.</p>
     <${Ranked} head=${head} store=${store} row=${row} choose=${choose} place=${place}/>
     <ul id="conclusions">${(plan.conclusions ?? []).map(one => html`<li>${plain(one)}</li>`)}</ul>
     <${Bars} id="ended" caption=${`How the ${count(counts.considered)} combinations of the axes ended`} titles=${['', 'combinations']} whole=${counts.considered}
