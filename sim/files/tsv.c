@@ -2,28 +2,15 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "files/look.h"
 
 /* Long cells are cut in messages. */
 enum { SHOWN = 40 };
-enum { LARGE = 8 << 20 };         /* B */
 enum { FEW = 9 };                 /* digits that an int always holds */
-
-/* Asks for large pages of memory: a table of 10^6 rows touches each of them once, and a small page costs as much time as a row. */
-static void use_large_pages(char *bytes, size_t size)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (page - (uintptr_t)bytes % page) % page;
-
-    if (size > LARGE)
-        madvise(bytes + before, size - before, MADV_HUGEPAGE);       /* where it is refused, small ones do */
-}
 
 static int read_whole(struct tsv *tsv, const char *path, struct error *err)
 {
@@ -36,7 +23,7 @@ static int read_whole(struct tsv *tsv, const char *path, struct error *err)
     if (fstat(fileno(in), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
         capacity = (size_t)info.st_size + 2;
     tsv->text = xrealloc(NULL, capacity, 1);
-    use_large_pages(tsv->text, capacity);
+    large_pages(tsv->text, capacity);
     for (;;) {
         length += fread(tsv->text + length, 1, capacity - 1 - length, in);
         if (length + 1 < capacity || length > FILE_LIMIT)
@@ -140,6 +127,16 @@ int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, stru
     if (read_whole(tsv, path, err) || check_whole(tsv, err))
         return -1;
     return read_header(tsv, columns, err);
+}
+
+size_t tsv_rows(const struct tsv *tsv)
+{
+    const char *end = tsv->end;
+    size_t rows = 0;
+
+    for (const char *at = tsv->next; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        rows++;
+    return rows;
 }
 
 bool tsv_next(struct tsv *tsv, struct error *err)

@@ -209,6 +209,9 @@ static int read_spans(struct recorded *run, struct error *err)
                          "expected a run of fewer ranks or micro-batches", (long long)info.st_size);
     if (tsv_open(tsv, path, columns, err))
         return -1;
+    run->spans.capacity = tsv_rows(tsv) + 1;
+    run->spans.items = xrealloc(NULL, run->spans.capacity, sizeof *run->spans.items);
+    large_pages(run->spans.items, run->spans.capacity * sizeof *run->spans.items);
     while (tsv_next(tsv, err)) {
         memset(&span, 0, sizeof span);
         if (read_span(run, guess, &span, err))
