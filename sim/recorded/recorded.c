@@ -221,9 +221,8 @@ static int read_spans(struct recorded *run, struct error *err)
             error_add(err, EXIT_INPUT, tsv->loc, "the span is out of order; expected rows by rank and start");
         *GROW(&run->spans) = span;
     }
-    if (err->count + err->dropped > before)
-        return -1;
-    return run->spans.count ? 0 : error_add(err, EXIT_INPUT, tsv->loc, "no spans in it");
+    run->replicas = run->spans.count ? run->replicas : 1;
+    return err->count + err->dropped > before ? -1 : 0;
 }
 
 /* Ranks of all replicas as --ranks has them: "0-7,12". */
@@ -232,7 +231,7 @@ static int choose_ranks(struct recorded *run, struct error *err)
     const char *text = run->list;
     struct loc none = {0};
 
-    run->chosen = xcalloc((size_t)run->written, sizeof *run->chosen);
+    run->chosen = xcalloc((size_t)run->written + 1, sizeof *run->chosen);
     if (!text)
         memset(run->chosen, true, (size_t)run->written);
     while (text && *text) {
