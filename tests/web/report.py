@@ -243,6 +243,14 @@ def check_themes(browser):
         browser.wait(f"return getComputedStyle(document.body).backgroundColor === '{expected}'")
         worst = browser.run(CONTRAST)
         assert worst[0] >= 4.5, (theme, worst)
+    printed = browser.run("""
+        const closed = () => document.querySelectorAll('details:not([open])').length, theme = () => document.documentElement.dataset.theme;
+        const before = [theme(), closed()], canvas = document.getElementById('timeline');
+        dispatchEvent(new Event('beforeprint'));
+        const now = [theme(), closed(), canvas ? canvas.getContext('2d').getImageData(3, 3, 1, 1).data[0] : 255];
+        dispatchEvent(new Event('afterprint'));
+        return [before, now, [theme(), closed()]];""")
+    assert printed[0][0] == "dark" and printed[1] == ["light", 0, 255] and printed[2] == printed[0], printed
     browser.dark(False)
 
 

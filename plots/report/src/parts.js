@@ -64,6 +64,3 @@ export function ThemeSwitch({ first }) {
   return html`<label class="theme">theme <select id="theme" value=${theme} onChange=${event => setTheme(event.target.value)}>
     <option value="">of the system</option><option value="light">light</option><option value="dark">dark</option></select></label>`;
 }
-
-// All parts are open on paper.
-addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(one => { one.open = true; }));

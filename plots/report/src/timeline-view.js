@@ -102,7 +102,7 @@ export function TimelineView({ spans, head, pieces }) {
     Object.assign(line.current, { rows, selected: chosen.i, row: chosen.row, awaits });
     redraw();
   }, [rows, chosen]);
-  useEffect(() => { line.current.dress(); redraw(); }, [dark]);
+  useEffect(() => { line.current.dress(); line.current.draw(scroller.current.scrollTop); redraw(); }, [dark]);
 
   const spot = event => {
     const box = canvas.current.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
