@@ -1,4 +1,4 @@
-// Builds run.html of src/ and of the libraries that package-lock.json names, and says in LIBRARIES.txt which
+// Builds the pages of src/ and of the libraries that package-lock.json names, and says in LIBRARIES.txt which
 // these are. The same sources give the same bytes.
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
@@ -7,13 +7,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const pages = {
   run: { script: 'run.js', styles: ['node_modules/uplot/dist/uPlot.min.css'], libraries: ['preact', 'htm', 'uplot'] },
   store: { script: 'store.js', styles: ['node_modules/tabulator-tables/dist/css/tabulator_simple.min.css'], libraries: ['preact', 'htm', 'tabulator-tables'] },
+  training: { script: 'training.js', styles: [], libraries: ['preact', 'htm'] },
   validate: { script: 'validate.js', styles: [], libraries: ['preact', 'htm'] },
 };
 const sha256 = (text, form) => createHash('sha256').update(text).digest(form);
 const frame = readFileSync('src/page.html', 'utf8');
 const licences = new Map();
 
-const lines = ['The pages of dtsim report hold these libraries. build.sh makes both files anew.', ''];
+const lines = ['The pages of dtsim report hold these libraries. build.sh makes them anew.', ''];
 for (const [name, page] of Object.entries(pages)) {
   const made = await build({ entryPoints: [`src/${page.script}`], bundle: true, minify: true, write: false, format: 'iife',
     target: 'chrome110', charset: 'ascii', legalComments: 'none' });

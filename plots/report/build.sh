@@ -6,5 +6,5 @@ cd "$(dirname "$0")"
 npm ci --ignore-scripts --no-audit --no-fund >/dev/null
 node build.mjs
 if [ "${1-}" = --check ]; then
-    git diff --exit-code --stat -- run.html store.html validate.html LIBRARIES.txt
+    git diff --exit-code --stat -- *.html LIBRARIES.txt
 fi

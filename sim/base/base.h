@@ -152,6 +152,8 @@ _Noreturn void memory_ran_out(void);
 void *xmalloc(size_t size);
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t count, size_t size);
+/* Asks for large pages of memory behind bytes that will all be used: of 100 MB, small ones cost as much time as reading them. */
+void large_pages(void *bytes, size_t size);
 char *xstrdup(const char *text);
 /* Text in memory that the caller frees. */
 char *xprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));

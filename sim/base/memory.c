@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 void memory_ran_out(void)
@@ -73,4 +74,13 @@ void text_close(FILE *out, char *const *text)
     /* glibc gives the text its final size here, and where that fails there is none, and no other sign of it. */
     if (fclose(out) || failed || !*text)
         memory_ran_out();
+}
+
+void large_pages(void *bytes, size_t size)
+{
+    enum { LARGE = 8 << 20 };        /* B */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (page - (uintptr_t)bytes % page) % page;
+
+    if (size > LARGE)
+        madvise((char *)bytes + before, size - before, MADV_HUGEPAGE);       /* where it is refused, small ones do */
 }

@@ -111,14 +111,27 @@ static int tell(struct space *space, const struct plan_options *options, const s
 
     if (!rc && results.rows.count)
         rc = plan_write_scenarios(space, options, outcome, &results, err);
+    if (!rc)
+        rc = plan_write_summary(space, options, outcome, &results, front, err);
     if (!rc && telling->json)
-        plan_print_json(space, options, outcome, &results, table_out(telling));
+        plan_print_json(space, options, outcome, &results, front, table_out(telling));
     else if (!rc)
         plan_print(space, options, outcome, &results, front, table_out(telling));
     if (!rc && telling->emitted && results.rows.count)
         rc = emit_first(telling->emitted, folder, err);
     results_release(&results);
     return rc;
+}
+
+/* The same where nothing was replayed. */
+static int tell_none(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                     const struct telling *telling, struct error *err)
+{
+    if (telling->json)
+        plan_print_json(space, options, outcome, NULL, false, table_out(telling));
+    else
+        plan_print(space, options, outcome, NULL, false, table_out(telling));
+    return plan_write_summary(space, options, outcome, NULL, false, err);
 }
 
 /* The exit code of a search that ended. */
@@ -128,16 +141,15 @@ static int run(struct space *space, const struct plan_options *options, const st
     struct plan_outcome outcome;
     int code = EXIT_OK;
 
+    if (plan_remove_summary(options->folder, err))
+        return EXIT_UNEXPECTED;
     if (plan_search(space, options, &outcome, err)) {
         plan_release(&outcome);
         return EXIT_UNEXPECTED;
     }
-    if (outcome.located.count && tell(space, options, &outcome, telling, err))
+    if (outcome.located.count ? tell(space, options, &outcome, telling, err) :
+        tell_none(space, options, &outcome, telling, err))
         code = EXIT_UNEXPECTED;
-    else if (!outcome.located.count && telling->json)
-        plan_print_json(space, options, &outcome, NULL, table_out(telling));
-    else if (!outcome.located.count)
-        plan_print(space, options, &outcome, NULL, false, table_out(telling));
     if (code == EXIT_OK)
         code = outcome.interrupted ? EXIT_INTERRUPTED : outcome.status == PLAN_NONE_FEASIBLE ? EXIT_INFEASIBLE :
                outcome.counts.failed ? EXIT_SOME_FAILED : EXIT_OK;
@@ -235,8 +247,8 @@ const struct command cmd_plan = {
                "  --subject-to METRIC=VALUE,...\n"
                "                      leave out what takes more (iteration_time_s=12s, cost=0.5, peak_memory_bytes=70GiB) or,\n"
                "                      of rates and shares of use, gives less (mfu=0.4)\n"
-               "  -o DIR              rows of all that was replayed, as of a sweep (dtsim results DIR, dtsim plot heat\n"
-               "                      DIR), and rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
+               "  -o DIR              all that was replayed and plan.json, for 'dtsim report DIR', results and plot\n"
+               "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
                "  -j N                points at once; left out: one a processor. No shards, no mpirun: one machine\n"
                "  --top K             configurations that are shown; left out: 10\n"
                "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3\n"

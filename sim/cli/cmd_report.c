@@ -4,6 +4,7 @@
 #include "files/look.h"
 #include "page/page.h"
 #include "store/store.h"
+#include "train/training.h"
 
 enum { OPT_OUT, OPT_RANKS, OPT_LIGHT, OPT_DARK, OPT_NO_WHAT_IF, OPT_BUDGET };
 static const char *const options[] = {
@@ -49,26 +50,54 @@ static void choose(struct results *results, const void *context)
         results_sort(results, by->keys[0], by->largest[0]);
 }
 
-/* The page of a sweep. */
-static void write_rows(const struct page_request *request, struct error *err)
+/* Reads and ranks the rows of a sweep. */
+static int read_rows(const char *folder, struct results *results, struct error *err)
 {
     struct key_list by;
     struct results_question question = {.choose = choose, .context = &by};
-    struct results results;
 
-    if (!results_open(&request->input, 1, &results, err)) {
-        key_list_objectives(&results, &by);
-        if (!by.count)
-            key_list_throughput(&results, &by);
-        if (!results_read(&results, &question, err)) {
-            if (by.count)
-                results_rank(&results, by.keys[0], by.largest[0]);
-            page_of_rows(request, &results, stdout, err);
-        }
-        if (results.other_builds)
-            fprintf(stderr, "rows that another build wrote are left out: %zu\n", results.other_builds);
-    }
+    if (results_open(&folder, 1, results, err))
+        return -1;
+    key_list_objectives(results, &by);
+    if (!by.count)
+        key_list_throughput(results, &by);
+    if (results_read(results, &question, err))
+        return -1;
+    if (by.count)
+        results_rank(results, by.keys[0], by.largest[0]);
+    return 0;
+}
+
+/* The page of a sweep or a plan; without `rows` of a plan of which nothing was replayed. */
+static void write_rows(const struct page_request *request, bool rows, struct error *err)
+{
+    struct results results = {.ranked = -1};
+
+    if (!rows || !read_rows(request->input, &results, err))
+        page_of_rows(request, &results, stdout, err);
+    if (results.other_builds)
+        fprintf(stderr, "rows that another build wrote are left out: %zu\n", results.other_builds);
     results_release(&results);
+}
+
+/* What is there to report of. */
+enum subject { OF_RUN, OF_ROWS, OF_PLAN, OF_TRAINING, OF_VALIDATION };
+
+static int find_subject(const char *path, enum subject *subject, struct error *err)
+{
+    char *plan = xprintf("%s/plan.json", path);
+    bool rows = false, training = false;
+    enum look there, planned;
+    int rc = look_at(path, &there, err) || look_at(plan, &planned, err) ? -1 : 0;
+
+    free(plan);
+    *subject = OF_VALIDATION;
+    if (rc || there == LOOK_FILE)
+        return rc;
+    if (store_holds_rows(path, &rows, err) || (!rows && page_is_training(path, &training, err)))
+        return -1;
+    *subject = rows ? OF_ROWS : planned == LOOK_FILE ? OF_PLAN : training ? OF_TRAINING : OF_RUN;
+    return 0;
 }
 
 static int report_main(const struct command *command, int argc, char **argv)
@@ -77,8 +106,7 @@ static int report_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct page_request request;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
-    bool rows = false;
-    enum look there;
+    enum subject subject;
 
     if (code != ARGS_DONE)
         return code;
@@ -90,15 +118,17 @@ static int report_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "expected one of --light, --dark");
     if (arguments.nsets)
         return usage_error(command, "--set: the report is of a run that has ended; 'dtsim run --set ... -o DIR' makes another");
-    if (look_at(request.input, &there, &err) || (there != LOOK_FILE && store_holds_rows(request.input, &rows, &err)))
+    if (find_subject(request.input, &subject, &err))
         return report(&err);
-    if ((rows || there == LOOK_FILE) && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
+    if (subject != OF_RUN && (arguments.values[OPT_RANKS] || arguments.values[OPT_NO_WHAT_IF]))
         return usage_error(command, "--ranks and --no-what-if: of a run only, and '%s' is none", request.input);
-    if (there == LOOK_FILE)
+    if (subject == OF_VALIDATION)
         page_of_validation(&request, stdout, &err);
-    else if (rows)
-        write_rows(&request, &err);
-    else if (result_check(request.input, &err) >= 0)
+    else if (subject == OF_ROWS || subject == OF_PLAN)
+        write_rows(&request, subject == OF_ROWS, &err);
+    else if (subject == OF_TRAINING && training_check(request.input, &err) >= 0)
+        page_of_training(&request, stdout, &err);
+    else if (subject == OF_RUN && !page_check_size(&request, &err) && result_check(request.input, &err) >= 0)
         write_page(&arguments, &request, &err);
     return report(&err);
 }
@@ -107,12 +137,14 @@ const struct command cmd_report = {
     .name = "report",
     .usage = "DIR|STORE|VALIDATED [-o FILE] [--ranks LIST] [--no-what-if] [--budget LIMIT]...\n"
              "       [--light | --dark]",
-    .brief = "Writes a run or a sweep as one HTML page: timeline, memory, critical path; table, heat map, front.",
+    .brief = "Writes a run, a sweep, a plan or a training as one HTML page that any browser opens.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim report out       # open out/report.html in a browser\n"
                 "  dtsim report out -o for-a-colleague.html --light\n"
-                "  dtsim sweep sweep.yaml -o rows && dtsim report rows\n"
+                "  dtsim sweep sweep.yaml -o rows && dtsim report rows   # table, heat map, front\n"
+                "  dtsim plan scenario.yaml -o plan && dtsim report plan # the same, and how the search ended\n"
+                "  dtsim train scenario.yaml -o days && dtsim report days\n"
                 "  dtsim validate scenarios/paper/*.yaml --json >validate.json && dtsim report validate.json\n",
-    .options = "  DIR           the folder of a 'dtsim run -o'\n"
+    .options = "  DIR           the folder of a 'dtsim run -o' or a 'dtsim train -o'\n"
                "  STORE         the folder of a 'dtsim sweep -o' or 'dtsim plan -o'\n"
                "  VALIDATED     a file of 'dtsim validate --json': predicted against measured, by table and software\n"
                "  -o FILE       the page. Default: report.html in the folder, or beside the file\n"

@@ -9,7 +9,7 @@
 #include "files/folder.h"
 #include "scenario/scenario.h"
 
-static size_t shown_of(const struct plan_options *options, const struct results *results)
+size_t plan_shown(const struct plan_options *options, const struct results *results)
 {
     return !results ? 0 : results->rows.count < options->top ? results->rows.count : options->top;
 }
@@ -199,7 +199,7 @@ static void print_proven(const struct space *space, size_t shown, bool front, FI
 static void print_status(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, bool front, FILE *out)
 {
-    size_t shown = shown_of(options, results), tied = 0;
+    size_t shown = plan_shown(options, results), tied = 0;
 
     for (size_t i = 0; results && i < results->rows.count; i++)
         tied += results_rank_of(results, i).rank == 1;
@@ -235,10 +235,26 @@ static bool is_of_time(const struct goal *goal)
     return !goal->nobjectives || !strcmp(goal->objectives[0].name, "iteration_time_s");
 }
 
+void plan_conclude(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                   const struct results *results, bool front, FILE *out)
+{
+    size_t shown = plan_shown(options, results);
+
+    if (shown > 1 && !front && is_of_time(&space->goal))
+        print_why(results->rows.items[0], results->rows.items[1], out);
+    print_status(space, options, outcome, results, front, out);
+    if (shown && outcome->status == PLAN_PROVEN && space_asks_largest(space))
+        print_largest(results, out);
+    if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))
+        print_miss(&outcome->miss, out);
+    else if (outcome->status == PLAN_NONE_FEASIBLE)
+        print_nearest(space, outcome, out);
+}
+
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                 const struct results *results, bool front, FILE *out)
 {
-    size_t shown = shown_of(options, results);
+    size_t shown = plan_shown(options, results);
     int *columns = results ? xcalloc(results->keys.count + 1, sizeof *columns) : NULL;
 
     print_axes(space, out);
@@ -251,52 +267,14 @@ void plan_print(const struct space *space, const struct plan_options *options, c
         fputs(front && !space->goal.nobjectives ? "\nthe fastest of each number of GPUs\n" : "\n", out);
         results_print(results, &look, out);
         fputc('\n', out);
-        if (shown > 1 && !front && is_of_time(&space->goal))
-            print_why(results->rows.items[0], results->rows.items[1], out);
     }
-    print_status(space, options, outcome, results, front, out);
-    if (shown && outcome->status == PLAN_PROVEN && space_asks_largest(space))
-        print_largest(results, out);
-    if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))
-        print_miss(&outcome->miss, out);
-    else if (outcome->status == PLAN_NONE_FEASIBLE)
-        print_nearest(space, outcome, out);
+    plan_conclude(space, options, outcome, results, front, out);
     if (shown) {
         fputs("scenarios: ", out);
         text_write(TEXT_LINE, options->folder, out);
         fprintf(out, "/rank-01.yaml%s\n", shown > 1 ? " and so on" : "");
     }
     free(columns);
-}
-
-void plan_print_json(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
-                     const struct results *results, FILE *out)
-{
-    static const char *const statuses[] = {"proven", "not proven", "none feasible"};
-    const struct plan_counts *counts = &outcome->counts;
-    json_t *json = json_object(), *axes = json_object(), *rules = json_array(), *rows = json_array();
-
-    for (size_t i = 0; i < space->naxes; i++)
-        json_put(axes, space->axes[i].path, json_words(space->axes[i].values));
-    for (size_t i = 0; i < space->nrules; i++)
-        json_append(rules, json_pack("{s:s, s:s, s:I}", "rule", space->rules[i].why, "where",
-                                               space->rules[i].expression, "points",
-                                               (json_int_t)space->selection.dropped[i]));
-    for (size_t i = 0; i < shown_of(options, results); i++)
-        json_array_append(rows, results->rows.items[i]);
-    json_put(json, "status", json_words(statuses[outcome->status]));
-    json_put(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
-    json_put(json, "counts", json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "considered", (json_int_t)counts->considered, "by_rule",
-        (json_int_t)counts->by_rule, "refused", (json_int_t)counts->refused, "memory", (json_int_t)counts->memory,
-        "pruned", (json_int_t)counts->pruned, "replayed", (json_int_t)counts->replayed, "outside",
-        (json_int_t)counts->outside, "failed", (json_int_t)counts->failed, "left", (json_int_t)counts->left));
-    json_put(json, "axes", axes);
-    json_put(json, "rules", rules);
-    json_put(json, "rows", rows);
-    json_line(json, out);
-    fputc('\n', out);
-    json_decref(json);
 }
 
 static uint64_t number_of(const struct plan_outcome *outcome, const json_t *row)
@@ -344,7 +322,7 @@ int plan_write_scenarios(const struct space *space, const struct plan_options *o
     struct arena arena = {0};
     int rc = 0;
 
-    for (size_t i = 0; i < shown_of(options, results) && !rc; i++)
+    for (size_t i = 0; i < plan_shown(options, results) && !rc; i++)
         rc = write_scenario(space, number_of(outcome, results->rows.items[i]),
                             arena_printf(&arena, "%s/rank-%02zu.yaml", options->folder, i + 1), i + 1, err);
     arena_release(&arena);

@@ -8,10 +8,22 @@
 /* Rows are ordered, `front` as plan_order says; results NULL: nothing was replayed. */
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                 const struct results *results, bool front, FILE *out);
-void plan_print_json(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
-                     const struct results *results, FILE *out);
+/* The sentences below its table: why the first is faster, what is proven, what comes nearest where nothing is feasible. */
+void plan_conclude(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                   const struct results *results, bool front, FILE *out);
+/* How many rows are shown. */
+size_t plan_shown(const struct plan_options *options, const struct results *results);
 /* FOLDER/rank-01.yaml and so on: scenarios with every default, whose run gives the numbers of the row. */
 int plan_write_scenarios(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, struct error *err);
+
+/* plan_json.c: the same for programs. */
+void plan_print_json(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                     const struct results *results, bool front, FILE *out);
+/* FOLDER/plan.json, which 'dtsim report' reads beside the rows of the folder: --json without the rows, but the place of each. */
+int plan_write_summary(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                       const struct results *results, bool front, struct error *err);
+/* Removes what an earlier search has written there: it says nothing of this one. */
+int plan_remove_summary(const char *folder, struct error *err);
 
 #endif

@@ -23,6 +23,7 @@ static int read_whole(struct tsv *tsv, const char *path, struct error *err)
     if (fstat(fileno(in), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
         capacity = (size_t)info.st_size + 2;
     tsv->text = xrealloc(NULL, capacity, 1);
+    large_pages(tsv->text, capacity);
     for (;;) {
         length += fread(tsv->text + length, 1, capacity - 1 - length, in);
         if (length + 1 < capacity || length > FILE_LIMIT)
@@ -126,6 +127,16 @@ int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, stru
     if (read_whole(tsv, path, err) || check_whole(tsv, err))
         return -1;
     return read_header(tsv, columns, err);
+}
+
+size_t tsv_rows(const struct tsv *tsv)
+{
+    const char *end = tsv->end;
+    size_t rows = 0;
+
+    for (const char *at = tsv->next; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+        rows++;
+    return rows;
 }
 
 bool tsv_next(struct tsv *tsv, struct error *err)

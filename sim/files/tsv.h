@@ -23,6 +23,8 @@ int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, stru
 /* The next row; false at the end, or when `err` can hold no more. A row with too few or too many cells is reported and
  * passed over. */
 bool tsv_next(struct tsv *tsv, struct error *err);
+/* How many rows are to come. */
+size_t tsv_rows(const struct tsv *tsv);
 void tsv_release(struct tsv *tsv);
 
 /* Cells of the row at hand, by the wanted columns. Text lives until tsv_release. Numbers are finite. Of a column that

@@ -27,7 +27,8 @@ struct run { int64_t first, count; uint8_t kind, share; };
 struct level {
     unsigned shift;
     int64_t block;               /* at hand, */
-    int64_t busy[KINDS];         /* ns of each kind in it */
+    int64_t busy[KINDS];         /* ns of each kind in it, */
+    int kinds;                   /* of the row: those below this one */
     int64_t sum;
     struct { struct run *items; size_t count, capacity; } runs;
 };
@@ -49,11 +50,11 @@ static void end_block(struct level *level)
 
     if (!level->sum)
         return;
-    for (int kind = 1; kind < KINDS; kind++)
+    for (int kind = 1; kind < level->kinds; kind++)
         if (level->busy[kind] > level->busy[most])
             most = kind;
     add_run(level, level->block, 1, (uint8_t)most, (uint8_t)(1 + ((level->sum * 254) >> level->shift)));
-    memset(level->busy, 0, sizeof level->busy);
+    memset(level->busy, 0, (size_t)level->kinds * sizeof *level->busy);
     level->sum = 0;
 }
 
@@ -110,6 +111,8 @@ void page_levels(FILE *out, const struct recorded_span *const *spans, const uint
         last = first + 1;                    /* none */
     put_varint(out, first + 1 - last);
     level = xcalloc(1, sizeof *level);
+    for (size_t i = 0; i < count; i++)
+        level->kinds = kinds[i] >= level->kinds ? kinds[i] + 1 : level->kinds;
     for (unsigned shift = last; shift <= first; shift++) {
         level->shift = shift;
         level->block = 0;

@@ -12,6 +12,8 @@
 #include "files/packed.h"
 
 enum { TEMPLATE_MOST = 64 << 20 };   /* B */
+enum { SPANS_MOST = 10000000 };      /* of a page: about 100 MB of it, and 0.5 GB in the browser */
+enum { SAMPLE = 1 << 18 };           /* B by which the rows of a table are counted */
 enum { LEVEL = 5 };                  /* of deflate: a level more costs a third more time for 1 % of the bytes */
 
 void page_init(struct page *page, const char *kind)
@@ -122,6 +124,40 @@ int page_put(struct page *page, const char *template, const char *const *names, 
         free(name);
     }
     free(program.text);
+    free(path);
+    return rc;
+}
+
+/* B of a row of a table, about: of its first rows. */
+static double row_bytes(FILE *in)
+{
+    char *text = xcalloc(SAMPLE, 1);
+    size_t count = fread(text, 1, SAMPLE, in), rows = 0, size = count;
+
+    for (size_t i = 0; i < count; i++)
+        if (text[i] == '\n') {
+            rows++;
+            size = i + 1;
+        }
+    free(text);
+    return (double)size / (double)(rows ? rows : 1);
+}
+
+int page_check_size(const struct page_request *request, struct error *err)
+{
+    char *path = xprintf("%s/spans.tsv", request->input);
+    struct loc loc = {.file = path};
+    struct stat info;
+    FILE *in = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "r") : NULL;
+    double spans = in ? (double)info.st_size / row_bytes(in) : 0;
+    int rc = 0;
+
+    if (in)
+        fclose(in);                  /* where it cannot be opened, the check of the whole folder says why */
+    if (spans > SPANS_MOST && (!request->ranks || info.st_size > UINT32_MAX))
+        rc = error_add(err, EXIT_INPUT, loc, "about %.0f million spans, and a page holds %d million at most; expected %s",
+                       spans / 1e6, SPANS_MOST / 1000000, info.st_size > UINT32_MAX ?
+                       "a run of fewer ranks or micro-batches" : "some of the ranks, such as --ranks 0-7");
     free(path);
     return rc;
 }

@@ -15,9 +15,17 @@ struct page_request {
     const char *theme;       /* "light", "dark", or NULL: as the reader's system has it */
 };
 
+/* Refuses a run with more spans than a browser can hold, by the size of its spans.tsv: before anything is read or
+ * simulated. -1: an error. */
+int page_check_size(const struct page_request *request, struct error *err);
 /* Writes the page of a run, in the place of an older one only when it is whole, and a line about it to `told`. */
 int page_of_run(const struct page_request *request, FILE *told, struct error *err);
-/* The same of the rows of a sweep, which are read, ordered and ranked. */
+/* Whether a folder holds the result of a training. */
+int page_is_training(const char *folder, bool *training, struct error *err);
+/* The same of a training: its result, its progress, its trials, its phases and the failures of trial 0. */
+int page_of_training(const struct page_request *request, FILE *told, struct error *err);
+/* The same of the rows of a sweep, which are read, ordered and ranked; and of what plan.json beside them says of a plan, whose
+ * rows may be none (`results` zero). */
 int page_of_rows(const struct page_request *request, const struct results *results, FILE *told, struct error *err);
 /* The same of what 'dtsim validate --json' printed to the file `input`; the page is request->out. */
 int page_of_validation(const struct page_request *request, FILE *told, struct error *err);

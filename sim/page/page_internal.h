@@ -42,7 +42,18 @@ void page_spans(struct page *page, const struct recorded *run);
 /* levels.c: of one row of spans, what a picture shows in which a pixel holds many of them. */
 void page_levels(FILE *out, const struct recorded_span *const *spans, const uint8_t *kinds, size_t count);
 
-/* tables.c: memory.tsv, utilization.tsv and links.tsv. */
+/* plan.c: the folder's plan.json, checked; NULL: there is none. */
+int page_read_plan(const char *folder, json_t **plan, struct error *err);
+/* {id: {"rank", "shared", "order"}} of the rows that the plan ordered; "order" counts them from 0. */
+json_t *page_plan_places(const json_t *plan);
+/* The rest of it into the head. */
+void page_put_plan(struct page *page, const json_t *plan);
+
+/* tables.c: a table of the folder as a part of its name, as it is. Cells are checked to be numbers, but for those of
+ * columns whose bit `texts` has. */
+int page_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts,
+               struct error *err);
+/* memory.tsv, utilization.tsv and links.tsv. */
 int page_tables(struct page *page, const char *dir, struct error *err);
 
 #endif

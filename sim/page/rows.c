@@ -8,10 +8,10 @@
 
 #include "results/results.h"
 
-/* The header of the first file; NULL where it cannot be read: the rows have been, so it is no error. */
+/* The header of the first file; NULL where there is none or it cannot be read: the rows have been, so it is no error. */
 static json_t *read_header(const struct results *results)
 {
-    FILE *in = fopen(results->files[0], "r");
+    FILE *in = results->files ? fopen(results->files[0], "r") : NULL;
     json_t *header = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
 
     if (in)
@@ -53,28 +53,46 @@ static void put_key(const struct results *results, int key, json_t *keys, json_t
         json_append(columns, values);
 }
 
+/* The places of rows, and whether others share them: as a plan ordered its own, 0 of other rows; else as the results are. */
+static void put_places(struct page *page, const struct results *results, const json_t *plan)
+{
+    json_t *ranks = json_array(), *shared = json_array(), *order = json_array();
+    json_t *places = plan ? page_plan_places(plan) : NULL;
+
+    for (size_t row = 0; row < results->rows.count; row++) {
+        struct tie_rank rank = results_rank_of(results, row);
+
+        if (plan) {
+            const json_t *place = json_object_get(places, store_id(results->rows.items[row]));
+
+            rank = (struct tie_rank){(size_t)json_integer_value(json_object_get(place, "rank")),
+                                     json_is_true(json_object_get(place, "shared"))};
+            json_append(order, place ? json_incref(json_object_get(place, "order")) : json_null());
+        }
+        json_append(ranks, json_integer((json_int_t)rank.rank));
+        json_append(shared, json_boolean(rank.shared));
+    }
+    json_put(page->head, "ranks", ranks);
+    json_put(page->head, "shared", shared);
+    json_put(page->head, "order", order);
+    json_decref(places);
+}
+
 static void put_rows(struct page *page, const struct results *results)
 {
-    json_t *keys = json_array(), *columns = json_array(), *ranks = json_array(), *shared = json_array();
+    json_t *keys = json_array(), *columns = json_array();
     json_t *header = read_header(results);
     const json_t *name = json_object_get(header, "name"), *base = json_object_get(header, "base");
     FILE *numbers = page_part(page, "numbers");
 
     for (size_t key = 0; key < results->keys.count; key++)
         put_key(results, (int)key, keys, columns, numbers);
-    for (size_t row = 0; row < results->rows.count; row++) {
-        struct tie_rank rank = results_rank_of(results, row);
-
-        json_append(ranks, json_integer((json_int_t)rank.rank));
-        json_append(shared, json_boolean(rank.shared));
-    }
     page_json(page, "columns", columns);
     json_decref(columns);
     json_put(page->head, "keys", keys);
     json_put(page->head, "rows", json_integer((json_int_t)results->rows.count));
-    json_put(page->head, "ranks", ranks);
-    json_put(page->head, "shared", shared);
-    json_put(page->head, "name", name ? json_deep_copy(name) : json_null());
+    if (name)
+        json_put(page->head, "name", json_deep_copy(name));
     json_put(page->head, "base", base ? json_deep_copy(base) : json_null());
     json_decref(header);
 }
@@ -85,28 +103,34 @@ int page_of_rows(const struct page_request *request, const struct results *resul
     const char **names;
     char *words = NULL;
     size_t size, count = 0;
-    FILE *text = open_memstream(&words, &size);
-    int rc;
+    json_t *plan;
+    int rc = page_read_plan(request->input, &plan, err);
+    FILE *text;
 
-    if (!text)
-        memory_ran_out();
+    if (rc)
+        return -1;
+    text = text_open(&words, &size);
     page_init(&page, "store");
     if (results->ranked >= 0 && results->rows.count)
         results_explain_ranks(results, text);
-    fclose(text);
+    text_close(text, &words);
     json_put(page.head, "tie", json_words(words));
     json_put(page.head, "ranked", results->ranked < 0 ? json_null() :
              json_words(results->keys.items[results->ranked].name));
-    json_put(page.head, "objectives", json_deep_copy(results->objectives));
+    if (plan)
+        page_put_plan(&page, plan);
     put_rows(&page, results);
-    while (results->files[count])
+    put_places(&page, results, plan);
+    while (results->files && results->files[count])
         count++;
-    names = xcalloc(count + 1, sizeof *names);
+    names = xcalloc(count + 2, sizeof *names);
+    names[count] = "plan.json";
     for (size_t i = 0; i < count; i++)
         names[i] = strrchr(results->files[i], '/') ? strrchr(results->files[i], '/') + 1 : results->files[i];
     rc = page_put(&page, "store.html", names, told, err);
     free(names);
     free(words);
+    json_decref(plan);
     page_release(&page);
     return rc;
 }

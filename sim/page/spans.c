@@ -96,10 +96,10 @@ static void known_put(struct known *known, json_t *head, const char *name)
     free(known->places);
 }
 
-enum column { GAP, DURATION, KIND, NAME, COMMUNICATION, OP, SIZE, PEER, GROUP, STAGE, LEVELS, COLUMN_COUNT };
+enum column { GAP, DURATION, KIND, NAME, COMMUNICATION, OP, SIZE, PEER, GROUP, STAGE, AFTER, LEVELS, COLUMN_COUNT };
 static const char *const column_names[COLUMN_COUNT] = {
     [GAP] = "gap", [DURATION] = "duration", [KIND] = "kind", [NAME] = "name", [COMMUNICATION] = "communication",
-    [OP] = "op", [SIZE] = "size", [PEER] = "peer", [GROUP] = "group", [STAGE] = "stage", [LEVELS] = "levels",
+    [OP] = "op", [SIZE] = "size", [PEER] = "peer", [GROUP] = "group", [STAGE] = "stage", [AFTER] = "after", [LEVELS] = "levels",
 };
 
 struct writer {
@@ -109,7 +109,56 @@ struct writer {
     const struct recorded_span **row;
     uint8_t *row_kinds;
     json_t *rows;
+    uint32_t *places;            /* of each span of the run in the columns, from 1; 0: it is not in them */
 };
+
+/* Where each span comes to stand: by rank, then lane, then start. */
+static void find_places(struct writer *writer)
+{
+    const struct recorded *run = writer->run;
+    uint32_t *next = xcalloc(run->lanes.count + 1, sizeof *next), first = 1;
+
+    writer->places = xcalloc(run->spans.count + 1, sizeof *writer->places);
+    for (int rank = 0; (rank = recorded_next_rank(run, rank)) >= 0; rank++) {
+        struct recorded_rows spans = recorded_rows(run, rank);
+
+        memset(next, 0, run->lanes.count * sizeof *next);
+        for (size_t i = 0; i < spans.count; i++)
+            next[spans.first[i].lane]++;
+        for (size_t lane = 0; lane < run->lanes.count; lane++) {
+            uint32_t count = next[lane];
+
+            next[lane] = first;
+            first += count;
+        }
+        for (size_t i = 0; i < spans.count; i++)
+            writer->places[spans.first + i - run->spans.items] = next[spans.first[i].lane]++;
+    }
+    free(next);
+}
+
+/* For which spans it waits: a number of each, and 0. Of the difference of the places the lowest bit is whether it is
+ * negative; of the number the lowest bit is whether the span waits for a part of the other alone, whose ns follow. */
+static void put_after(struct writer *writer, const struct recorded_span *span)
+{
+    const struct recorded *run = writer->run;
+    const char *at = recorded_text(run, span->after);
+    int64_t own = writer->places[span - run->spans.items];
+    const struct recorded_span *other;
+    double part;
+
+    while ((other = recorded_awaited(run, &at, &part))) {
+        int64_t back = own - (int64_t)writer->places[other - run->spans.items];
+        uint64_t number = back < 0 ? 2 * (uint64_t)-back + 1 : 2 * (uint64_t)back;
+
+        if (back == own || !back)            /* of a rank that is not shown */
+            continue;
+        put_varint(writer->columns[AFTER], 2 * number + (part >= 0));
+        if (part >= 0)
+            put_varint(writer->columns[AFTER], (uint64_t)(part * 1e9 + 0.5));
+    }
+    put_varint(writer->columns[AFTER], 0);
+}
 
 static void put_span(struct writer *writer, const struct recorded_span *span, int64_t gap, uint32_t kind)
 {
@@ -125,6 +174,7 @@ static void put_span(struct writer *writer, const struct recorded_span *span, in
     put_varint(columns[PEER], (uint64_t)(span->peer + 1));
     put_varint(columns[GROUP], (uint64_t)(span->group + 1));
     put_varint(columns[STAGE], (uint64_t)(span->stage + 1));
+    put_after(writer, span);
 }
 
 /* The spans of a rank that are in one lane. */
@@ -189,6 +239,7 @@ void page_spans(struct page *page, const struct recorded *run)
     known_init(&writer.sizes, 10);
     for (int rank = 0; (rank = recorded_next_rank(run, rank)) >= 0; rank++)
         most = recorded_rows(run, rank).count > most ? recorded_rows(run, rank).count : most;
+    find_places(&writer);
     writer.row = xcalloc(most + 1, sizeof(void *));
     writer.row_kinds = xcalloc(most + 1, 1);
     for (int rank = 0; (rank = recorded_next_rank(run, rank)) >= 0; rank++) {
@@ -203,6 +254,7 @@ void page_spans(struct page *page, const struct recorded *run)
         free(used);
     }
     put_head(page, &writer);
+    free(writer.places);
     free(writer.row);
     free(writer.row_kinds);
 }

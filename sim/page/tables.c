@@ -7,9 +7,8 @@
 
 #include "base/decimal.h"
 
-/* A table of numbers behind `texts` columns of text, as it is; checked. */
-static int copy_table(struct page *page, const char *dir, const char *name, const char *const *columns, int texts,
-                      struct error *err)
+int page_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts,
+               struct error *err)
 {
     struct tsv tsv = {0};
     int before = err->count + err->dropped;
@@ -22,7 +21,7 @@ static int copy_table(struct page *page, const char *dir, const char *name, cons
             fprintf(out, "%s%c", columns[column], columns[column + 1] ? '\t' : '\n');
         while (tsv_next(&tsv, err))
             for (int column = 0; columns[column]; column++) {
-                if (column >= texts && tsv_number(&tsv, column, &number, err))
+                if (!(texts >> column & 1) && tsv_number(&tsv, column, &number, err))
                     continue;
                 fprintf(out, "%s%c", tsv_text(&tsv, column), columns[column + 1] ? '\t' : '\n');
             }
@@ -141,7 +140,7 @@ int page_tables(struct page *page, const char *dir, struct error *err)
     static const char *const links[] = {"link", "class", "payload_bytes", "wire_bytes", "busy", "replicas", NULL};
     struct memory memory = {.kinds = json_array()};
     char *path = xprintf("%s/memory.tsv", dir);
-    int rc = copy_table(page, dir, "utilization", use, 0, err) | copy_table(page, dir, "links", links, 2, err) |
+    int rc = page_table(page, dir, "utilization", use, 0, err) | page_table(page, dir, "links", links, 3, err) |
              read_memory(&memory, path, err);
 
     if (!rc && memory.changes.count)

@@ -28,7 +28,7 @@ struct search {
 
 static void count_refusal(struct plan_outcome *outcome, const struct bounded *bounded)
 {
-    const char *rule = error_kind_names[bounded->rule] ? error_kind_names[bounded->rule] : "mistake";
+    const char *name = error_kind_names[bounded->rule], *rule = name && *name ? name : "mistake";
     size_t i = 0;
 
     while (i < outcome->refusals.count && strcmp(outcome->refusals.items[i].rule, rule))

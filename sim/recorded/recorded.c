@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 const char *const recorded_op_names[RECORDED_OP_COUNT] = {
     [RECORDED_ALL_REDUCE] = "all_reduce", [RECORDED_REDUCE_SCATTER] = "reduce_scatter", [RECORDED_ALL_GATHER] = "all_gather",
@@ -199,12 +200,18 @@ static int read_spans(struct recorded *run, struct error *err)
     int before = err->count + err->dropped;
     struct recorded_span span;
     size_t guess = 0;
+    const char *path;
+    struct stat info;
 
-    if (tsv_open(tsv, arena_printf(&run->arena, "%s/spans.tsv", run->dir), columns, err))
+    path = arena_printf(&run->arena, "%s/spans.tsv", run->dir);
+    if (stat(path, &info) == 0 && info.st_size > UINT32_MAX)
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "the table has %lld bytes, and 4 GiB at most are read; "
+                         "expected a run of fewer ranks or micro-batches", (long long)info.st_size);
+    if (tsv_open(tsv, path, columns, err))
         return -1;
-    if (tsv->end - tsv->text > UINT32_MAX)
-        return error_add(err, EXIT_INPUT, tsv->loc, "the table has %td bytes, and 4 GiB at most are read; expected "
-                         "a run of fewer ranks or micro-batches", tsv->end - tsv->text);
+    run->spans.capacity = tsv_rows(tsv) + 1;
+    run->spans.items = xrealloc(NULL, run->spans.capacity, sizeof *run->spans.items);
+    large_pages(run->spans.items, run->spans.capacity * sizeof *run->spans.items);
     while (tsv_next(tsv, err)) {
         memset(&span, 0, sizeof span);
         if (read_span(run, guess, &span, err))
@@ -214,9 +221,8 @@ static int read_spans(struct recorded *run, struct error *err)
             error_add(err, EXIT_INPUT, tsv->loc, "the span is out of order; expected rows by rank and start");
         *GROW(&run->spans) = span;
     }
-    if (err->count + err->dropped > before)
-        return -1;
-    return run->spans.count ? 0 : error_add(err, EXIT_INPUT, tsv->loc, "no spans in it");
+    run->replicas = run->spans.count ? run->replicas : 1;
+    return err->count + err->dropped > before ? -1 : 0;
 }
 
 /* Ranks of all replicas as --ranks has them: "0-7,12". */
@@ -225,7 +231,7 @@ static int choose_ranks(struct recorded *run, struct error *err)
     const char *text = run->list;
     struct loc none = {0};
 
-    run->chosen = xcalloc((size_t)run->written, sizeof *run->chosen);
+    run->chosen = xcalloc((size_t)run->written + 1, sizeof *run->chosen);
     if (!text)
         memset(run->chosen, true, (size_t)run->written);
     while (text && *text) {

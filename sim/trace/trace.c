@@ -84,8 +84,11 @@ int trace_write(const struct trace_request *request, FILE *told, struct error *e
 
     if (request->format == TRACE_PERFETTO)       /* before the spans, so that one table's text is in memory */
         rc = counters_read(&trace, err);
-    if (rc || recorded_read(&trace.run, err) || writes[request->format](&trace, told, err))
-        rc = -1;
+    rc = rc || recorded_read(&trace.run, err) ? -1 : 0;
+    if (!rc && !trace.run.spans.count)
+        rc = error_add(err, EXIT_INPUT, trace.run.spans_file.loc, "no spans in it");
+    if (!rc)
+        rc = writes[request->format](&trace, told, err);
     recorded_release(&trace.run);
     free(trace.memory.items);
     free(trace.utilization.items);

@@ -96,6 +96,25 @@ def check_spans(browser, folder):
     return rows
 
 
+def check_waits(browser, rows):
+    """For which spans each span waits: the column 'after'; and the other way round."""
+    shown = browser.run("""
+        const {spans, head} = dtsimReport, all = [], key = [];
+        for (const row of spans.rows) for (let i = row.first; i < row.first + row.count; i++) key[i] = `${row.rank} ${head.kinds[spans.kind[i]]} ${head.names[spans.name[i]]}`;
+        let wrong = 0, parts = 0;
+        for (let i = 0; i < spans.count; i++) for (const {i: other, part} of spans.awaits(i).before) {
+            all.push(`${key[i]} after ${key[other]}`);
+            parts += part !== undefined;
+            wrong += i % 50 === 0 && !spans.awaits(other).behind.some(one => one.i === i);
+            wrong += (part === undefined ? spans.end[other] : spans.start[other] + part) > spans.start[i] + 1;
+        }
+        return [all, parts, wrong];""")
+    key = {row["id"]: f"{row['rank']} {row['kind']} {row['name']}" for row in rows}
+    expected = [(key[row["id"]], after.split("+")) for row in rows for after in row["after"].split(",") if after]
+    assert sorted(shown[0]) == sorted(f"{own} after {key[other[0]]}" for own, other in expected) and len(expected) > 100
+    assert shown[1] == sum(len(other) == 2 for _, other in expected) and shown[2] == 0, shown[1:]
+
+
 # Each level of each row, made anew of the spans: how many differ, and how many blocks there are.
 LEVELS = """
     const {spans} = dtsimReport;
@@ -191,6 +210,13 @@ def check_use(browser, rows):
     canvas.send_keys(Keys.SHIFT + Keys.ARROW_RIGHT)
     browser.wait(f"return document.querySelector('#chosen h3')?.textContent === {json.dumps(neighbour)}")
 
+    # what it waits for, as arrows and as buttons
+    browser.wait("return dtsimReport.line.awaits.before.length === document.querySelectorAll('#before button').length && dtsimReport.line.awaits.before.length > 0")
+    other = browser.run("return dtsimReport.line.awaits.before[0].i")
+    browser.run("document.querySelector('#before button').focus()")
+    browser.run("return document.activeElement").send_keys(Keys.ENTER)
+    browser.wait(f"return dtsimReport.line.selected === {other}")
+
     # lanes
     high = browser.run("return document.querySelector('.timeline > div').offsetHeight")
     for box in browser.all(".lanes input")[1:]:
@@ -217,6 +243,14 @@ def check_themes(browser):
         browser.wait(f"return getComputedStyle(document.body).backgroundColor === '{expected}'")
         worst = browser.run(CONTRAST)
         assert worst[0] >= 4.5, (theme, worst)
+    printed = browser.run("""
+        const closed = () => document.querySelectorAll('details:not([open])').length, theme = () => document.documentElement.dataset.theme;
+        const before = [theme(), closed()], canvas = document.getElementById('timeline');
+        dispatchEvent(new Event('beforeprint'));
+        const now = [theme(), closed(), canvas ? canvas.getContext('2d').getImageData(3, 3, 1, 1).data[0] : 255];
+        dispatchEvent(new Event('afterprint'));
+        return [before, now, [theme(), closed()]];""")
+    assert printed[0][0] == "dark" and printed[1] == ["light", 0, 255] and printed[2] == printed[0], printed
     browser.dark(False)
 
 
@@ -265,6 +299,40 @@ def make_hostile(dtsim, folder):
         json.dump(result, file)
 
 
+def check_sizes(browser, dtsim, root):
+    """No span, one, and those of 4,096 ranks."""
+    for count in (0, 1):
+        folder = os.path.join(root, f"few-{count}")
+        page, path = os.path.join(folder, "report.html"), os.path.join(folder, "result.json")
+        call(dtsim, "run", "scenarios/tour/04-1f1b.yaml", "--engine", "fast", "-o", folder)
+        with open(path, encoding="utf-8") as file:
+            result = json.load(file)
+        del result["build"], result["tables_xxh128"]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(result, file)
+        for name in ("spans", "memory", "utilization", "links"):
+            with open(os.path.join(folder, f"{name}.tsv"), "r+", encoding="utf-8") as file:
+                lines = file.readlines()[:1 + count]
+                file.seek(0)
+                file.truncate()
+                file.writelines(lines)
+        call(dtsim, "report", folder, "--no-what-if")
+        browser.open(page)
+        assert browser.run("return dtsimReport.spans.count") == count
+        browser.find("#timeline").send_keys("+", Keys.HOME, Keys.ARROW_RIGHT)
+        browser.check_quiet(page)
+    folder = os.path.join(root, "many")
+    page = os.path.join(folder, "report.html")
+    call(dtsim, "run", "scenarios/tour/06-3d.yaml", "--engine", "fast", "-o", folder, "--no-advice", *(word for value in (
+        "cluster.nodes=512", "strategy.tensor=1", "strategy.data=512", "strategy.pipeline=8", "batch.global=1024", "simulation.fold=off")
+        for word in ("--set", value)))
+    call(dtsim, "report", folder, "--no-what-if")
+    browser.open(page)
+    assert browser.run("return new Set(dtsimReport.spans.rows.map(row => row.rank)).size") == 4096
+    browser.wait("return document.getElementById('timeline').dataset.ms")
+    browser.check_quiet(page)
+
+
 def main(dtsim):
     dtsim = os.path.abspath(dtsim)
     browser = Browser()
@@ -281,11 +349,13 @@ def main(dtsim):
                     check_explanation(browser, dtsim, folder)
                 check_numbers(browser, folder)
                 rows = check_spans(browser, folder)
+                check_waits(browser, rows)
                 if scenario == "25-offloading":
                     check_use(browser, rows)
                     check_themes(browser)
                 browser.check_quiet(page)
             check_levels(browser, dtsim, os.path.join(root, "levels"))
+            check_sizes(browser, dtsim, root)
             folder = os.path.join(root, "hostile")
             page = os.path.join(folder, "report.html")
             make_hostile(dtsim, folder)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Opens the reports of a sweep and of validated tables in a browser: table, heat map, the scenario of a point, errors; then
-names of others.
+"""Opens the reports of a sweep, a plan, a training and validated tables in a browser: table, heat map, the scenario of a point,
+how a search ended, lost time, errors; then names of others.
 
 usage: store.py DTSIM
 Exit code 77: there is no browser or no Selenium.
@@ -9,10 +9,11 @@ import hashlib
 import json
 import math
 import os
+import subprocess
 import sys
 import tempfile
 
-from report import call, values     # first: it says where there is no browser
+from report import call, check_themes, repr_js, values     # first: it says where there is no browser
 from browser import Browser
 from hostile import NAMES
 
@@ -93,9 +94,7 @@ def check_hostile(browser, root):
     browser.open(page)
     browser.wait("return document.querySelectorAll('#rows .tabulator-row').length > 0")
     assert browser.run("return dtsimReport.store.count") == len(NAMES)
-    assert browser.run("return window.hit === undefined && ({}).polluted === undefined && "
-                       "document.querySelectorAll('main script, main img, main a, main iframe').length === 0")
-    browser.check_quiet(page)
+    check_harmless(browser, page)
 
 
 def check_validated(browser, root):
@@ -123,7 +122,99 @@ def check_validated(browser, root):
     browser.open(page)
     browser.run("document.querySelector('#by-table button').click()")
     browser.wait("return document.querySelector('#rows')")
-    assert browser.run("return window.hit === undefined && document.querySelectorAll('main script, main img, main a').length === 0")
+    check_harmless(browser, page)
+
+
+def check_plan(browser, root):
+    """The order is that of 'plan' itself, counts add up, and the scenario of the second row takes as long as its row says."""
+    folder = os.path.join(root, "plan")
+    page = os.path.join(folder, "report.html")
+    found = json.loads(call(DTSIM, "plan", "scenarios/first.yaml", "--set", "strategy.tensor=2,4,32", "--set", "strategy.pipeline=1,2,4",
+                            "--set", "memory.recompute=none,sparse", "--verify", "1", "-o", folder, "--json"))
+    call(DTSIM, "report", folder)
+    browser.open(page)
+    shown = browser.run("return [...document.querySelectorAll('#ranked tbody tr')].map(row => row.querySelector('data').value)")
+    assert shown == [repr_js(row["metrics"]["iteration_time_s"]) for row in found["rows"]] and len(shown) > 2, shown
+    assert browser.run("return document.getElementById('proven').textContent") == found["status"]
+    assert browser.run("return [...document.querySelectorAll('#conclusions li')].map(one => one.textContent)") == found["conclusions"]
+    counts = values(browser, "#ended data")
+    assert counts == {key: value for key, value in found["counts"].items() if value and key != "considered"}, (counts, found["counts"])
+    assert sum(counts.values()) == found["counts"]["considered"]
+    refused = values(browser, "#refusals data")
+    assert refused == {one["rule"]: one["points"] for one in found["refusals"]} and sum(refused.values()) == found["counts"]["refused"] > 0, refused
+    rules = values(browser, "#rules data")
+    assert sum(rules.values()) == found["counts"]["by_rule"] > 0, rules
+    browser.run("document.querySelectorAll('#ranked button')[1].click()")
+    second = found["rows"][1]
+    browser.wait(f"return document.getElementById('chosen-iteration_time_s').value === '{repr_js(second['metrics']['iteration_time_s'])}'")
+    path = os.path.join(root, "planned.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(browser.run("return document.getElementById('scenario-text').textContent"))
+    result = json.loads(call(DTSIM, "run", path, "--engine", "fast", "--json"))
+    assert math.isclose(result["iteration_time_s"], second["metrics"]["iteration_time_s"], rel_tol=1e-12)
+    check_themes(browser)
+    browser.check_quiet(page)
+    check_unfeasible(browser, root)
+
+
+def check_unfeasible(browser, root):
+    """A plan of which nothing was replayed, with words of others."""
+    folder = os.path.join(root, "unfeasible")
+    page, path = os.path.join(folder, "report.html"), os.path.join(folder, "plan.json")
+    done = subprocess.run([DTSIM, "plan", "scenarios/first.yaml", "--set", "cluster.nodes=1", "--set", "strategy.tensor=16,32", "-o", folder],
+                          capture_output=True, check=False)
+    assert done.returncode == 5, done
+    with open(path, encoding="utf-8") as file:
+        plan = json.load(file)
+    words = [name.decode(errors="replace") for name in NAMES]
+    plan["conclusions"] = words
+    plan["refusals"] = [{"rule": name, "points": 1, "example": name} for name in words]
+    plan["axes"] = plan["axis_reasons"] = {name: name for name in words}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(plan, file)
+    call(DTSIM, "report", folder)
+    browser.open(page)
+    assert browser.run("return document.getElementById('proven').textContent") == "none is feasible"
+    check_harmless(browser, page)
+
+
+def check_training(browser, root):
+    folder = os.path.join(root, "training")
+    page, path = os.path.join(folder, "report.html"), os.path.join(folder, "result.json")
+    call(DTSIM, "train", "scenarios/training/bloom-176b.yaml", "--trials", "100", "-o", folder)
+    call(DTSIM, "report", folder)
+    browser.open(page)
+    with open(path, encoding="utf-8") as file:
+        result = json.load(file)
+    for key, value in values(browser, "#summary data").items():
+        assert value == result[key], (key, value, result[key])
+    wall = result["days"] * 86400
+    lost = values(browser, "#losses data")
+    assert lost == {key: share * wall for key, share in result["time_shares"].items() if share and key != "steps"} and len(lost) > 3, lost
+    with open(os.path.join(folder, "progress.tsv"), encoding="utf-8") as file:
+        column = file.readline().rstrip("\n").split("\t").index("p50_s")
+        expected = [float(line.split("\t")[column]) for line in file]
+    assert browser.run("return [...document.querySelectorAll('#progress-table data')].map(one => Number(one.value))") == expected
+    assert json.loads(browser.run("return document.getElementById('scenario-text').textContent")) == result["scenario"]
+    check_themes(browser)
+    browser.check_quiet(page)
+    del result["build"], result["tables_xxh128"]
+    result["notes"] = [name.decode(errors="replace") for name in NAMES]
+    result["time_shares"].update({name.decode(errors="replace"): 0.001 for name in NAMES})
+    result["scenario"]["name"] = result["scenario"]["train"]["reported"]["source"] = NAMES[0].decode()
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    with open(os.path.join(folder, "events.tsv"), "ab") as file:
+        for name in NAMES:
+            file.write(b"\t".join([b"1", name, b"1", name, b"1"]).replace(b"\n", b" ") + b"\n")
+    call(DTSIM, "report", folder)
+    browser.open(page)
+    check_harmless(browser, page)
+
+
+def check_harmless(browser, page):
+    assert browser.run("return window.hit === undefined && ({}).polluted === undefined && "
+                       "document.querySelectorAll('main script, main img, main a, main iframe').length === 0")
     browser.check_quiet(page)
 
 
@@ -139,6 +230,9 @@ def main():
         check_heat(browser, rows)
         check_scenario(browser, ROOT, rows)
         browser.check_quiet(page)
+        check_themes(browser)
+        check_plan(browser, ROOT)
+        check_training(browser, ROOT)
         check_validated(browser, ROOT)
         check_hostile(browser, ROOT)
     finally:

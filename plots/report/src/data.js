@@ -73,6 +73,7 @@ export function spansOf(parts, head) {
     name: column('name', Uint32Array), communication: column('communication', Float64Array),
     op: column('op', Uint8Array), size: column('size', Uint32Array), peer: column('peer', Int32Array),
     group: column('group', Int32Array), stage: column('stage', Int32Array), rows: [], count, until: 0,
+    awaits: awaitsOf(parts.after, count),
   };
   const levels = new Varints(parts.levels);
   let first = 0;
@@ -87,6 +88,37 @@ export function spansOf(parts, head) {
     first += length;
   }
   return spans;
+}
+
+// For which spans a span waits, and which wait for it: {before, behind}, arrays of {i, part}; part: ns of the earlier one, or
+// none: all of it. Read when it is first asked for.
+function awaitsOf(bytes, count) {
+  let first = null, others = null, parts = null;
+  const read = () => {
+    const varints = new Varints(bytes), all = [];
+    parts = new Map();
+    first = new Uint32Array(count + 1);
+    for (let i = 0; i < count; i++) {
+      first[i] = all.length;
+      for (let number = varints.next(); number; number = varints.next()) {
+        const half = Math.floor(number / 2), back = half % 2 ? -(half - 1) / 2 : half / 2;
+        if (number % 2) parts.set(all.length, varints.next());
+        all.push(i - back);
+      }
+    }
+    first[count] = all.length;
+    others = Uint32Array.from(all);
+  };
+  return i => {
+    if (!first) read();
+    const before = [], behind = [];
+    for (let k = first[i]; k < first[i + 1]; k++) before.push({ i: others[k], part: parts.get(k) });
+    for (let k = others.indexOf(i), at = 0; k >= 0; k = others.indexOf(i, k + 1)) {
+      while (first[at + 1] <= k) at++;
+      behind.push({ i: at, part: parts.get(k) });
+    }
+    return { before, behind };
+  };
 }
 
 // Levels of detail of a row, the finest first: runs of blocks of 2^shift ns.

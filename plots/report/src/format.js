@@ -9,6 +9,19 @@ export function time(seconds, count) {
   const [, scale, unit] = pick(seconds, times);
   return `${digits(seconds / scale, count)} ${unit}`;
 }
+// Of minutes, hours and days.
+const long = [[86400, 86400, 'days'], [3600, 3600, 'h'], [60, 60, 'min'], [1, 1, 's']];
+export const longUnit = seconds => pick(seconds, long);
+export function longTime(seconds) {
+  if (Math.abs(seconds) < 1) return time(seconds);
+  const [, scale, unit] = longUnit(seconds);
+  return `${digits(seconds / scale)} ${unit}`;
+}
+const amounts = [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e3, 'k'], [0, '']];
+export function amount(value) {
+  const [scale, unit] = pick(value, amounts);
+  return `${digits(value / (scale || 1))} ${unit}`.trim();
+}
 const sizes = [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [0, 'B']];
 export function bytes(value) {
   const [scale, unit] = pick(value, sizes);
@@ -16,6 +29,11 @@ export function bytes(value) {
 }
 export const percent = share => `${(100 * share).toFixed(1)} %`;
 export const number = value => Math.abs(value) >= 1e4 ? Math.round(value).toLocaleString('en') : digits(value);
+// A round step between about `marks` marks of an axis that is so wide.
+export function roundStep(width, marks) {
+  const rough = width / marks, power = 10 ** Math.floor(Math.log10(rough));
+  return power * [1, 2, 5, 10].find(times => times * power >= rough * (1 - 1e-9));
+}
 // Names of others may hold characters that turn text around or draw nothing: they are shown by their codes.
 export const plain = text => String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
   letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -72,7 +72,7 @@ export function Front({ head, store, row, choose }) {
     <p class="note">The line joins the points that no other betters in both; squares share the first place. A click chooses a point.</p>
     <${Canvas} draw=${draw} what=${[x, y, row]} high=${340} label="two metrics of all points and their front" onClick=${click}/>
     <p>The front: ${front.slice(0, 40).map(one => html`<button class="small" onClick=${() => choose(one)}>${store.axes.map(key =>
-      `${short(key.split('.').at(-1), 12)} ${short(JSON.stringify(store.values(key)[one]), 16)}`).join(', ') || 'the point'}</button> `)}${front.length > 40 ? `and ${front.length - 40} more` : ''}</p>`;
+      `${short(key.split('.').at(-1), 12)} ${short(typeof store.values(key)[one] === 'string' ? store.values(key)[one] : JSON.stringify(store.values(key)[one]), 16)}`).join(', ') || 'the point'}</button> `)}${front.length > 40 ? `and ${front.length - 40} more` : ''}</p>`;
 }
 
 // A line for each point across all axes; a part of an axis that is drawn over keeps its points alone.
@@ -87,7 +87,7 @@ export function Parallel({ head, store, row, choose }) {
       return { share: one => (values[one] === null ? NaN : (values[one] - low) / (high - low)), at: share => low + share * (high - low) };
     }
     const names = [...new Set(values.map(one => JSON.stringify(one)))].sort(), last = Math.max(names.length - 1, 1);
-    return { share: one => names.indexOf(JSON.stringify(values[one])) / last, at: share => names[Math.round(share * last)] };
+    return { share: one => names.indexOf(JSON.stringify(values[one])) / last, at: share => names[Math.round(share * last)].replace(/^"(.*)"$/, '$1') };
   });
   const inside = one => Object.entries(kept).every(([i, [low, high]]) => scales[i].share(one) >= low && scales[i].share(one) <= high);
   const rows = [...Array(store.count).keys()].filter(one => store.status[one] === 'ok');
@@ -97,7 +97,7 @@ export function Parallel({ head, store, row, choose }) {
     const line = (one, stroke, alpha, wide) => {
       context.strokeStyle = stroke; context.globalAlpha = alpha; context.lineWidth = wide;
       context.beginPath();
-      scales.forEach((scale, i) => { const share = scale.share(one); if (share === share) context.lineTo(x(i, width), high - 24 - share * (high - 60)); });
+      scales.forEach((scale, i) => { const share = scale.share(one); if (share === share) context.lineTo(x(i, width), high - 24 - share * (high - 74)); });
       context.stroke();
     };
     const thin = list => list.length > 4000 ? list.filter((_, i) => i % Math.ceil(list.length / 4000) === 0) : list;
@@ -108,17 +108,17 @@ export function Parallel({ head, store, row, choose }) {
     axes.forEach((axis, i) => {
       const u = x(i, width);
       context.fillStyle = colour.ink;
-      context.fillRect(u, 36, 1, high - 60);
-      context.fillText(axis.name, u - 40, 12);
-      context.fillText(axis.format(scales[i].at(1)), u - 20, 30);
+      context.fillRect(u, 50, 1, high - 74);
+      context.fillText(axis.name, u - 40, i % 2 ? 26 : 12);
+      context.fillText(axis.format(scales[i].at(1)), u - 20, 44);
       context.fillText(axis.format(scales[i].at(0)), u - 20, high - 8);
-      if (kept[i]) { context.globalAlpha = 0.35; context.fillRect(u - 6, high - 24 - kept[i][1] * (high - 60), 13, (kept[i][1] - kept[i][0]) * (high - 60)); context.globalAlpha = 1; }
+      if (kept[i]) { context.globalAlpha = 0.35; context.fillRect(u - 6, high - 24 - kept[i][1] * (high - 74), 13, (kept[i][1] - kept[i][0]) * (high - 74)); context.globalAlpha = 1; }
     });
   };
   const shareOf = event => {
     const box = event.target.getBoundingClientRect(), { width, high } = place.current;
     const i = axes.findIndex((_, k) => Math.abs(x(k, width) - event.clientX + box.left) < 20);
-    return { i, share: Math.min(Math.max((high - 24 - event.clientY + box.top) / (high - 60), 0), 1) };
+    return { i, share: Math.min(Math.max((high - 24 - event.clientY + box.top) / (high - 74), 0), 1) };
   };
   const down = event => { held.current = shareOf(event); event.target.setPointerCapture(event.pointerId); };
   const up = event => {
@@ -128,5 +128,5 @@ export function Parallel({ head, store, row, choose }) {
     setKept(next);
   };
   return html`<p class="note">A line for each point that ran; a drag along an axis keeps the points there, a click on it all again. <output>${kepts.length.toLocaleString('en')} of ${rows.length.toLocaleString('en')} kept${kepts.length > 4000 ? ', of which 4,000 are drawn' : ''}.</output> ${kepts.length > 0 && kepts.length <= 8 && kepts.map(one => html`<button class="small" onClick=${() => choose(one)}>choose ${one + 1}</button> `)}</p>
-    <${Canvas} draw=${draw} what=${[row, kept]} high=${320} label="all points across all axes" onPointerDown=${down} onPointerUp=${up}/>`;
+    <${Canvas} draw=${draw} what=${[row, kept]} high=${334} label="all points across all axes" onPointerDown=${down} onPointerUp=${up}/>`;
 }

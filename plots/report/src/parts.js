@@ -3,7 +3,7 @@ import { h } from 'preact';
 import { useRef, useEffect, useState } from 'preact/hooks';
 import htm from 'htm';
 import { tileOf } from './palette.js';
-import { plain } from './format.js';
+import { percent, plain } from './format.js';
 
 export const html = htm.bind(h);
 
@@ -25,10 +25,20 @@ export const Fact = ({ name, text, value, id }) => html`<div><dt>${name}</dt><dd
 export const Part = ({ title, id, closed, children }) => html`
   <details id=${id} class="part" open=${!closed}><summary><h2>${title}</h2></summary>${children}</details>`;
 
-// A table: columns are [title, text of a row, "number" or none].
-export const Table = ({ caption, columns, rows, id }) => html`<div class="wide"><table id=${id}><caption>${caption}</caption>
+// A table: columns are [title, text of a row, "number" or none]; `chosen(row)`: whether a row is marked.
+export const Table = ({ caption, columns, rows, id, chosen }) => html`<div class="wide"><table id=${id}><caption>${caption}</caption>
   <thead><tr>${columns.map(([title, , kind]) => html`<th scope="col" class=${kind}>${title}</th>`)}</tr></thead>
-  <tbody>${rows.map(row => html`<tr>${columns.map(([, of, kind]) => html`<td class=${kind}>${of(row)}</td>`)}</tr>`)}</tbody></table></div>`;
+  <tbody>${rows.map(row => html`<tr class=${chosen?.(row) ? 'chosen' : ''}>${columns.map(([, of, kind]) => html`<td class=${kind}>${of(row)}</td>`)}</tr>`)}</tbody></table></div>`;
+
+// Numbers that are parts of one whole, with a bar each, as long as its number: {key, name, value, text, note}.
+export function Bars({ caption, rows, id, titles, whole }) {
+  const most = Math.max(...rows.map(row => row.value), 0);
+  return html`<${Table} id=${id} caption=${caption} rows=${rows} columns=${[
+    [titles[0], row => row.name], [titles[1], row => html`<data data-key=${row.key} value=${row.value}>${row.text}</data>`, 'number'],
+    ['share', row => percent(whole ? row.value / whole : 0), 'number'],
+    ['', row => html`<div class="bar" style=${{ width: `${most ? 220 * row.value / most : 0}px` }} aria-hidden="true"></div>`],
+    ...(rows.some(row => row.note) ? [['', row => row.note]] : [])]}/>`;
+}
 
 // Text that can be copied.
 export function Copied({ text, id }) {
@@ -54,6 +64,3 @@ export function ThemeSwitch({ first }) {
   return html`<label class="theme">theme <select id="theme" value=${theme} onChange=${event => setTheme(event.target.value)}>
     <option value="">of the system</option><option value="light">light</option><option value="dark">dark</option></select></label>`;
 }
-
-// All parts are open on paper.
-addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(one => { one.open = true; }));

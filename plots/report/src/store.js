@@ -6,6 +6,7 @@ import { readParts, jsonOf } from './data.js';
 import { html, Part, Fact, Copied, ThemeSwitch, Swatch } from './parts.js';
 import { HeatMap, heatOf } from './heat.js';
 import { Front, Parallel } from './front.js';
+import { Plan, orderOf } from './plan-view.js';
 import { useTheme } from './theme.js';
 import { lookOf } from './palette.js';
 import { shown, words } from './metrics.js';
@@ -54,8 +55,8 @@ function Chosen({ head, store, row }) {
     ${parts.length > 0 && html`<div class="stack" role="img" aria-label="shares of the average rank's time">${parts.map(([key, x]) => html`
         <div style=${{ width: `${100 * x / whole}%`, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>${x / whole > 0.1 ? words(key) : ''}</div>`)}</div>
       <ul class="legend">${parts.map(([key, x]) => html`<li><${Swatch} look=${lookOf(key)}/>${words(key)} ${time(x)}, ${percent(x / whole)}</li>`)}</ul>`}
-    <p class="note">${head.base ? "The scenario as the sweep has it, with what this point sets. 'dtsim run' reads it in the folder of the sweep's scenario."
-      : 'What this point sets: the sweep was written by an older build, without its scenario.'}</p>
+    <p class="note">${head.base ? "The scenario as it was searched, with what this point sets. 'dtsim run' reads it in the folder of that scenario."
+      : 'What this point sets: the rows were written by an older build, without its scenario.'}</p>
     <${Copied} id="scenario-text" text=${JSON.stringify(scenarioOf(head, store, row), null, 2)}/>`;
 }
 
@@ -102,17 +103,24 @@ function Summary({ head, store }) {
 
 function Page({ head, store }) {
   useTheme();
-  const [row, setRow] = useState(head.ranks.indexOf(1) >= 0 ? head.ranks.indexOf(1) : null);
-  const metrics = useMemo(() => shown(store), []), numeric = useMemo(() => store.axes, []);
+  const best = head.plan ? orderOf(head)[0] ?? -1 : head.ranks.indexOf(1), [row, setRow] = useState(best >= 0 ? best : null);
+  const metrics = useMemo(() => shown(store), []);
   return html`
     <header><h1>${short(head.name ?? head.input, 120)}</h1><${ThemeSwitch} first=${head.theme}/></header>
-    <${Part} id="summary" title="Summary"><${Summary} head=${head} store=${store}/><//>
-    <${Part} id="chosen" title="The chosen point"><${Chosen} head=${head} store=${store} row=${row}/><//>
-    <${Part} id="table" title="Points"><${Rows} head=${head} store=${store} row=${row} choose=${setRow}/><//>
-    ${numeric.length > 1 && metrics.length > 0 && html`<${Part} id="heat" title="Heat map"><${HeatMap} head=${head} store=${store} row=${row} choose=${setRow}/><//>`}
-    ${metrics.length > 1 && html`<${Part} id="front" title="Front"><${Front} head=${head} store=${store} row=${row} choose=${setRow}/><//>`}
-    ${metrics.length > 0 && html`<${Part} id="parallel" title="Parallel coordinates"><${Parallel} head=${head} store=${store} row=${row} choose=${setRow}/><//>`}
+    ${head.plan ? html`<${Part} id="plan" title="What the search found"><${Plan} head=${head} store=${store} row=${row} choose=${setRow} place=${place}/>
+      ${head.tie && html`<p class="note" id="tie">${plain(head.tie.replaceAll('\n', ' '))}</p>`}<//>`
+      : html`<${Part} id="summary" title="Summary"><${Summary} head=${head} store=${store}/><//>`}
+    ${store.count > 0 && html`<${Points} head=${head} store=${store} row=${row} setRow=${setRow} metrics=${metrics}/>`}
     <footer>dtsim. The numbers are of simulations.</footer>`;
+}
+
+// All points: the chosen one, their table, and pictures of them.
+function Points({ head, store, row, setRow, metrics }) {
+  return html`<${Part} id="chosen" title="The chosen point"><${Chosen} head=${head} store=${store} row=${row}/><//>
+    <${Part} id="table" title="Points"><${Rows} head=${head} store=${store} row=${row} choose=${setRow}/><//>
+    ${store.axes.length > 1 && metrics.length > 0 && html`<${Part} id="heat" title="Heat map"><${HeatMap} head=${head} store=${store} row=${row} choose=${setRow}/><//>`}
+    ${metrics.length > 1 && html`<${Part} id="front" title="Front"><${Front} head=${head} store=${store} row=${row} choose=${setRow}/><//>`}
+    ${metrics.length > 0 && html`<${Part} id="parallel" title="Parallel coordinates"><${Parallel} head=${head} store=${store} row=${row} choose=${setRow}/><//>`}`;
 }
 
 async function start() {

@@ -1,7 +1,7 @@
 // The timeline with its buttons, its search and the span that a person chose.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { html, Swatch, Fact } from './parts.js';
-import { Timeline, spanAt, rowHeight, axisHeight, gutter } from './timeline.js';
+import { Timeline, spanAt, rowOf, rowHeight, axisHeight, gutter } from './timeline.js';
 import { useTheme } from './theme.js';
 import { lookOf } from './palette.js';
 import { time, bytes, short } from './format.js';
@@ -37,6 +37,13 @@ function search(spans, head, rows, words, chosen) {
       past ||= i === chosen.i;
     }
   return { count, found: next ?? first };
+}
+
+// Spans as buttons that choose them.
+function Others({ id, name, others, spans, head, choose }) {
+  if (!others.length) return '';
+  return html`<p id=${id}>${name} ${others.slice(0, 12).map(({ i }) => html`<button class="small" onClick=${() => choose(i, rowOf(spans, i), true)}>
+    ${short(head.names[spans.name[i]], 40)}, rank ${rowOf(spans, i).rank}</button> `)}${others.length > 12 ? `and ${others.length - 12} more` : ''}</p>`;
 }
 
 export function TimelineView({ spans, head, pieces }) {
@@ -90,11 +97,12 @@ export function TimelineView({ spans, head, pieces }) {
     document.addEventListener('keydown', slash);
     return () => { watch.disconnect(); document.removeEventListener('keydown', slash); };
   }, []);
+  const awaits = useMemo(() => chosen.i >= 0 ? spans.awaits(chosen.i) : { before: [], behind: [] }, [chosen]);
   useEffect(() => {
-    Object.assign(line.current, { rows, selected: chosen.i, row: chosen.row });
+    Object.assign(line.current, { rows, selected: chosen.i, row: chosen.row, awaits });
     redraw();
   }, [rows, chosen]);
-  useEffect(() => { line.current.dress(); redraw(); }, [dark]);
+  useEffect(() => { line.current.dress(); line.current.draw(scroller.current.scrollTop); redraw(); }, [dark]);
 
   const spot = event => {
     const box = canvas.current.getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
@@ -180,11 +188,13 @@ export function TimelineView({ spans, head, pieces }) {
         top: `${tip.y + scroller.current.scrollTop + 14}px` }}>
         <b>${short(head.names[spans.name[tip.i]])}</b>${factsOf(spans, head, tip.i, tip.row).map(([name, text]) => html`<div>${name}: ${text}</div>`)}</div>`}
     </div>
-    <p class="note"><output id="window">${window_}</output>. <span id="timeline-keys">Drag or arrows move; + and − or ctrl and the wheel
-      zoom; Home shows all; a click chooses a span, shift and arrows its neighbours; / searches. Where a pixel holds many spans, its
+    <p class="note"><output id="window">${window_}</output>. <span id="timeline-keys">Drag or arrow keys move; + and − or ctrl and the wheel
+      zoom; Home shows all; a click chooses a span, with lines from what it waits for and to what waits for it, shift and arrow keys its neighbours; / searches. Where a pixel holds many spans, its
       colour is of the kind that fills most of it, and its height is the busy share.${Object.keys(pieces).length > 0 ? ' A red line is the critical path.' : ''}</span></p>
     <ul class="legend">${head.kinds.map(kind => html`<li><${Swatch} look=${lookOf(kind)}/>${short(kind, 40)}</li>`)}</ul>
     <div id="chosen" aria-live="polite">${chosen.i >= 0 && html`<h3>${short(head.names[spans.name[chosen.i]])}</h3>
-      <dl class="facts">${factsOf(spans, head, chosen.i, chosen.row).map(([name, text]) => html`<${Fact} name=${name} text=${text}/>`)}</dl>`}
+      <dl class="facts">${factsOf(spans, head, chosen.i, chosen.row).map(([name, text]) => html`<${Fact} name=${name} text=${text}/>`)}</dl>
+      <${Others} id="before" name="It waits for" others=${awaits.before} spans=${spans} head=${head} choose=${choose}/>
+      <${Others} id="behind" name="For it wait" others=${awaits.behind} spans=${spans} head=${head} choose=${choose}/>`}
     </div>`;
 }

@@ -1,7 +1,7 @@
 // The timeline: a canvas that draws the rows of spans in a window of time. It keeps no state of the page: the component
 // below hands over what is shown, and hears what a person does.
 import { lookOf, tileOf } from './palette.js';
-import { time, plain } from './format.js';
+import { time, plain, roundStep } from './format.js';
 
 export const rowHeight = 20, axisHeight = 26, gutter = 168;
 const few = 512;                 // spans that a row draws one by one (sim/page/levels.c)
@@ -32,19 +32,17 @@ export function spanAt(spans, row, at, slack) {
   return best;
 }
 
-// Round steps between the marks of a time axis.
-function step(width, marks) {
-  const rough = width / marks, power = 10 ** Math.floor(Math.log10(rough));
-  return power * [1, 2, 5, 10].find(times => times * power >= rough);
-}
 function label(at, width) {
   const digits = Math.max(3, Math.ceil(Math.log10(Math.max(at, 1) / width)) + 2);
   return time(at * ns, Math.min(digits, 15));
 }
 
+// The row of a span.
+export const rowOf = (spans, i) => spans.rows[bisect(0, spans.rows.length, k => spans.rows[k].first > i) - 1];
+
 export class Timeline {
   constructor(canvas, spans, head, pieces) {
-    Object.assign(this, { canvas, spans, head, pieces, from: 0, to: spans.until || 1, rows: spans.rows, selected: -1, row: null });
+    Object.assign(this, { canvas, spans, head, pieces, from: 0, to: spans.until || 1, rows: spans.rows, selected: -1, row: null, awaits: null });
     this.context = canvas.getContext('2d', { alpha: false });
     this.dress();
   }
@@ -70,7 +68,7 @@ export class Timeline {
     this.width = box.width;
     this.height = box.height;
     this.colours = { back: style.getPropertyValue('--card'), ink: style.getPropertyValue('--ink'),
-      faint: style.getPropertyValue('--line'), soft: style.getPropertyValue('--soft'), path: style.getPropertyValue('--path') };
+      faint: style.getPropertyValue('--line'), soft: style.getPropertyValue('--soft'), link: style.getPropertyValue('--link'), path: style.getPropertyValue('--path') };
     if (canvas.width !== Math.round(box.width * scale) || canvas.height !== Math.round(box.height * scale)) {
       canvas.width = Math.round(box.width * scale);
       canvas.height = Math.round(box.height * scale);
@@ -84,6 +82,7 @@ export class Timeline {
     const first = Math.floor(scroll / rowHeight), last = Math.ceil((scroll + this.height - axisHeight) / rowHeight);
     for (let i = first; i < Math.min(last, this.rows.length); i++)
       this.drawRow(this.rows[i], axisHeight + i * rowHeight - scroll, this.rows[i - 1]?.rank !== this.rows[i].rank);
+    this.drawArrows(scroll);
     this.drawAxis();
     canvas.dataset.blocks = this.most;
     canvas.dataset.ms = (performance.now() - began).toFixed(2);
@@ -126,6 +125,35 @@ export class Timeline {
       }
     }
   }
+  // From what the chosen span waits for to it, and from it to what waits for it.
+  drawArrows(scroll) {
+    const { context, spans, selected } = this, { before, behind } = this.awaits ?? { before: [], behind: [] };
+    const y = i => axisHeight + this.rows.indexOf(rowOf(spans, i)) * rowHeight - scroll + rowHeight / 2;
+    const shown = i => this.rows.includes(rowOf(spans, i));
+    const arrow = (from, to, part, colour) => {
+      const x0 = this.xOf(part === undefined ? spans.end[from] : spans.start[from] + part), y0 = y(from), x1 = this.xOf(spans.start[to]), y1 = y(to);
+      const bend = Math.min(Math.max(Math.abs(x1 - x0) / 2, 14), 60);
+      context.strokeStyle = context.fillStyle = colour;
+      context.lineWidth = 1.5;
+      context.beginPath();
+      context.moveTo(x0, y0);
+      if (y0 === y1) context.lineTo(x1 - 5, y1); else context.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
+      context.stroke();
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.lineTo(x1 - 8, y1 - 4);
+      context.lineTo(x1 - 8, y1 + 4);
+      context.fill();
+    };
+    if (selected < 0 || !shown(selected)) return;
+    context.save();
+    context.beginPath();
+    context.rect(gutter, axisHeight, this.width - gutter, this.height - axisHeight);
+    context.clip();
+    for (const { i, part } of before) if (shown(i)) arrow(i, selected, part, this.colours.ink);
+    for (const { i, part } of behind.slice(0, 100)) if (shown(i)) arrow(selected, i, part, this.colours.link);
+    context.restore();
+  }
   // The critical path, below the spans; pieces that abut, or are closer than a pixel, are one line.
   drawPieces(pieces, y) {
     if (!pieces) return;
@@ -165,7 +193,7 @@ export class Timeline {
   }
 
   drawAxis() {
-    const { context } = this, width = this.to - this.from, by = step(width, Math.max(2, (this.width - gutter) / 130));
+    const { context } = this, width = this.to - this.from, by = roundStep(width, Math.max(2, (this.width - gutter) / 130));
     context.fillStyle = this.colours.back;
     context.fillRect(0, 0, this.width, axisHeight);
     context.fillStyle = this.colours.faint;

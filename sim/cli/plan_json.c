@@ -1,0 +1,163 @@
+/* A plan for programs: its counts, what is known, and its rows or their places. */
+#include "cli/plan_print.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "files/folder.h"
+
+/* The values of each axis, and why these. */
+static void put_axes(json_t *json, const struct space *space)
+{
+    json_t *axes = json_object(), *reasons = json_object();
+
+    for (size_t i = 0; i < space->naxes; i++) {
+        json_put(axes, space->axes[i].path, json_words(space->axes[i].values));
+        if (space->axes[i].why)
+            json_put(reasons, space->axes[i].path, json_words(space->axes[i].why));
+    }
+    json_put(json, "axes", axes);
+    json_put(json, "axis_reasons", reasons);
+}
+
+static json_t *counts_json(const struct plan_counts *counts)
+{
+    return json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "considered", (json_int_t)counts->considered, "by_rule",
+        (json_int_t)counts->by_rule, "refused", (json_int_t)counts->refused, "memory", (json_int_t)counts->memory,
+        "pruned", (json_int_t)counts->pruned, "replayed", (json_int_t)counts->replayed, "outside",
+        (json_int_t)counts->outside, "failed", (json_int_t)counts->failed, "left", (json_int_t)counts->left);
+}
+
+static json_t *rules_json(const struct space *space)
+{
+    json_t *rules = json_array();
+
+    for (size_t i = 0; i < space->nrules; i++)
+        json_append(rules, json_pack("{s:s, s:s, s:I}", "rule", space->rules[i].why, "where",
+                                     space->rules[i].expression, "points", (json_int_t)space->selection.dropped[i]));
+    return rules;
+}
+
+static json_t *refusals_json(const struct plan_outcome *outcome)
+{
+    json_t *refusals = json_array();
+
+    for (size_t i = 0; i < outcome->refusals.count; i++) {
+        const struct plan_refusal *refusal = &outcome->refusals.items[i];
+        json_t *json = json_object();
+
+        json_put(json, "rule", json_words(refusal->rule));
+        json_put(json, "points", json_integer((json_int_t)refusal->count));
+        json_put(json, "example", json_words(refusal->example));
+        json_append(refusals, json);
+    }
+    return refusals;
+}
+
+/* The sentences that people get, an item each. */
+static json_t *conclusions_json(const struct space *space, const struct plan_options *options,
+                                const struct plan_outcome *outcome, const struct results *results, bool front)
+{
+    json_t *json = json_array();
+    char *words, *line, *rest;
+    size_t size;
+    FILE *text = text_open(&words, &size);
+
+    plan_conclude(space, options, outcome, results, front, text);
+    text_close(text, &words);
+    for (line = strtok_r(words, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        json_append(json, json_words(line));
+    free(words);
+    return json;
+}
+
+static json_t *plan_json(const struct space *space, const struct plan_options *options,
+                         const struct plan_outcome *outcome, const struct results *results, bool front)
+{
+    static const char *const statuses[] = {"proven", "not proven", "none feasible"};
+    json_t *json = json_object();
+
+    json_put(json, "status", json_words(statuses[outcome->status]));
+    json_put(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
+    json_put(json, "counts", counts_json(&outcome->counts));
+    put_axes(json, space);
+    json_put(json, "rules", rules_json(space));
+    json_put(json, "refusals", refusals_json(outcome));
+    json_put(json, "front", json_boolean(front));
+    json_put(json, "conclusions", conclusions_json(space, options, outcome, results, front));
+    return json;
+}
+
+void plan_print_json(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                     const struct results *results, bool front, FILE *out)
+{
+    json_t *json = plan_json(space, options, outcome, results, front), *rows = json_array();
+
+    for (size_t i = 0; i < plan_shown(options, results); i++)
+        json_array_append(rows, results->rows.items[i]);
+    json_put(json, "rows", rows);
+    json_line(json, out);
+    fputc('\n', out);
+    json_decref(json);
+}
+
+/* Why rows are shown: the key that orders them, and what it means that they share a place. */
+static void put_order(json_t *json, const struct results *results)
+{
+    json_t *places = json_array();
+    char *words;
+    size_t size;
+    FILE *text;
+
+    for (size_t i = 0; results && i < results->rows.count; i++) {
+        struct tie_rank rank = results_rank_of(results, i);
+
+        json_append(places, json_pack("{s:s, s:I, s:b}", "id", store_id(results->rows.items[i]), "rank",
+                                      (json_int_t)rank.rank, "shared", rank.shared));
+    }
+    json_put(json, "places", places);
+    if (!results || results->ranked < 0 || !results->rows.count)
+        return;
+    text = text_open(&words, &size);
+    results_explain_ranks(results, text);
+    text_close(text, &words);
+    json_put(json, "ranked", json_words(results->keys.items[results->ranked].name));
+    json_put(json, "tie", json_words(words));
+    free(words);
+}
+
+static void write_summary(const void *context, FILE *out)
+{
+    json_line(context, out);
+    putc('\n', out);
+}
+
+int plan_write_summary(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+                       const struct results *results, bool front, struct error *err)
+{
+    json_t *json = plan_json(space, options, outcome, results, front);
+    char *path = xprintf("%s/plan.json", options->folder);
+    int rc = make_folder(options->folder, err);
+
+    json_put(json, "shown", json_integer((json_int_t)plan_shown(options, results)));
+    json_put(json, "name", json_words(space->sweep.name));
+    put_order(json, results);
+    rc = rc || file_replace(path, write_summary, json, err) ? -1 : 0;
+    free(path);
+    json_decref(json);
+    return rc;
+}
+
+int plan_remove_summary(const char *folder, struct error *err)
+{
+    char *path = xprintf("%s/plan.json", folder);
+    int rc = unlink(path) && errno != ENOENT && errno != ENOTDIR ? error_system(err, (struct loc){.file = path},
+                                                                                "cannot remove") : 0;
+
+    free(path);
+    return rc;
+}
