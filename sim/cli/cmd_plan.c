@@ -101,7 +101,7 @@ static int run_method(const struct command *command, const struct arguments *arg
 }
 
 /* The rows of the outcome, ordered, and a scenario of each that is shown. */
-static int tell(struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+static int tell(struct space *space, const struct plan_options *options, struct plan_outcome *outcome,
                 const struct telling *telling, struct error *err)
 {
     struct results results;
@@ -109,6 +109,8 @@ static int tell(struct space *space, const struct plan_options *options, const s
     bool front = false;
     int rc = results_open(&folder, 1, &results, err) || plan_order(&results, outcome, &space->goal, &front, err) ? -1 : 0;
 
+    if (!results.rows.count && outcome->status == PLAN_PROVEN)     /* nothing has the metrics that the goal names */
+        outcome->status = PLAN_NONE_FEASIBLE;
     if (!rc && results.rows.count)
         rc = plan_write_scenarios(space, options, outcome, &results, err);
     if (!rc && telling->json)

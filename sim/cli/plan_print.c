@@ -203,6 +203,19 @@ static void print_proven(const struct space *space, size_t shown, bool front, FI
     }
 }
 
+/* Whether configurations run and fit, but none of them has the metrics that the goal names, so that none is shown. */
+static bool is_unknown(const struct plan_outcome *outcome, size_t shown)
+{
+    return !shown && (outcome->counts.replayed || (outcome->counts.outside && isinf(outcome->miss.share)));
+}
+
+/* Rows without a number cannot be ordered by it, and keep no limit of it. */
+static void print_unknown(const struct plan_counts *counts, FILE *out)
+{
+    fprintf(out, "none has a number: %zu configurations run and fit, but a metric that was asked for is not known of any "
+                 "('dtsim help result' says why a metric is null)\n", counts->replayed + counts->outside);
+}
+
 static void print_gap(const struct plan_outcome *outcome, size_t shown, bool front, FILE *out)
 {
     char text[48];
@@ -210,7 +223,7 @@ static void print_gap(const struct plan_outcome *outcome, size_t shown, bool fro
     fprintf(out, "not proven: %zu configuration%s not reached", outcome->counts.left,
             outcome->counts.left == 1 ? " was" : "s were");
     if (!shown)
-        fputs(", and of the others none runs and fits\n", out);
+        fputs("; of those that were, none runs and fits\n", out);
     else if (outcome->gap >= 1)
         fputs("; how fast the fastest of them is, is not known\n", out);
     else
@@ -225,7 +238,9 @@ static void print_status(const struct space *space, const struct plan_options *o
 
     for (size_t i = 0; results && i < results->rows.count; i++)
         tied += results_rank_of(results, i).rank == 1;
-    if (outcome->status == PLAN_NONE_FEASIBLE)
+    if (is_unknown(outcome, shown))
+        print_unknown(&outcome->counts, out);
+    else if (outcome->status == PLAN_NONE_FEASIBLE)
         fprintf(out, "none feasible: no configuration of these axes runs and fits%s\n",
                 space->goal.nlimits ? ", and keeps the limits" : "");
     else if (outcome->status == PLAN_PROVEN)
