@@ -101,7 +101,7 @@ static int run_method(const struct command *command, const struct arguments *arg
 }
 
 /* The rows of the outcome, ordered, and a scenario of each that is shown. */
-static int tell(struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
+static int tell(struct space *space, const struct plan_options *options, struct plan_outcome *outcome,
                 const struct telling *telling, struct error *err)
 {
     struct results results;
@@ -109,6 +109,8 @@ static int tell(struct space *space, const struct plan_options *options, const s
     bool front = false;
     int rc = results_open(&folder, 1, &results, err) || plan_order(&results, outcome, &space->goal, &front, err) ? -1 : 0;
 
+    if (!results.rows.count && outcome->status == PLAN_PROVEN)     /* nothing has the metrics that the goal names */
+        outcome->status = PLAN_NONE_FEASIBLE;
     if (!rc && results.rows.count)
         rc = plan_write_scenarios(space, options, outcome, &results, err);
     if (!rc)
@@ -252,7 +254,7 @@ const struct command cmd_plan = {
                "  -j N                points at once; left out: one a processor. No shards, no mpirun: one machine\n"
                "  --top K             configurations that are shown; left out: 10\n"
                "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3\n"
-               "  --time-limit T      end the search after this time ('30 s'); what is proven is said\n"
+               "  --time-limit T      end after this time ('30 s'), --verify included\n"
                "  --exhaustive        replay all, whatever their bounds\n"
                "  --retry-failed      replay those again that ended with an error or a timeout\n"
                "  --anchor MINE.yaml, --anchor SCENARIO.yaml=TIME\n"
@@ -269,8 +271,8 @@ const struct command cmd_plan = {
                "axes that have an auto:\n"
                "  strategy.tensor*    divisors of a node's GPUs that divide the attention and key-value heads\n"
                "  strategy.pipeline*  divisors of the layers\n"
-               "  strategy.schedule*  those that the framework's release has ('software:', else Megatron Core); not known:\n"
-               "                      1f1b and interleaved\n"
+               "  strategy.schedule*  those that the framework's release has ('software:', or those that 'dtsim run'\n"
+               "                      assumes); not known: 1f1b, interleaved\n"
                "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
                "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name without this end; where it\n"
                "                      is the only axis the largest that fits is said\n"

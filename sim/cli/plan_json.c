@@ -84,6 +84,7 @@ static json_t *plan_json(const struct space *space, const struct plan_options *o
     json_put(json, "status", json_words(statuses[outcome->status]));
     json_put(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
     json_put(json, "counts", counts_json(&outcome->counts));
+    json_put(json, "assumed_software", space->software ? json_words(space->software) : json_null());
     put_axes(json, space);
     json_put(json, "rules", rules_json(space));
     json_put(json, "refusals", refusals_json(outcome));

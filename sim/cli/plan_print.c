@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "files/folder.h"
 #include "scenario/scenario.h"
+#include "sheet/words.h"
 
 size_t plan_shown(const struct plan_options *options, const struct results *results)
 {
@@ -24,6 +25,12 @@ static void print_axes(const struct space *space, FILE *out)
     for (size_t i = 0; i < space->naxes; i++)
         fprintf(out, "  %-*s  %s%s%s\n", longest, space->axes[i].path, space->axes[i].values,
                 space->axes[i].why ? "  " : "", space->axes[i].why ? space->axes[i].why : "");
+    if (space->software)
+        fprintf(out, "assumed: software %s, as the scenario names none; 'software:' names another ('dtsim list "
+                     "software')\n", space->software);
+    else if (space->software_by_zero)
+        fputs("assumed: the usual software of each ZeRO stage, as the scenario names none; 'software:' names one ('dtsim list "
+              "software')\n", out);
 }
 
 /* How many points all rules drop that have the words of this one; 0 where an earlier rule has them, which counts them. */
@@ -121,7 +128,7 @@ static void print_why(const json_t *first, const json_t *second, FILE *out)
     char text[48], words[48];
     int said = 0;
 
-    fprintf(out, "the first is %.2g %% faster than the second:", 100 * (other / time - 1));
+    fprintf(out, "the first is %s faster than the second:", percent_text(other / time - 1, text, sizeof text));
     json_object_foreach((json_t *)breakdown, key, value) {
         const json_t *its = json_object_get(json_object_get(json_object_get(second, "metrics"), "breakdown_s"), key);
         double more = json_number_value(its) - json_number_value(value);
@@ -196,6 +203,34 @@ static void print_proven(const struct space *space, size_t shown, bool front, FI
     }
 }
 
+/* Whether configurations run and fit, but none of them has the metrics that the goal names, so that none is shown. */
+static bool is_unknown(const struct plan_outcome *outcome, size_t shown)
+{
+    return !shown && (outcome->counts.replayed || (outcome->counts.outside && isinf(outcome->miss.share)));
+}
+
+/* Rows without a number cannot be ordered by it, and keep no limit of it. */
+static void print_unknown(const struct plan_counts *counts, FILE *out)
+{
+    fprintf(out, "none has a number: %zu configurations run and fit, but a metric that was asked for is not known of any "
+                 "('dtsim help result' says why a metric is null)\n", counts->replayed + counts->outside);
+}
+
+static void print_gap(const struct plan_outcome *outcome, size_t shown, bool front, FILE *out)
+{
+    char text[48];
+
+    fprintf(out, "not proven: %zu configuration%s not reached", outcome->counts.left,
+            outcome->counts.left == 1 ? " was" : "s were");
+    if (!shown)
+        fputs("; of those that were, none runs and fits\n", out);
+    else if (outcome->gap >= 1)
+        fputs("; how fast the fastest of them is, is not known\n", out);
+    else
+        fprintf(out, "; the fastest of them takes at most %s less time than the first above%s\n",
+                percent_text(outcome->gap, text, sizeof text), front ? " of as many GPUs" : "");
+}
+
 static void print_status(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, bool front, FILE *out)
 {
@@ -203,14 +238,15 @@ static void print_status(const struct space *space, const struct plan_options *o
 
     for (size_t i = 0; results && i < results->rows.count; i++)
         tied += results_rank_of(results, i).rank == 1;
-    if (outcome->status == PLAN_NONE_FEASIBLE)
+    if (is_unknown(outcome, shown))
+        print_unknown(&outcome->counts, out);
+    else if (outcome->status == PLAN_NONE_FEASIBLE)
         fprintf(out, "none feasible: no configuration of these axes runs and fits%s\n",
                 space->goal.nlimits ? ", and keeps the limits" : "");
     else if (outcome->status == PLAN_PROVEN)
         print_proven(space, shown, front, out);
     else
-        fprintf(out, "not proven: %zu configurations were not reached; the fastest of them is at most %.2g %% faster "
-                     "than the first above\n", outcome->counts.left, 100 * outcome->gap);
+        print_gap(outcome, shown, front, out);
     if (tied > 1 && !front)
         fprintf(out, "%zu configurations tie with the first: they differ by less than the expected error of their ratio%s\n",
                 tied, tied > shown ? "; 'dtsim results' shows them all" : "");

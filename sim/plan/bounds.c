@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cache/cache.h"
 #include "plan/bound.h"
@@ -21,14 +20,6 @@ struct bounding {
     size_t next, points;
     double until;                /* s of the monotonic clock; 0: any time */
 };
-
-double plan_now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static void refused(const struct error *err, enum bounded_status status, struct bounded *bounded)
 {
@@ -150,7 +141,7 @@ static bool next(void *context, uint64_t *piece)
 {
     struct bounding *bounding = context;
 
-    if (bounding->next * TOGETHER >= bounding->points || (bounding->until > 0 && plan_now() > bounding->until))
+    if (bounding->next * TOGETHER >= bounding->points || (bounding->until > 0 && pool_now() > bounding->until))
         return false;
     *piece = bounding->next++;
     return true;
@@ -186,11 +177,11 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     return 0;
 }
 
-int bounds_find(const struct space *space, size_t jobs, double time_limit, struct bounded *bounds, bool *interrupted,
+int bounds_find(const struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
                 struct error *err)
 {
     struct bounding bounding = {.space = space, .bounds = bounds, .points = space->selection.count,
-                                .until = time_limit > 0 ? plan_now() + time_limit : 0};
+                                .until = until};
     size_t pieces = (bounding.points + TOGETHER - 1) / TOGETHER;
     const struct pool pool = {.jobs = jobs < pieces ? jobs : pieces ? pieces : 1, .what = "the bound",
                               .context = &bounding, .work = work, .next = next, .done = done, .lost = lost};

@@ -13,11 +13,9 @@ struct bounded {
     char reason[200];
 };
 
-/* One entry a point of the selection, in its order; BOUNDED_LEFT: the time ran out before. -1: workers cannot be had. */
-int bounds_find(const struct space *space, size_t jobs, double time_limit, struct bounded *bounds, bool *interrupted,
+/* One entry a point of the selection, in its order; BOUNDED_LEFT: the time ran out before (`until`, s of
+ * pool_now; 0: any time). -1: workers cannot be had. */
+int bounds_find(const struct space *space, size_t jobs, double until, struct bounded *bounds, bool *interrupted,
                 struct error *err);
-
-/* s of a clock that nobody sets. */
-double plan_now(void);
 
 #endif

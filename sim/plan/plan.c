@@ -6,6 +6,7 @@
 
 #include "plan/bounds.h"
 #include "plan/plan_internal.h"
+#include "process/pool.h"
 
 /* Replays before the first look at what they gave; then twice as many. As many for any number of workers: which points
  * are replayed, and so what is printed, does not depend on it. */
@@ -19,11 +20,12 @@ struct search {
     struct bounded *bounds;          /* a point of the selection each */
     size_t *order;                   /* open points, the lowest bound first */
     size_t nopen, next;
+    struct { size_t *items; size_t count, capacity; } missed;    /* points whose turn it was when the time ran out */
     struct replayed { size_t point; double seconds, ratio; } *replayed;      /* of points that ran and fit */
     size_t nreplayed;
     double longest;                  /* s that the goal allows */
     size_t beyond;                   /* points whose bound is above that */
-    double until;                    /* s of the monotonic clock; 0: any time */
+    double until;                    /* s of pool_now; 0: any time */
 };
 
 static void count_refusal(struct plan_outcome *outcome, const struct bounded *bounded)
@@ -192,7 +194,7 @@ static struct sweep_options sweep_options_of(const struct search *search)
     return (struct sweep_options){
         .folder = search->options->folder, .shard = 1, .shards = 1, .jobs = search->options->jobs,
         .located = &search->outcome->located, .anchors = search->options->anchors,
-        .retry_failed = search->options->retry_failed,
+        .retry_failed = search->options->retry_failed, .until = search->until,
     };
 }
 
@@ -214,7 +216,7 @@ static int replay_points(struct search *search, uint64_t *numbers, size_t count,
 
     qsort(numbers, count, sizeof *numbers, by_number);
     options.verify = verify;
-    search->outcome->located.count = verify ? 0 : search->outcome->located.count;
+    options.located = verify ? NULL : options.located;       /* they are known already */
     rc = sweep_run(&search->space->sweep, &selection, &options, quiet, NULL, &state, err);
     search->outcome->interrupted |= state.interrupted;
     return rc;
@@ -251,7 +253,22 @@ static size_t next_batch(struct search *search, uint64_t *numbers, size_t most)
 
 static bool time_is_up(const struct search *search)
 {
-    return search->outcome->interrupted || (search->until > 0 && plan_now() > search->until);
+    return search->outcome->interrupted || (search->until > 0 && pool_now() > search->until);
+}
+
+/* Keeps those of the numbers that have no row yet. */
+static void note_missed(struct search *search, const uint64_t *numbers, size_t count)
+{
+    const struct locations *located = &search->outcome->located;
+
+    for (size_t i = 0; i < count && time_is_up(search); i++) {
+        size_t at = 0;
+
+        while (at < located->count && located->items[at].number != numbers[i])
+            at++;
+        if (at == located->count)
+            *GROW(&search->missed) = point_of(search, numbers[i]);
+    }
 }
 
 static int replay_all(struct search *search, struct error *err)
@@ -264,27 +281,44 @@ static int replay_all(struct search *search, struct error *err)
     while (!rc && !time_is_up(search) && (count = next_batch(search, numbers, most))) {
         outcome->counts.memory = memory;
         rc = replay_points(search, numbers, count, 0, err) || read_replays(search, err) < 0 ? -1 : 0;
+        note_missed(search, numbers, count);
         most *= 2;
     }
     free(numbers);
     return rc;
 }
 
-/* What was not reached, and by how much the fastest of it may be faster than the best. */
+/* s of the fastest that ran of that size; INFINITY: none did. */
+static double best_of(const struct search *search, uint32_t size)
+{
+    for (size_t i = 0; i < search->nreplayed; i++)
+        if (search->bounds[search->replayed[i].point].size == size)
+            return search->replayed[i].seconds;
+    return INFINITY;
+}
+
+/* Counts a point that was not reached, unless it need not be. */
+static void note_left(struct search *search, size_t point)
+{
+    const struct bounded *bounded = &search->bounds[point];
+    double best = best_of(search, bounded->size);
+
+    if (is_closed(search, bounded))
+        return;
+    search->outcome->counts.left++;
+    search->outcome->gap = fmax(search->outcome->gap, isfinite(best) ? 1 - bounded->seconds / best : 1);
+}
+
+/* What was not reached, and by how much the fastest of it may be faster than the best of as many GPUs and samples. */
 static void find_gap(struct search *search)
 {
     struct plan_outcome *outcome = search->outcome;
-    double best = search->nreplayed ? search->replayed[0].seconds : NAN, least = INFINITY;
 
-    for (size_t i = search->next; i < search->nopen; i++) {
-        const struct bounded *bounded = &search->bounds[search->order[i]];
-
-        if (is_closed(search, bounded))
-            continue;
-        outcome->counts.left++;
-        least = fmin(least, bounded->seconds);
-    }
-    outcome->gap = isfinite(least) && best > 0 ? fmax(0, 1 - least / best) : outcome->counts.left ? 1 : 0;
+    outcome->gap = outcome->counts.left || search->options->anchors ? 1 : 0;     /* without a bound any time is possible */
+    for (size_t i = 0; i < search->missed.count; i++)
+        note_left(search, search->missed.items[i]);
+    for (size_t i = search->next; i < search->nopen; i++)
+        note_left(search, search->order[i]);
     outcome->status = outcome->counts.left || outcome->interrupted ? PLAN_NOT_PROVEN :
                       search->nreplayed ? PLAN_PROVEN : PLAN_NONE_FEASIBLE;
 }
@@ -296,9 +330,8 @@ static int verify_replays(struct search *search, struct error *err)
 
     for (size_t i = 0; i < search->nreplayed; i++)
         numbers[i] = search->space->selection.items[search->replayed[i].point];
-    if (search->options->verify && search->nreplayed && !search->outcome->interrupted)
+    if (search->options->verify && search->nreplayed && !time_is_up(search))
         rc = replay_points(search, numbers, search->nreplayed, search->options->verify, err);
-    plan_sort_located(search->outcome);
     free(numbers);
     return rc;
 }
@@ -306,24 +339,24 @@ static int verify_replays(struct search *search, struct error *err)
 static int run(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
-    double begun = plan_now(), bounded;
+    double begun = pool_now(), bounded;
     int rc;
 
     search->until = search->options->time_limit > 0 ? begun + search->options->time_limit : 0;
-    if (bounds_find(search->space, search->options->jobs, search->options->time_limit, search->bounds,
+    if (bounds_find(search->space, search->options->jobs, search->until, search->bounds,
                     &outcome->interrupted, err))
         return -1;
     take_bounds(search);
-    bounded = plan_now();
+    bounded = pool_now();
     outcome->seconds[0] = bounded - begun;
     rc = replay_all(search, err);
-    outcome->seconds[1] = plan_now() - bounded;
+    outcome->seconds[1] = pool_now() - bounded;
     if (rc)
         return -1;
     find_gap(search);
-    bounded = plan_now();
+    bounded = pool_now();
     rc = verify_replays(search, err);
-    outcome->seconds[2] = plan_now() - bounded;
+    outcome->seconds[2] = pool_now() - bounded;
     return rc;
 }
 
@@ -346,6 +379,7 @@ int plan_search(struct space *space, const struct plan_options *options, struct 
     free(search.bounds);
     free(search.order);
     free(search.replayed);
+    free(search.missed.items);
     return rc;
 }
 

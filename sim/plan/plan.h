@@ -17,7 +17,7 @@
 struct plan_options {
     const char *folder;              /* of the store */
     size_t jobs, top, verify;
-    double time_limit;               /* s for bounds and replays; 0: any time */
+    double time_limit;               /* s for bounds, replays and the verification; 0: any time */
     bool exhaustive;                 /* all are replayed: an oracle; objectives without a bound, and times that anchors
                                         correct, need that too */
     bool retry_failed;               /* rows that ended with an error, a crash or a timeout are made again */
@@ -48,8 +48,8 @@ struct plan_miss { const struct goal_limit *limit; double value, share; };    /*
 struct plan_outcome {
     enum plan_status status;
     bool interrupted;
-    double gap;                      /* not proven: share by which a point that was not reached may be faster than the
-                                        best, at most */
+    double gap;                      /* not proven: share of the time by which a point that was not reached may be faster
+                                        than the best of as many GPUs and samples, at most; 1: nothing is known of it */
     struct plan_counts counts;
     struct { struct plan_refusal *items; size_t count, capacity; } refusals;
     struct { uint64_t number; double lacks; } nearest;   /* of the points that do not fit the one that lacks least: its

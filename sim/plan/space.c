@@ -336,20 +336,6 @@ static int build(struct space *space, const struct node *root, const struct plan
     return rc;
 }
 
-/* The mapping without a key. */
-static struct node *without(struct arena *arena, const struct node *mapping, const char *key)
-{
-    struct node *left = node_mapping(arena);
-
-    left->loc = mapping->loc;
-    for (size_t i = 0; i < mapping->count; i++)
-        if (strcmp(mapping->keys[i], key)) {
-            node_put(arena, left, mapping->keys[i], mapping->items[i]);
-            left->key_locs[left->count - 1] = mapping->key_locs[i];
-        }
-    return left;
-}
-
 int space_load(const struct plan_question *question, struct space *space, struct error *err)
 {
     struct sweep *sweep = &space->sweep;
@@ -364,12 +350,14 @@ int space_load(const struct plan_question *question, struct space *space, struct
     if (node_get(root, "plan")) {
         if (search_load(&sweep->arena, node_get(root, "plan"), &space->asked, err))
             return -1;
-        root = without(&sweep->arena, root, "plan");
+        root = space_without(&sweep->arena, root, "plan");
     } else {
         space->asked = (struct search_spec){.top = -1, .verify = -1, .time_limit = NAN};
     }
     sweep->file = question->path;
     sweep->stem = sweep->name = strcmp(question->path, "-") ? data_stem(&sweep->arena, question->path) : "stdin";
+    if (!search_is_planner(space->asked.method))
+        root = space_with_software(space, root, question);
     sweep->base = root;
     sweep->points.base = root;
     if (search_is_planner(space->asked.method))

@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "plan/space_internal.h"
+#include "scenario/scenario.h"
 #include "software/software.h"
 
-/* The names: those of the axis, or the scenario's, or what most people run who have a pipeline. */
+/* The names: those of the axis, or the scenario's, or that which is assumed; empty: there is none. */
 static const struct node *software_names(struct builder *builder)
 {
     const struct node *root = builder->facts->root, *said = node_at(root, "software.like");
@@ -14,9 +15,8 @@ static const struct node *software_names(struct builder *builder)
         return node_get(builder->grid, "software");
     if (!said && node_get(root, "software") && node_get(root, "software")->kind == NODE_SCALAR)
         said = node_get(root, "software");
-    if (said || builder->facts->transformer)
-        node_append(builder->arena, one, said ? (struct node *)(uintptr_t)said :
-                    node_scalar(builder->arena, "megatron-core", false));
+    if (said)
+        node_append(builder->arena, one, (struct node *)(uintptr_t)said);
     return one;
 }
 
@@ -47,4 +47,78 @@ struct node *framework_values(struct builder *builder, const char *path, const c
     }
     *title = names->count == 1 ? *title : NULL;
     return values->count ? values : NULL;
+}
+
+struct node *space_without(struct arena *arena, const struct node *mapping, const char *key)
+{
+    struct node *left = node_mapping(arena);
+
+    left->loc = mapping->loc;
+    for (size_t i = 0; i < mapping->count; i++)
+        if (strcmp(mapping->keys[i], key)) {
+            node_put(arena, left, mapping->keys[i], mapping->items[i]);
+            left->key_locs[left->count - 1] = mapping->key_locs[i];
+        }
+    return left;
+}
+
+/* The values that a person asks of the path: "auto", "1,2" or a node's text; NULL: it is no axis that anybody names. */
+static const char *asked_of(struct space *space, const struct plan_question *question, const char *path)
+{
+    const struct node *axes = space->asked.axes, *values = axes ? node_get(axes, path) : NULL;
+    size_t length = strlen(path);
+
+    for (size_t i = 0; i < question->nsets; i++)
+        if (!strncmp(question->sets[i], path, length) && question->sets[i][length] == '=')
+            return question->sets[i] + length + 1;
+    return values ? node_flow(&space->sweep.arena, values) : NULL;
+}
+
+/* Whether the degree may be more than 1, as an axis or as the scenario says. */
+static bool may_divide(struct space *space, const struct plan_question *question, const struct node *root, const char *path,
+                       int degree)
+{
+    const char *asked = asked_of(space, question, path);
+    bool usual = !question->nsets && !space->asked.axes;         /* nobody names an axis */
+
+    if (asked)
+        return strcmp(asked, "1") && strcmp(asked, "[1]");
+    return degree > 1 || (usual && !node_at(root, path));
+}
+
+/* The root with that software, whose own values stay. */
+static struct node *named(struct arena *arena, const struct node *root, const char *name)
+{
+    const struct node *own = node_get(root, "software");
+    struct node *like = node_scalar(arena, name, false), *software = like, *whole;
+
+    if (own && own->kind == NODE_MAPPING) {
+        software = space_without(arena, own, "like");
+        node_put(arena, software, "like", like);
+    }
+    whole = space_without(arena, root, "software");
+    node_put(arena, whole, "software", software);
+    return whole;
+}
+
+struct node *space_with_software(struct space *space, struct node *root, const struct plan_question *question)
+{
+    struct arena *arena = &space->sweep.arena;
+    struct scenario_common common;
+    const char *usual = NULL;
+
+    if (asked_of(space, question, "software") || asked_of(space, question, "software.like"))
+        return root;
+    scenario_common_make(&common, NULL, root);
+    if (common.parsed) {
+        const struct parallelism *spec = &common.parsed->parallelism;
+        bool divides = may_divide(space, question, root, "strategy.tensor", spec->tensor) ||
+                       may_divide(space, question, root, "strategy.pipeline", spec->pipeline);
+
+        usual = scenario_usual_software(common.parsed, divides && spec->zero < 2);
+        space->software_by_zero = usual && !divides && asked_of(space, question, "strategy.zero");
+        space->software = usual && !space->software_by_zero ? arena_strdup(arena, usual) : NULL;
+    }
+    arena_release(&common.arena);
+    return space->software ? named(arena, root, space->software) : root;
 }

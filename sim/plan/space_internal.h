@@ -52,6 +52,14 @@ const struct automatic *automatic_of(const char *path);  /* NULL: it has none */
  * where several are named. NULL: nobody looked it up for one of them, or an error. */
 struct node *framework_values(struct builder *builder, const char *path, const char **title);
 
+/* The mapping without a key. */
+struct node *space_without(struct arena *arena, const struct node *mapping, const char *key);
+/* Where nobody names a software, all configurations have one: what is compared are they, not frameworks. It is what most
+ * people run who have a pipeline; where none may have a pipeline or a tensor group, and where the scenario's ZeRO divides
+ * gradients too, the software of that. Only where ZeRO alone is searched each has that of its stage, as 'dtsim run' does.
+ * The root as it is, or with that software. */
+struct node *space_with_software(struct space *space, struct node *root, const struct plan_question *question);
+
 /* Adds what axes must keep together. */
 void add_rules(struct builder *builder);
 

@@ -39,7 +39,7 @@ struct running {
     struct error *err;
 };
 
-static double now(void)
+double pool_now(void)
 {
     struct timespec time;
 
@@ -221,7 +221,7 @@ static void hand_out(const struct pool *pool, struct worker *worker)
 
     worker->busy = true;
     worker->note[0] = '\0';      /* a worker that has died since its last piece would leave that one's note */
-    worker->began = now();
+    worker->began = pool_now();
     told = send_all(worker->socket, &worker->piece, sizeof worker->piece);
     if (told && pool->inlet) {
         text = pool->inlet->text(pool->context, worker->piece, &length);
@@ -266,7 +266,7 @@ static size_t busy_workers(const struct running *running)
 /* Milliseconds until something may have to be done without being told. */
 static int patience(const struct running *running)
 {
-    double wait = 1, time = now();
+    double wait = 1, time = pool_now();
 
     for (size_t i = 0; i < running->pool->jobs && running->pool->timeout > 0; i++)
         if (running->workers[i].busy)
@@ -291,7 +291,7 @@ static bool take_signals(struct running *running)
 static int overdue(struct running *running, struct worker *worker)
 {
     const struct pool *pool = running->pool;
-    double seconds = now() - worker->began;
+    double seconds = pool_now() - worker->began;
 
     if (pool->timeout > 0 && seconds >= pool->timeout)
         return lose(running, worker, POOL_TIMEOUT);

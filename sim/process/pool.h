@@ -50,6 +50,9 @@ struct pool {
     void (*tick)(void *context);
 };
 
+/* s of a clock that nobody sets. */
+double pool_now(void);
+
 enum pool_end {
     POOL_ALL,                    /* every piece has ended */
     POOL_INTERRUPTED,            /* after the first SIGINT the pieces that ran have ended, and no others began; a second

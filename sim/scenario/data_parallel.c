@@ -311,3 +311,30 @@ double recipe_exchanged(const struct scenario *scenario, struct by_class amount)
         exchanged += groups->of[groups->holds[class]].size > 1 ? amount.of[class] : 0;
     return exchanged;
 }
+
+const char *usual_software(const struct scenario *scenario)
+{
+    const struct gpu_rates *peak = &cluster_sheet(&scenario->cluster, 0)->peak;
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct transformer *shape = scenario->model.transformer;
+    bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);
+    bool half = known && scenario->memory.precision.format == PRECISION_MIXED_FP16;
+
+    if (model_is_timed(&scenario->model))
+        return NULL;
+    if (spec->pipeline > 1 || spec->tensor > 1)
+        return peak->bf16 <= 0 || (half && peak->fp8 <= 0) ? "megatron-lm-2021" : "megatron-core";
+    return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
+}
+
+const char *scenario_usual_software(const struct scenario *parsed, bool parallel)
+{
+    struct scenario scenario = *parsed;
+
+    if (parsed->software.like)
+        return NULL;
+    if (parallel)
+        scenario.parallelism.pipeline = 2;
+    scenario_settle_precision(&scenario);
+    return usual_software(&scenario);
+}

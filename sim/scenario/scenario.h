@@ -92,6 +92,9 @@ void scenario_common_make(struct scenario_common *common, struct cache *cache, c
 /* scenario_read of a tree that shares its unchanged nodes with that of `common`. */
 int scenario_read_like(struct arena *arena, const struct node *root, const struct scenario_common *common,
                        const char *name, struct scenario *scenario, struct error *err);
+/* The software that a scenario is taken to have which names none, before it is resolved; `parallel`: with a pipeline.
+ * NULL: it names one, or its times are given. */
+const char *scenario_usual_software(const struct scenario *parsed, bool parallel);
 /* "What if": the scenario as it was written, changed by `sets` and read anew. It shares the tree of the first one,
  * which must outlive it. Release in either case. */
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,

@@ -57,6 +57,11 @@ const char *memory_early_stop_fault(const struct scenario *scenario);
 void scenario_settle_precision(struct scenario *scenario);
 /* scenario_table.c */
 extern const struct table batch_table;
+/* data_parallel.c */
+/* What most people run who say no more than these degrees. Times that are given hold all that a framework does.
+ * Pipelines and tensor-parallel groups are Megatron's: of version 2 where the GPU has no bf16 (before Ampere), and on
+ * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
+const char *usual_software(const struct scenario *scenario);
 /* scenario_said.c */
 /* Lays what the scenario itself gives under `software`, as if it stood in the parts that lend it; refuses it there. */
 int scenario_lay_own(struct scenario *scenario, struct error *err);

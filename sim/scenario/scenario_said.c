@@ -264,24 +264,6 @@ int scenario_settle_idle(struct scenario *scenario, struct error *err)
     return check_costs(scenario, err) ? -1 : rc;
 }
 
-/* What most people run who say no more than these degrees. Times that are given hold all that a framework does.
- * Pipelines and tensor-parallel groups are Megatron's: of version 2 where the GPU has no bf16 (before Ampere), and on
- * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
-static const char *usual_software(const struct scenario *scenario)
-{
-    const struct gpu_rates *peak = &cluster_sheet(&scenario->cluster, 0)->peak;
-    const struct parallelism *spec = &scenario->parallelism;
-    const struct transformer *shape = scenario->model.transformer;
-    bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);
-    bool half = known && scenario->memory.precision.format == PRECISION_MIXED_FP16;
-
-    if (model_is_timed(&scenario->model))
-        return NULL;
-    if (spec->pipeline > 1 || spec->tensor > 1)
-        return peak->bf16 <= 0 || (half && peak->fp8 <= 0) ? "megatron-lm-2021" : "megatron-core";
-    return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
-}
-
 int scenario_lay_own(struct scenario *scenario, struct error *err)
 {
     struct arena *arena = &scenario->arena;

@@ -37,6 +37,7 @@ struct sweep_options {
     int shard, shards;           /* from 1; of the points the shard-th, the (shard + shards)-th, ... */
     size_t jobs;                 /* worker processes */
     double timeout;              /* s that a point may take; 0: any time */
+    double until;                /* s of pool_now, after which no point begins and none is verified; 0: any time */
     double bytes;                /* of memory that the process of a point may need; 0: any */
     const char *engine;          /* NULL: the scenario's */
     const struct anchors *anchors;       /* that correct the times of points alike; NULL: none */

@@ -65,7 +65,8 @@ static bool next(void *context, uint64_t *piece)
 {
     struct running *running = context;
 
-    if (running->next >= running->selection->count || (running->options->fail_fast && running->state->failed))
+    if (running->next >= running->selection->count || (running->options->fail_fast && running->state->failed) ||
+        (running->options->until > 0 && pool_now() > running->options->until))
         return false;
     *piece = running->selection->items[running->next];
     running->next += (size_t)running->options->shards;
@@ -147,6 +148,7 @@ static int keep_lost(struct running *running, uint64_t piece, const char *note, 
     if (!row)
         return -1;
     head = row_head_of(row);
+    locate(running, &head, piece);
     text = json_text(row);
     rc = keep(running, &head, text, err);
     free(text);

@@ -219,6 +219,8 @@ static bool next(void *context, uint64_t *piece)
 {
     struct verifying *verifying = context;
 
+    if (verifying->of->options->until > 0 && pool_now() > verifying->of->options->until)
+        return false;
     while (verifying->next < verifying->count && verifying->candidates[verifying->next].done)
         verifying->next++;
     *piece = verifying->next;
