@@ -12,7 +12,7 @@ const char *const alike_way_names[] = {
 static uint32_t sums_disturbed(const struct scenario *scenario, unsigned uneven)
 {
     return (scenario->recipe.weights.when == WEIGHTS_FORWARD ? WHY_ROOTED : 0) | sums_meet_others(scenario) |
-           sums_overlap(scenario) | members_uneven(uneven & UNEVEN_GPUS);
+           sums_overlap(scenario) | members_uneven(uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES));
 }
 
 /* Whether a pipeline's sums and gathers have their links for themselves: every GPU has its own, and a rank begins with

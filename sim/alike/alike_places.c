@@ -20,6 +20,7 @@ uint32_t links_shared(const struct cluster *cluster)
 uint32_t members_uneven(unsigned uneven)
 {
     return (uneven & UNEVEN_WORKS ? WHY_JITTER : 0) | (uneven & UNEVEN_GPUS ? WHY_STRAGGLERS : 0) |
+           (uneven & UNEVEN_SAMPLES ? WHY_SHARES : 0) |
            (uneven & UNEVEN_LINKS ? WHY_SLOW_LINKS : 0);
 }
 

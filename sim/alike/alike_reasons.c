@@ -41,6 +41,7 @@ static const struct alike_text texts[] = {
      "more micro-batches, or a schedule that repeats itself"},
     {"batch", "the pipeline comes to no steady state that repeats itself exactly",
      "another schedule or more micro-batches may; none is sure to"},
+    {"batch.shares", "replicas have micro-batches of unequal size", "no shares"},
     {"strategy", "the collective has a root", "none: broadcasts and reductions are not alike on all nodes"},
     {"strategy.all_reduce", "the nodes of this algorithm do not all do the same (as in a tree)", "all_reduce: ring"},
     {"strategy.placement", "the group has different places, NICs or shares of them on different nodes",
