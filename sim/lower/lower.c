@@ -142,7 +142,7 @@ static int lockstep_replicas(const struct lowering *lowering)
  * their works do not take equally long. */
 static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
-    bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES);
+    bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
     int lockstep = differ ? lowering->lockstep : 1;
     int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 

@@ -139,6 +139,39 @@ static size_t count_samples(const struct scenario *scenario)
     return count;
 }
 
+/* s of a forward and its backward. */
+static double both_works(const struct stage_times *times)
+{
+    return times->work[FORWARD].seconds + times->work[BACKWARD].seconds;
+}
+
+/* The class of the slowest of the rank's GPUs. */
+static const struct gpu_class *slowest_class(const struct workload *workload, int replica, int p)
+{
+    const struct scenario *scenario = workload->scenario;
+    const struct gpu_class *slowest = NULL;
+    int stage = plan_virtual_stage(&workload->plan, p, 0);
+
+    for (int t = 0; t < (scenario->layout.mixed ? scenario->parallelism.tensor : 1); t++) {
+        const struct gpu_class *own = find_class(workload, class_like(scenario, t, replica, p));
+
+        if (!slowest || both_works(&own->times[stage]) > both_works(&slowest->times[stage]))
+            slowest = own;
+    }
+    return slowest;
+}
+
+static void note_classes(struct workload *workload)
+{
+    int replicas = scenario_replicas(workload->scenario), stages = workload->plan.stages;
+
+    if (workload->nclasses == 1)
+        return;
+    workload->of = ARENA_ARRAY(&workload->arena, const struct gpu_class *, replicas * stages);
+    for (int i = 0; i < replicas * stages; i++)
+        workload->of[i] = slowest_class(workload, i / stages, i % stages);
+}
+
 static int build_classes(struct workload *workload, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
@@ -172,6 +205,7 @@ static int build_classes(struct workload *workload, struct error *err)
                 if (!scenario->layout.mixed)
                     break;
             }
+    note_classes(workload);
     return 0;
 }
 
@@ -186,27 +220,9 @@ static void time_plans(const struct workload *workload)
         }
 }
 
-/* s of a forward and its backward. */
-static double both_works(const struct stage_times *times)
-{
-    return times->work[FORWARD].seconds + times->work[BACKWARD].seconds;
-}
-
 const struct gpu_class *workload_class(const struct workload *workload, int replica, int p)
 {
-    const struct scenario *scenario = workload->scenario;
-    const struct gpu_class *slowest = NULL;
-    int stage = plan_virtual_stage(&workload->plan, p, 0);
-
-    if (workload->nclasses == 1)
-        return workload->classes;
-    for (int t = 0; t < (scenario->layout.mixed ? scenario->parallelism.tensor : 1); t++) {
-        const struct gpu_class *own = find_class(workload, class_like(scenario, t, replica, p));
-
-        if (!slowest || both_works(&own->times[stage]) > both_works(&slowest->times[stage]))
-            slowest = own;
-    }
-    return slowest;
+    return workload->of ? workload->of[replica * workload->plan.stages + p] : workload->classes;
 }
 
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p)

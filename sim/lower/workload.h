@@ -18,6 +18,7 @@ struct workload {
         struct stage_times *times;   /* one of each a virtual stage */
     } *classes;                      /* first ordinary GPUs of the first seat's kind with batch.micro samples, then others */
     size_t nclasses;
+    const struct gpu_class **of;     /* [replica * pipeline + rank]: workload_class; NULL: there is one class */
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
     struct alike alike;              /* who stands for whom, as far as it is known before anything is lowered */
     struct arena arena;              /* holds the stages and classes */
