@@ -12,7 +12,7 @@ const char *const alike_way_names[] = {
 static uint32_t sums_disturbed(const struct scenario *scenario, unsigned uneven)
 {
     return (scenario->recipe.weights.when == WEIGHTS_FORWARD ? WHY_ROOTED : 0) | sums_meet_others(scenario) |
-           sums_overlap(scenario) | members_uneven(uneven & UNEVEN_GPUS);
+           sums_overlap(scenario) | members_uneven(uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS));
 }
 
 /* Whether a pipeline's sums and gathers have their links for themselves: every GPU has its own, and a rank begins with
@@ -52,7 +52,7 @@ static void choose_replicas(const struct scenario *scenario, struct alike *alike
     else if (automatic && few && !alike->exact)
         blind = WHY_FEW;
     else if (automatic && !few)
-        blind = (uneven & WHY_SLOW_LINKS) | (disturbed && !alike->private_links ?
+        blind = (uneven & (WHY_SLOW_LINKS | WHY_KINDS)) | (disturbed && !alike->private_links ?
                                              disturbed | links_shared(&scenario->cluster) : 0);
     if (recipe->gradients.unit == SUM_LAYERS)
         blind = 0;

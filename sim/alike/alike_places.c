@@ -20,6 +20,7 @@ uint32_t links_shared(const struct cluster *cluster)
 uint32_t members_uneven(unsigned uneven)
 {
     return (uneven & UNEVEN_WORKS ? WHY_JITTER : 0) | (uneven & UNEVEN_GPUS ? WHY_STRAGGLERS : 0) |
+           (uneven & UNEVEN_SAMPLES ? WHY_SHARES : 0) | (uneven & UNEVEN_KINDS ? WHY_KINDS : 0) |
            (uneven & UNEVEN_LINKS ? WHY_SLOW_LINKS : 0);
 }
 
@@ -35,25 +36,25 @@ static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
     return one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth;
 }
 
-/* Whether all flows from rank p to rank q of replica d have routes like flow 0 of replica 0. */
-static bool flows_alike(const struct scenario *scenario, int d, int p, int q)
+/* Whether all flows from rank p to rank q of replica d have routes like flow 0 of the replica `like`. */
+static bool flows_alike(const struct scenario *scenario, int d, int p, int q, int like)
 {
     for (int t = 0; p != q && t < scenario->parallelism.tensor; t++)
-        if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, 0, p), scenario_gpu(scenario, 0, 0, q),
+        if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, like, p), scenario_gpu(scenario, 0, like, q),
                       scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q)))
             return false;
     return true;
 }
 
-/* Whether all flows of replica d's boundaries have routes like flow 0 of replica 0. Every placement but a table puts
+/* Whether all flows of replica d's boundaries have routes like flow 0 of the replica `like`. Every placement but a table puts
  * the next stage on the next rank or on the same rank. */
-static bool boundaries_alike(const struct scenario *scenario, int d)
+static bool boundaries_alike(const struct scenario *scenario, int d, int like)
 {
     const struct plan *plan = &scenario->plan;
 
     if (plan->placement != PLACEMENT_TABLE) {
         for (int p = 0; p < plan->stages; p++)
-            if (!flows_alike(scenario, d, p, (p + 1) % plan->stages))
+            if (!flows_alike(scenario, d, p, (p + 1) % plan->stages, like))
                 return false;
         return true;
     }
@@ -62,7 +63,7 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
             for (int pair = 0; pair < plan_sharers(plan, stage) * plan_sharers(plan, stage + 1); pair++)
                 if (!flows_alike(scenario, d,
                                  plan_rank(plan, direction, stage, pair / plan_sharers(plan, stage + 1), NULL),
-                                 plan_rank(plan, direction, stage + 1, pair % plan_sharers(plan, stage + 1), NULL)))
+                                 plan_rank(plan, direction, stage + 1, pair % plan_sharers(plan, stage + 1), NULL), like))
                     return false;
     return true;
 }
@@ -81,14 +82,27 @@ static bool groups_alike(const struct scenario *scenario)
     return true;
 }
 
+/* Whether any tensor group is on nodes of several kinds. */
+static bool tensor_groups_mixed(const struct scenario *scenario)
+{
+    for (int p = 0; p < scenario->parallelism.pipeline; p++)
+        for (int d = 0; d < scenario_replicas(scenario); d++)
+            for (int t = 1; t < scenario->parallelism.tensor; t++)
+                if (scenario_seat(scenario, t, d, p).kind != scenario_seat(scenario, 0, d, p).kind)
+                    return true;
+    return false;
+}
+
 uint32_t flows_differ(const struct scenario *scenario, unsigned uneven)
 {
     uint32_t reasons = links_shared(&scenario->cluster) | members_uneven(uneven & UNEVEN_LINKS);
 
     if (scenario->parallelism.tensor == 1)
         return 0;
+    if (uneven & UNEVEN_KINDS && tensor_groups_mixed(scenario))
+        reasons |= WHY_KINDS;
     for (int d = 0; d < scenario_replicas(scenario) && !reasons; d++)
-        reasons |= boundaries_alike(scenario, d) ? 0 : WHY_BOUNDARIES;
+        reasons |= boundaries_alike(scenario, d, d) ? 0 : WHY_BOUNDARIES;
     return reasons | (groups_alike(scenario) ? 0 : WHY_TENSOR_NODES);
 }
 
@@ -170,6 +184,6 @@ uint32_t replicas_differ(const struct scenario *scenario)
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT && !(reasons & WHY_NEIGHBOURS); kind++)
         reasons |= neighbours_alike(scenario, neighbours(scenario, kind)) ? 0 : WHY_NEIGHBOURS;
     for (int d = 1; d < scenario_replicas(scenario) && !(reasons & WHY_BOUNDARIES); d++)
-        reasons |= boundaries_alike(scenario, d) ? 0 : WHY_BOUNDARIES;
+        reasons |= boundaries_alike(scenario, d, 0) ? 0 : WHY_BOUNDARIES;
     return reasons;
 }

@@ -155,22 +155,35 @@ static int run_nics(const struct placed_group *group, int start, int length)
     return nics;
 }
 
+/* Whether a run from `start` on is on the node of a run before it. */
+static bool comes_again(const struct placed_group *group, int start)
+{
+    int node = cluster_node_of(group->cluster, group->gpus[start]);
+
+    for (int before = 0; before < start; before += placed_group_run(group, before))
+        if (cluster_node_of(group->cluster, group->gpus[before]) == node)
+            return true;
+    return false;
+}
+
 int placed_group_channels(const struct placed_group *group)
 {
-    int length = placed_group_run(group, 0), first = length, nics = run_nics(group, 0, length), last = -1;
+    int length = placed_group_run(group, 0), first = length, nics = run_nics(group, 0, length);
+    bool unequal = false;
 
     if (length == group->n)
         return 1;
     for (int start = 0; start < group->n; start += length) {
-        int node = cluster_node_of(group->cluster, group->gpus[start]), own;
+        int own;
 
         length = placed_group_run(group, start);
+        unequal |= length != first;
         own = run_nics(group, start, length);
-        if (length != first && node <= last)
-            return 1;                            /* nodes that come again: their NICs would serve twice */
-        last = node > last ? node : last;
         nics = own < nics ? own : nics;
     }
+    for (int start = 0; unequal && start < group->n; start += placed_group_run(group, start))
+        if (comes_again(group, start))
+            return 1;                                /* its NICs would serve twice */
     return nics;
 }
 

@@ -142,7 +142,7 @@ static int lockstep_replicas(const struct lowering *lowering)
  * their works do not take equally long. */
 static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
-    bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS);
+    bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
     int lockstep = differ ? lowering->lockstep : 1;
     int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
@@ -162,8 +162,8 @@ static void make_places(struct lowering *lowering)
 
             lowering->first_places[prank * plan->chunks + chunk] = (struct place){
                 .replica = replica, .rank = rank, .stage = stage, .direction = direction, .prank = prank,
-                .last = stage == plan_virtual_stages(plan) - 1, .held = &lowering->stages[stage],
-                .times = &lowering->times[prank][stage],
+                .last = stage == plan_virtual_stages(plan) - 1, .held = &lowering->classes[prank]->stages[stage],
+                .times = &lowering->classes[prank]->times[stage],
                 .state = lowering_state(lowering, replica, direction, stage, 0),
                 .chunk_state = chunk_state_of(lowering, prank, chunk),
             };
@@ -192,10 +192,10 @@ static void allocate(struct lowering *lowering)
     lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->alike.replicas);
     lowering->ties = ARENA_ARRAY(arena, int, lowering->out->alike.replicas);
     lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->alike.replicas);
-    lowering->times = ARENA_ARRAY(arena, const struct stage_times *, ranks);
+    lowering->classes = ARENA_ARRAY(arena, const struct gpu_class *, ranks);
     for (int i = 0; i < ranks; i++)
-        lowering->times[i] = !lowering->whole ? ordinary_times(lowering->workload) :
-                             workload_times(lowering->workload, i / stages, i % stages);
+        lowering->classes[i] = !lowering->whole ? lowering->workload->classes :
+                               workload_class(lowering->workload, i / stages, i % stages);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);

@@ -298,9 +298,10 @@ static int sharing_first(const struct group_member *member, int exchange)
 static int measure_chunk(const struct group_member *member, int chunk)
 {
     struct lowering *lowering = member->lowering;
-    const struct stage *stage = &lowering->stages[plan_virtual_stage(lowering->plan, member->rank, chunk)];
-    struct chunk_state *chunk_state =
-        chunk_state_of(lowering, program_rank(lowering, member->replica, member->rank), chunk);
+    int prank = program_rank(lowering, member->replica, member->rank);
+    const struct stage *stage =
+        &lowering->classes[prank]->stages[plan_virtual_stage(lowering->plan, member->rank, chunk)];
+    struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
 
     if (tensor_cost(member, stage, chunk_state) ||
         (sharing_first(member, EXCHANGE_DISPATCH) == member->replica && dispatch_cost(member, stage, chunk_state)) ||

@@ -103,8 +103,9 @@ struct lowering {
     const struct workload *workload;
     const struct scenario *scenario; /* the workload's */
     const struct plan *plan;         /* the workload's */
-    const struct stage *stages;      /* the workload's, one a virtual stage */
-    const struct stage_times **times;    /* a program rank: the times of these on its GPUs */
+    const struct stage *stages;      /* the workload's, one a virtual stage: of parameters and all else that does not
+                                      * depend on the samples of a micro-batch */
+    const struct gpu_class **classes;    /* a program rank: its GPUs', with their stages and times */
     struct measure *measure;
     struct lowered *out;
     struct program *program;

@@ -1,5 +1,7 @@
 /* How an iteration ends, by which 'auto' chooses.
  *
+ * batch.shares: auto: what each replica gets of a micro-batch.
+ *
  * strategy.stages_on: auto: on which part of the cluster each pipeline rank is. All distinct orders are replayed in
  * which a rank, with all its replicas, is on one part. */
 #include <math.h>
@@ -176,4 +178,64 @@ const struct scenario *parts_settle(struct arena *arena, const struct scenario *
         cache_copy(cache, CACHE_ORDER, key.items, key.count, ordering.best, (size_t)ranks * sizeof *ordering.best);
     free(key.items);
     return settled;
+}
+
+/* s of a micro-batch's forwards and backwards on a replica's slowest rank. */
+static double slowest_rank(const struct workload *workload, int replica)
+{
+    const struct plan *plan = &workload->plan;
+    double slowest = 0;
+
+    for (int p = 0; p < plan->stages; p++) {
+        const struct stage_times *times = workload_times(workload, replica, p);
+        double seconds = 0;
+
+        for (int chunk = 0; chunk < plan_chunks(plan, p); chunk++) {
+            const struct work_times *work = times[plan_virtual_stage(plan, p, chunk)].work;
+
+            seconds += work[FORWARD].seconds + work[BACKWARD].seconds + (plan->recompute ? work[RECOMPUTE].seconds : 0);
+        }
+        slowest = fmax(slowest, seconds);
+    }
+    return slowest;
+}
+
+/* Every replica needs a sample: one without takes it of the replica that has most, of equal ones the last. */
+static void give_all(int *samples, int data)
+{
+    for (int d = 0; d < data; d++) {
+        int most = 0;
+
+        for (int other = 1; other < data && samples[d] == 0; other++)
+            most = samples[other] >= samples[most] ? other : most;
+        if (samples[d] == 0) {
+            samples[most]--;
+            samples[d]++;
+        }
+    }
+}
+
+const struct scenario *shares_settle(struct arena *arena, const struct scenario *scenario, struct error *err)
+{
+    int data = scenario->parallelism.data, context = scenario->parallelism.context;
+    struct scenario *copy = ARENA_ARRAY(arena, struct scenario, 1), equal = *scenario;
+    double *weights = ARENA_ARRAY(arena, double, data);
+    struct workload workload;
+    int *samples, rc;
+
+    *copy = *scenario;
+    equal.batch.shares = (struct list){0};
+    rc = workload_time(&workload, &equal, err);
+    for (int r = 0; !rc && r < data * context; r++)
+        weights[r / context] = fmax(weights[r / context], slowest_rank(&workload, r));
+    workload_release(&workload);
+    if (rc)
+        return NULL;
+    for (int d = 0; d < data; d++)
+        weights[d] = weights[d] > 0 ? 1 / weights[d] : 1;
+    copy->batch.samples = samples = scenario_share(arena, scenario, weights);
+    if (samples)
+        give_all(samples, data);
+    copy->uneven = scenario_uneven(copy);
+    return copy;
 }

@@ -121,7 +121,7 @@ static void hand_out(struct lowering *lowering, int mb)
 static void compute_loss(struct lowering *lowering, int mb)
 {
     const struct outside *outside = &lowering->stages[0].outside;
-    const struct loss_times *times = &lowering->times[0][0].loss;
+    const struct loss_times *times = &lowering->classes[0]->times[0].loss;
     int n = lowering->out->alike.replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
     struct event last = {0}, forwarded = {0}, loss;

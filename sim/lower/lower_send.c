@@ -52,7 +52,7 @@ static struct boundary *boundary_to(struct lowering *lowering, const struct plac
         *slot = boundary = arena_alloc(&lowering->arena, sizeof *boundary + flows * sizeof *boundary->last);
     boundary->dst = dst;
     boundary->up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from->rank;
-    boundary->bytes = lowering->stages[next ? from->stage : from->stage - 1].boundary;
+    boundary->bytes = lowering->classes[from->prank]->stages[next ? from->stage : from->stage - 1].boundary;
     memset(boundary->last, 0xff, flows * sizeof *boundary->last);        /* NO_OP */
     return boundary;
 }
@@ -157,7 +157,7 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
     like = (struct new_op){.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
     arrival = *arrival_of(here->state, work.kind);
     id = copy_boundary(lowering, program_rank(lowering, here->replica, rank), to, false, like,
-                       lowering->stages[forward ? from : here->stage].boundary, arrival);
+                       lowering->classes[here->prank]->stages[forward ? from : here->stage].boundary, arrival);
     here->state->copied |= backward && id != NO_OP;
     wait_for(&lowering->waits, id != NO_OP ? event_of(id) : arrival);
 }

@@ -135,7 +135,7 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
 {
     int before = plan_rank(lowering->plan, here->direction, here->stage - 1, work.mb, NULL);
-    const struct stage_times *times = lowering->times[program_rank(lowering, here->replica, before)];
+    const struct stage_times *times = lowering->classes[program_rank(lowering, here->replica, before)]->times;
     double until = here->times->work[work.kind].seconds - times[here->stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;

@@ -153,7 +153,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     if (!sync_gradients(lowering, replica, rank, *updates + 1))
         return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
-        seconds += lowering->times[prank][plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
+        seconds += lowering->classes[prank]->times[plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
     if (hosted && updates_here)
         host_update(lowering, prank, &waits);
     wait_for_sums(lowering, replica, rank, &waits);
@@ -259,7 +259,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
         gathered = gather_stage(lowering, stage, lowering->updates[prank]);
         wait_for(&waits, chunk_state_of(lowering, prank, chunk)->published);
         if (lowering->scenario->parallelism.local_steps > 1)
-            seconds += lowering->times[prank][stage].averaging;
+            seconds += lowering->classes[prank]->times[stage].averaging;
     }
     /* the update ends when the rank has all weights */
     if (gathered && waits.count > 0)

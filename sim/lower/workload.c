@@ -65,35 +65,37 @@ static void count_versions(struct workload *workload)
             rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
-/* Adds the times of GPUs of a kind whose kernels take `slower` times as long; what the host launches does not. Their
+/* Adds the times of GPUs like those, whose kernels take `slower` times as long; what the host launches does not. Their
  * stages have the layers that the stages of ordinary GPUs have. */
-static int add_class(struct workload *workload, int kind, double slower, struct error *err)
+static int add_class(struct workload *workload, struct gpu_class like, struct error *err)
 {
     struct scenario scenario = *workload->scenario;
-    struct kernel_costs kernels = scenario.kernels[kind];
+    struct kernel_costs kernels = scenario.kernels[like.kind];
     int count = plan_virtual_stages(&workload->plan), *layers = ARENA_ARRAY(&workload->arena, int, count);
-    struct gpu_class *class = &workload->classes[workload->nclasses];
-    struct stage *alike;
 
     for (int s = 0; s < count; s++)
         layers[s] = workload->stages[s].layers;
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)count;
-    kernels.speed /= slower;
-    if (stages_cost(&workload->arena, &scenario, &kernels, &alike, &class->times, err))
+    scenario.batch.micro = like.samples;
+    kernels.speed /= like.slower;
+    if (stages_cost(&workload->arena, &scenario, &kernels, &like.stages, &like.times, err))
         return -1;
-    class->kind = kind;
-    class->slower = slower;
-    workload->nclasses++;
+    if (like.samples == workload->scenario->batch.micro)
+        like.stages = workload->stages;
+    workload->classes[workload->nclasses++] = like;
     return 0;
 }
 
 /* NULL: there is no such class. */
-static const struct gpu_class *find_class(const struct workload *workload, int kind, double slower)
+static const struct gpu_class *find_class(const struct workload *workload, struct gpu_class like)
 {
-    for (size_t i = 0; i < workload->nclasses; i++)
-        if (workload->classes[i].kind == kind && workload->classes[i].slower == slower)
-            return &workload->classes[i];
+    for (size_t i = 0; i < workload->nclasses; i++) {
+        const struct gpu_class *class = &workload->classes[i];
+
+        if (class->kind == like.kind && class->slower == like.slower && class->samples == like.samples)
+            return class;
+    }
     return NULL;
 }
 
@@ -112,16 +114,76 @@ static double slower_of(const struct scenario *scenario, int kind, int replica, 
     return slowest;
 }
 
+/* What is asked of the class of a GPU. */
+static struct gpu_class class_like(const struct scenario *scenario, int t, int replica, int p)
+{
+    int kind = scenario_seat(scenario, t, replica, p).kind;
+
+    return (struct gpu_class){.kind = kind, .samples = scenario_samples(scenario, replica),
+                              .slower = slower_of(scenario, kind, replica, p)};
+}
+
+/* The number of different sizes of micro-batches, batch.micro among them. */
+static size_t count_samples(const struct scenario *scenario)
+{
+    const int *samples = scenario->batch.samples;
+    size_t count = 1;
+
+    for (int d = 0; samples && d < scenario->parallelism.data; d++) {
+        bool known = samples[d] == scenario->batch.micro;
+
+        for (int i = 0; i < d; i++)
+            known |= samples[i] == samples[d];
+        count += !known;
+    }
+    return count;
+}
+
+/* s of a forward and its backward. */
+static double both_works(const struct stage_times *times)
+{
+    return times->work[FORWARD].seconds + times->work[BACKWARD].seconds;
+}
+
+/* The class of the slowest of the rank's GPUs. */
+static const struct gpu_class *slowest_class(const struct workload *workload, int replica, int p)
+{
+    const struct scenario *scenario = workload->scenario;
+    const struct gpu_class *slowest = NULL;
+    int stage = plan_virtual_stage(&workload->plan, p, 0);
+
+    for (int t = 0; t < (scenario->layout.mixed ? scenario->parallelism.tensor : 1); t++) {
+        const struct gpu_class *own = find_class(workload, class_like(scenario, t, replica, p));
+
+        if (!slowest || both_works(&own->times[stage]) > both_works(&slowest->times[stage]))
+            slowest = own;
+    }
+    return slowest;
+}
+
+static void note_classes(struct workload *workload)
+{
+    int replicas = scenario_replicas(workload->scenario), stages = workload->plan.stages;
+
+    if (workload->nclasses == 1)
+        return;
+    workload->of = ARENA_ARRAY(&workload->arena, const struct gpu_class *, replicas * stages);
+    for (int i = 0; i < replicas * stages; i++)
+        workload->of[i] = slowest_class(workload, i / stages, i % stages);
+}
+
 static int build_classes(struct workload *workload, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
     struct scenario settled = *scenario;
     size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)(1 + cluster_said_parts(&scenario->cluster)) *
-                  (size_t)cluster_kinds(&scenario->cluster);
+                  (size_t)cluster_kinds(&scenario->cluster) * count_samples(scenario);
     int usual = scenario_seat(scenario, 0, 0, 0).kind;
 
     workload->classes = arena_alloc(&workload->arena, most * sizeof *workload->classes);
-    workload->classes[workload->nclasses++] = (struct gpu_class){.kind = usual, .slower = 1};
+    workload->classes[workload->nclasses++] = (struct gpu_class){
+        .kind = usual, .samples = scenario->batch.micro, .slower = 1,
+    };
     if (list_is_auto(&scenario->parallelism.split)) {
         settled.parallelism.split.items = split_settle(&workload->arena, scenario, err);
         settled.parallelism.split.count = (size_t)plan_virtual_stages(&workload->plan);
@@ -131,17 +193,19 @@ static int build_classes(struct workload *workload, struct error *err)
     if (stages_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->stages,
                     &workload->classes[0].times, err))
         return -1;
-    for (int r = 0; (scenario->uneven & UNEVEN_GPUS || scenario->layout.mixed) && r < scenario_replicas(scenario); r++)
+    workload->classes[0].stages = workload->stages;
+    for (int r = 0; (scenario->uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES) || scenario->layout.mixed) &&
+                    r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++)
             for (int t = 0; t < scenario->parallelism.tensor; t++) {
-                int kind = scenario_seat(scenario, t, r, p).kind;
-                double slower = slower_of(scenario, kind, r, p);
+                struct gpu_class like = class_like(scenario, t, r, p);
 
-                if (!find_class(workload, kind, slower) && add_class(workload, kind, slower, err))
+                if (!find_class(workload, like) && add_class(workload, like, err))
                     return -1;
                 if (!scenario->layout.mixed)
                     break;
             }
+    note_classes(workload);
     return 0;
 }
 
@@ -150,34 +214,20 @@ static void time_plans(const struct workload *workload)
 {
     for (size_t i = 0; i < workload->nclasses; i++)
         for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
-            struct stage_times *times = &workload->classes[i].times[s];
+            const struct gpu_class *class = &workload->classes[i];
 
-            times->recomputed = stage_plan_recomputed(&workload->stages[s], times);
+            class->times[s].recomputed = stage_plan_recomputed(&class->stages[s], &class->times[s]);
         }
 }
 
-/* s of a forward and its backward. */
-static double both_works(const struct stage_times *times)
+const struct gpu_class *workload_class(const struct workload *workload, int replica, int p)
 {
-    return times->work[FORWARD].seconds + times->work[BACKWARD].seconds;
+    return workload->of ? workload->of[replica * workload->plan.stages + p] : workload->classes;
 }
 
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p)
 {
-    const struct scenario *scenario = workload->scenario;
-    const struct stage_times *slowest = NULL;
-    int stage = plan_virtual_stage(&workload->plan, p, 0);
-
-    if (workload->nclasses == 1)
-        return ordinary_times(workload);
-    for (int t = 0; t < (scenario->layout.mixed ? scenario->parallelism.tensor : 1); t++) {
-        int kind = scenario_seat(scenario, t, replica, p).kind;
-        const struct stage_times *own = find_class(workload, kind, slower_of(scenario, kind, replica, p))->times;
-
-        if (!slowest || both_works(&own[stage]) > both_works(&slowest[stage]))
-            slowest = own;
-    }
-    return slowest;
+    return workload_class(workload, replica, p)->times;
 }
 
 int workload_timed_replicas(const struct workload *workload)
@@ -191,6 +241,9 @@ int workload_time(struct workload *workload, const struct scenario *scenario, st
                                    .arena = {.cache = scenario->arena.cache}};
     if (scenario->parallelism.stages_on == STAGES_ON_AUTO && !scenario->layout.gpus &&
         !(workload->scenario = parts_settle(&workload->arena, scenario, err)))
+        return -1;
+    if (list_is_auto(&scenario->batch.shares) && !scenario->batch.samples &&
+        !(workload->scenario = shares_settle(&workload->arena, workload->scenario, err)))
         return -1;
     if (build_classes(workload, err))
         return -1;

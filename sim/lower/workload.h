@@ -12,10 +12,13 @@ struct workload {
     struct stage *stages;            /* one a virtual stage: bytes, exchanges, versions of weights, plans of layers */
     struct gpu_class {               /* GPUs that compute equally fast */
         int kind;                    /* of their nodes */
+        int samples;                 /* in each of their micro-batches */
         double slower;               /* their kernels take so many times as long as those of an ordinary GPU */
-        struct stage_times *times;   /* one a virtual stage */
-    } *classes;                      /* first ordinary GPUs of the first seat's kind, then other kinds and factors */
+        struct stage *stages;        /* the workload's, or of so many samples; and */
+        struct stage_times *times;   /* one of each a virtual stage */
+    } *classes;                      /* first ordinary GPUs of the first seat's kind with batch.micro samples, then others */
     size_t nclasses;
+    const struct gpu_class **of;     /* [replica * pipeline + rank]: workload_class; NULL: there is one class */
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
     struct alike alike;              /* who stands for whom, as far as it is known before anything is lowered */
     struct arena arena;              /* holds the stages and classes */
@@ -36,6 +39,9 @@ int *split_settle(struct arena *arena, const struct scenario *scenario, struct e
 /* strategy.stages_on: auto: the scenario with each pipeline rank on one part of the cluster, in the order that is best in
  * the same way; in the arena. NULL: errors: no order, or too many. */
 const struct scenario *parts_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
+/* batch.shares: auto: the scenario with the samples of each replica's micro-batches inversely to the time that its slowest
+ * rank takes for batch.micro of them; in the arena. NULL: errors. */
+const struct scenario *shares_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
 /* How the scenario's iteration ends on engine fast: s until all is done, and B that a GPU lacks at its peak, 0: all fit;
  * INFINITY both: it cannot be. */
 struct lowered_end { double seconds, lacks; };
@@ -43,14 +49,16 @@ struct lowered_end lowered_end(const struct scenario *scenario);
 /* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
 bool lowered_better(struct lowered_end one, struct lowered_end other);
 void workload_release(struct workload *workload);
-/* The times of all virtual stages on the GPUs of a pipeline rank of a replica; the slowest of these GPUs decides. */
+/* The class of the GPUs of a pipeline rank of a replica: of its slowest GPU. */
+const struct gpu_class *workload_class(const struct workload *workload, int replica, int p);
+/* The times of all virtual stages on these. */
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p);
-/* The times of all virtual stages on ordinary GPUs. Plans of layers and figures of schedules are made from them. */
+/* The times of all virtual stages on ordinary GPUs, of batch.micro samples. Plans of layers and figures of schedules are made from them. */
 static inline const struct stage_times *ordinary_times(const struct workload *workload)
 {
     return workload->classes[0].times;
 }
-/* The number of replicas, from the first, whose times one must look at: 1 if no GPU is slow, so that all are alike. */
+/* The number of replicas, from the first, whose times one must look at: 1 if all GPUs and micro-batches are alike. */
 int workload_timed_replicas(const struct workload *workload);
 
 /* The share of the iteration that a rank waits, by the schedule's closed form, if every stage takes the mean time for

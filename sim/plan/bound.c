@@ -15,7 +15,7 @@ static void sum_stages(const struct workload *workload, struct sums *sums)
     int count = plan_virtual_stages(&workload->plan);
 
     for (int v = 0; v < count; v++) {
-        const struct stage_times *on = !workload->scenario->layout.mixed ? ordinary_times(workload) :
+        const struct stage_times *on = !workload->scenario->layout.mixed && !workload->scenario->batch.samples ? ordinary_times(workload) :
                                        workload_times(workload, 0, plan_rank(&workload->plan, 0, v, 0, NULL));
         const struct stage_times *times = &on[v];
         double input = times->work[BACKWARD_INPUT].seconds;

@@ -20,6 +20,10 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
  * not; none. */
 const char *caveat_order(struct arena *arena, const struct scenario *scenario);
 const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario);
+/* What batch.shares: auto gave each replica. NULL: it did not. */
+const char *caveat_shares(struct arena *arena, const struct scenario *scenario);
+/* Samples in the replicas' micro-batches: "4 samples", "3 + 5 samples", of more than eight replicas "3 to 5 samples". */
+const char *samples_text(struct arena *arena, const struct scenario *scenario);
 /* As a list for `notes`, with what makes the scenario unlike all published runs (`metrics`: as certainty_unlike takes
  * them); the caller owns the reference. */
 json_t *caveats_json(const struct scenario *scenario, const struct metrics *metrics);

@@ -1,4 +1,4 @@
-/* Caveats of clusters whose nodes are of several kinds. */
+/* Caveats of clusters whose nodes are of several kinds, and of replicas that get unequal shares of the batch. */
 #include "report/caveats.h"
 
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
@@ -31,4 +31,28 @@ const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scen
                                         "several kinds%s%s%s: each work takes as long as on the slowest of their GPUs", r,
                                         p, kinds ? " (" : "", kinds ? kinds : "", kinds ? ")" : "");
     return NULL;
+}
+
+const char *samples_text(struct arena *arena, const struct scenario *scenario)
+{
+    enum { ONE_BY_ONE = 8 };
+    const int *samples = scenario->batch.samples, micro = scenario->batch.micro, data = scenario->parallelism.data;
+    int least = micro, most = micro;
+    const char *text = "";
+
+    for (int d = 0; samples && d < data; d++) {
+        text = arena_printf(arena, "%s%s%d", text, d ? " + " : "", samples[d]);
+        least = samples[d] < least ? samples[d] : least;
+        most = samples[d] > most ? samples[d] : most;
+    }
+    if (!samples)
+        return arena_printf(arena, "%d sample%s", micro, micro == 1 ? "" : "s");
+    return data > ONE_BY_ONE ? arena_printf(arena, "%d to %d samples", least, most) : arena_printf(arena, "%s samples", text);
+}
+
+const char *caveat_shares(struct arena *arena, const struct scenario *scenario)
+{
+    if (!list_is_auto(&scenario->batch.shares))
+        return NULL;
+    return arena_printf(arena, "shares: auto gives the replicas micro-batches of %s", samples_text(arena, scenario));
 }

@@ -224,8 +224,7 @@ const char *setup_text(struct arena *arena, const struct scenario *scenario)
     if (*shares)
         text = with(arena, text, shares);
     if (scenario->batch.micro > 1 || !model_is_timed(&scenario->model))
-        text = with(arena, text, arena_printf(arena, "micro-batches of %d sample%s", scenario->batch.micro,
-                                              scenario->batch.micro == 1 ? "" : "s"));
+        text = with(arena, text, arena_printf(arena, "micro-batches of %s", samples_text(arena, scenario)));
     return *memory ? with(arena, text, memory) : text;
 }
 

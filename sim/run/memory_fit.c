@@ -1,6 +1,7 @@
 /* Whether a workload fits into the memory of its GPUs. */
 #include "run/memory_advice.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "recompute/rank_plan.h"
@@ -20,16 +21,22 @@ struct simulate_options memory_options_of(const struct scenario *scenario)
     return depends_on_times(scenario) ? simulate_numbers_of(scenario) : memory_needs;
 }
 
-/* Activations in flight on a rank: B. */
+/* Activations in flight on a rank: B; of the replica with the largest micro-batches. */
 static double in_flight(const struct workload *workload, int rank)
 {
     const struct plan *plan = &workload->plan;
     double bytes = 0;
 
     for (int c = 0; c < plan_chunks(plan, rank); c++) {
-        const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, c)];
+        int s = plan_virtual_stage(plan, rank, c);
+        double most = 0;
 
-        bytes += row_in_flight(&workload->rows[rank], c) * (plan->recompute ? stage->checkpoint : stage->activation);
+        for (size_t i = 0; i < workload->nclasses; i++) {
+            const struct stage *stage = &workload->classes[i].stages[s];
+
+            most = fmax(most, plan->recompute ? stage->checkpoint : stage->activation);
+        }
+        bytes += row_in_flight(&workload->rows[rank], c) * most;
     }
     return bytes;
 }

@@ -34,6 +34,83 @@ int shard_resolve(struct scenario *scenario, struct error *err)
     return 0;
 }
 
+int *scenario_share(struct arena *arena, const struct scenario *scenario, const double *weights)
+{
+    int data = scenario->parallelism.data, micro = scenario->batch.micro, left = micro * data, *samples;
+    double sum = 0, *rest = ARENA_ARRAY(arena, double, data);
+    bool equal = true;
+
+    samples = ARENA_ARRAY(arena, int, data);
+    for (int d = 0; d < data; d++)
+        sum += weights[d];
+    for (int d = 0; d < data; d++) {
+        double exact = (double)micro * data * (weights[d] / sum), whole = floor(exact + ROUNDING * exact);
+
+        samples[d] = (int)whole;
+        rest[d] = exact - whole;
+        left -= samples[d];
+    }
+    for (; left > 0; left--) {
+        int most = 0;
+
+        for (int d = 1; d < data; d++)
+            most = rest[d] > rest[most] + ROUNDING ? d : most;
+        samples[most]++;
+        rest[most] = -1;
+    }
+    for (int d = 0; d < data; d++)
+        equal &= samples[d] == micro;
+    return equal ? NULL : samples;
+}
+
+int scenario_samples(const struct scenario *scenario, int replica)
+{
+    const int *samples = scenario->batch.samples;
+
+    return samples ? samples[replica / scenario->parallelism.context] : scenario->batch.micro;
+}
+
+/* What does not go with replicas of unequal micro-batches; NULL: all does. */
+static const char *shares_fault(const struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+
+    return model_is_timed(&scenario->model)        ? "the model's times are given for all micro-batches alike" :
+           spec->expert > 1                        ? "replicas that divide experts exchange equal numbers of tokens" :
+           spec->data_parallel == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel scatters equal numbers of samples" :
+           scenario_by_layers(scenario)            ? "layers are recomputed or offloaded by one plan for all replicas" : NULL;
+}
+
+int shares_resolve(struct scenario *scenario, struct error *err)
+{
+    const struct list *shares = &scenario->batch.shares;
+    const char *fault = shares_fault(scenario);
+    int data = scenario->parallelism.data, rc = 0;
+    double *weights, sum = 0;
+
+    if (!shares->node)
+        return 0;
+    if (fault)
+        return error_clash(err, shares->node->loc, "batch: shares: %s; expected no shares", fault);
+    if (list_is_auto(shares))
+        return 0;
+    if (shares->count != (size_t)data)
+        return error_infeasible(err, ERROR_BATCH, shares->node->loc, "batch: shares: %zu number%s for %d replicas; expected "
+                                "one for each", shares->count, shares->count == 1 ? "" : "s", data);
+    weights = ARENA_ARRAY(&scenario->arena, double, data);
+    for (int d = 0; d < data; d++)
+        sum += weights[d] = ((const int *)shares->items)[d];
+    if (sum == 0)
+        return error_infeasible(err, ERROR_BATCH, shares->node->loc, "batch: shares: all are 0; expected numbers above 0");
+    scenario->batch.samples = scenario_share(&scenario->arena, scenario, weights);
+    for (int d = 0; d < data && scenario->batch.samples && !rc; d++)
+        if (scenario->batch.samples[d] == 0)
+            rc = error_infeasible(err, ERROR_BATCH, shares->node->loc, "batch: shares: replica %d gets none of the micro %d x "
+                                  "data %d samples; expected a larger share or a larger micro", d, scenario->batch.micro,
+                                  data);
+    return rc;
+}
+
 /* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration. If a replica holds
  * two copies of the model, ZeRO 1 alone divides among both. */
 static int check_sharing(const struct scenario *scenario, struct error *err)

@@ -90,8 +90,8 @@ unsigned scenario_uneven(const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;
     int gpus = scenario_gpus(scenario);
-    unsigned uneven = (scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0) |
-                      (mixes_kinds(scenario) ? UNEVEN_GPUS | UNEVEN_LINKS : 0);
+    unsigned uneven = (scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0) | (scenario->batch.samples ? UNEVEN_SAMPLES : 0) |
+                      (mixes_kinds(scenario) ? UNEVEN_KINDS : 0);
     bool network = cluster->nic_shares && !cluster->ideal && scenario->layout.spans;
 
     for (int i = 0; i < gpus && cluster->gpu_slower; i++)

@@ -62,10 +62,11 @@ void process_groups_make(struct scenario *scenario);
  * for others in that respect: not a replica for all, nor a flow for those of a tensor group. */
 enum uneven {
     UNEVEN_WORKS = 1,        /* every work takes another time (jitter) */
-    UNEVEN_GPUS = 2,         /* a GPU of the scenario computes slower, or GPUs of a stage are on nodes of several
-                              * kinds */
-    UNEVEN_LINKS = 4,        /* a NIC of such a GPU has less bandwidth and the scenario has several nodes, or GPUs
-                              * of a stage are on nodes of several kinds */
+    UNEVEN_GPUS = 2,         /* a GPU of the scenario computes slower */
+    UNEVEN_LINKS = 4,        /* a NIC of such a GPU has less bandwidth and the scenario has several nodes */
+    UNEVEN_SAMPLES = 8,      /* replicas have micro-batches of unequal size */
+    UNEVEN_KINDS = 16,       /* GPUs that do the same for the same stage are on nodes of several kinds, which differ in
+                              * how fast they compute and in their links */
 };
 /* Those of the scenario; made once, as scenario->uneven. */
 unsigned scenario_uneven(const struct scenario *scenario);

@@ -206,7 +206,9 @@ static int resolve_rest(struct scenario *scenario, struct error *err)
         rc = -1;
     if (scenario_check(scenario, rules, COUNT(rules), err))
         rc = -1;
-    return resolve_batch(scenario, err) ? -1 : rc;
+    if (resolve_batch(scenario, err) || shares_resolve(scenario, err))
+        rc = -1;
+    return rc;
 }
 
 static int resolve(struct scenario *scenario, struct error *err)

@@ -32,7 +32,9 @@ struct scenario {
     struct batch {
         const struct node *node;
         int global;                      /* samples an iteration, over all replicas */
-        int micro;                       /* samples a micro-batch */
+        int micro;                       /* samples a micro-batch; of all replicas' the mean */
+        struct list shares;              /* of int: the ratio of these by replica; or auto; empty: equal */
+        const int *samples;              /* a replica of `data`: of its micro-batches; NULL: `micro` in all */
         int micro_batches;               /* per replica */
         double documents;                /* tokens of each of the documents that a sample is packed of; 0: it is one */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
@@ -126,6 +128,11 @@ double scenario_mean_peak(const struct scenario *scenario, enum dtype products);
 /* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
  * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */
 int scenario_replicas(const struct scenario *scenario);
+/* Samples in a micro-batch of a replica. */
+int scenario_samples(const struct scenario *scenario, int replica);
+/* Divides micro x data samples among the replicas of `data`, in proportion to their weights, rounded by largest remainder,
+ * of equal ones the first. In the arena; a replica may get 0. NULL: all get `micro`. */
+int *scenario_share(struct arena *arena, const struct scenario *scenario, const double *weights);
 /* Whether it runs on several nodes. */
 bool scenario_spans_nodes(const struct scenario *scenario);
 /* layout_gpu and layout_seat of its layout. */

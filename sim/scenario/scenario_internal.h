@@ -48,6 +48,9 @@ int shard_resolve(struct scenario *scenario, struct error *err);
  * micro-batches. */
 int data_parallel_check(struct scenario *scenario, struct error *err);
 
+/* What replicas get of each micro-batch; the model and all policies are known. */
+int shares_resolve(struct scenario *scenario, struct error *err);
+
 /* memory_policy.c: what of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
 /* Why recomputations cannot stop early (early_stop); NULL: they can. */
