@@ -232,7 +232,7 @@ static const struct stage_times *stage_gpus(const struct workload *workload, int
     const struct stage_times *fastest = NULL;
     int rank = plan_rank(&workload->plan, 0, s, 0, NULL);
 
-    if (!workload->scenario->layout.mixed)
+    if (!workload->scenario->layout.mixed && !workload->scenario->batch.samples)
         return ordinary_times(workload);
     for (int r = 0; r < workload_timed_replicas(workload); r++) {
         const struct stage_times *own = workload_times(workload, r, rank);

@@ -23,7 +23,13 @@ static void print_on(FILE *out, const int *parts, int pipeline, int data, const 
     }
 }
 
-struct drawn { int tensor, pipeline, data, first, second, micro, zero, parts[MOST_CELLS]; const char *schedule; uint64_t shares; };
+/* Degrees, kinds of the two parts, and the seed of the shares. */
+struct drawn {
+    int tensor, pipeline, data, first, second, micro, zero;
+    int parts[MOST_CELLS];           /* [rank * data + replica] */
+    const char *schedule;
+    uint64_t shares;
+};
 
 static struct drawn draw(uint64_t *seed)
 {
