@@ -76,7 +76,7 @@ serve -j 1
 END
 echo "$tried commands into a full device"
 
-# limited LIMIT COMMAND...: it does what it does without the limit, or says why not.
+# limited LIMIT COMMAND...: it does what it does without the limit, or says why not. A long environment takes stack too.
 limited()
 {
     local limit=$1
@@ -84,7 +84,7 @@ limited()
     shift
     tried=$((tried + 1))
     # shellcheck disable=SC2086
-    (exec >printed 2>said <requests && ulimit $limit && exec "$dtsim" "$@") 2>shell
+    (exec >printed 2>said <requests && ulimit $limit && exec env -i PATH="$PATH" HOME="${HOME-/}" "$dtsim" "$@") 2>shell
     code=$?
     case $code in
     0) ;;
