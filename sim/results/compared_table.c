@@ -209,7 +209,7 @@ static void print_caveats(const struct notes *notes, const char *line, FILE *out
 }
 
 static void add_cells(struct sheet *sheet, const struct compared *compared, const struct notes *notes,
-                      const struct column *const *shown, const struct number_style *styles)
+                      const struct column *const *shown, size_t count, const struct number_style *styles)
 {
     for (size_t i = 0; i < compared->rows.count; i++) {
         const json_t *row = compared->rows.items[i].row;
@@ -223,8 +223,10 @@ static void add_cells(struct sheet *sheet, const struct compared *compared, cons
 
             sheet_add_rest(sheet, text);
             free(text);
+        } else if (!count) {             /* others may have written the result */
+            sheet_add_rest(sheet, "a result without numbers");
         }
-        for (size_t c = 0; c + 1 < sheet->columns && !reason; c++) {
+        for (size_t c = 0; c < count && !reason; c++) {
             char text[CLIP_SIZE];
             bool rank = !strcmp(shown[c]->key, "rank");
 
@@ -330,7 +332,7 @@ void compared_print(const struct compared *compared, bool markdown, bool keys, F
         sheet_head(&sheet, "outcome", "");
     }
     notes_read(&notes, compared);
-    add_cells(&sheet, compared, &notes, shown, styles);
+    add_cells(&sheet, compared, &notes, shown, count, styles);
     sheet_print(&sheet, markdown, out);
     print_notes(compared, versions, before, out);
     print_setups(compared, before, out);

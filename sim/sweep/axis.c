@@ -342,8 +342,11 @@ static int read_values(struct reader *reader, const struct node *node)
     if (!node->count || node->count > AXIS_MOST)
         return FAIL(reader, node->loc, "%zu values; expected 1 to %d", node->count, AXIS_MOST);
     axis_reserve(reader, node->count);
-    for (size_t i = 0; i < node->count; i++)
+    for (size_t i = 0; i < node->count; i++) {
+        if (node_is_null(node->items[i]))
+            return FAIL(reader, node->items[i]->loc, "%s", "expected a value in the list, found nothing");
         axis_add(reader, i, node->items[i]);
+    }
     return 0;
 }
 

@@ -1,75 +1,67 @@
 /* Whatever the bytes of a file that a command reads, in one process: no crash, no leak, no hang, and an exit code of the
- * contract. The first byte says which command, and so which kind of file. */
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
+ * contract. command.sh runs it for each kind of file. The environment says which:
+ *   DTSIM_FUZZ_ENTRANCE    which of entrances[] (support/entrances.h), from 0; exit code 99: there are no more
+ *   DTSIM_FUZZ_SEEDS       a folder that gets the files of this kind which are in the repository
+ * It works in the folder at hand, which is empty at first. */
 #include "base/decimal.h"
-#include "cli/cmd.h"
+#include "entrances.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-static const char first[] = DTSIM_SOURCE_DIR "/scenarios/first.yaml";
-/* "@": the file's path, also within a word. A budget of time and memory is part of each that simulates. */
-static const char *const commands[][7] = {
-    {"check", "@", "--set", "simulation.engine=ideal", "--budget", "1 s"},       /* scenarios and sweeps */
-    {"check", first, "--set", "software=@", "--budget", "1 s"},
-    {"check", first, "--set", "cluster=@", "--budget", "1 s"},
-    {"check", first, "--set", "cluster.gpu=@", "--budget", "1 s"},
-    {"check", first, "--set", "cluster.communication=@", "--budget", "1 s"},
-    {"check", first, "--set", "costs={gpu: calibrated, profile: @}", "--budget", "1 s"},
-    {"check", first, "--set", "strategy.schedule={csv: @}", "--budget", "1 s"},
-    {"validate", "--rows=", "@"},
-    {"results", "@"},
-    {"calibrate", "check", first, "@"},
-    {"import", "nccl-tests", "@"},
-    {"import", "kineto", "@"},
-    {"import", "pytorch-schedule", "@"},
-    {"import", "megatron", "@"},
-};
+enum { LARGEST_SEED = 32 << 10, NO_MORE = 99 };
 
-static const struct command *command_of(const char *name)
+static const struct entrance *entrance;
+
+static void write_seeds(const char *folder)
 {
-    for (size_t i = 0; command_at(i); i++)
-        if (strcmp(command_at(i)->name, name) == 0)
-            return command_at(i);
-    BUG("no command '%s'", name);
+    struct arena arena = {0};
+    const char **paths = entrance_files(&arena, entrance);
+
+    for (size_t i = 0; paths[i]; i++) {
+        struct error err = {0};
+        size_t length;
+        char *text = file_read(paths[i], "file", 64 << 20, (struct loc){0}, &length, &err);
+        FILE *out;
+
+        BUG_IF(!text);
+        if (length <= LARGEST_SEED) {
+            BUG_IF(!(out = fopen(arena_printf(&arena, "%s/%zu", folder, i), "wb")));
+            fwrite(text, 1, length, out);
+            fclose(out);
+        }
+        free(text);
+    }
+    arena_release(&arena);
 }
 
 /* What commands print goes nowhere; what the sanitizers say still goes to where it was. */
-static void silence(void)
+int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    static bool silent;
+    const char *number = getenv("DTSIM_FUZZ_ENTRANCE"), *seeds = getenv("DTSIM_FUZZ_SEEDS");
+    size_t at = number ? strtoul(number, NULL, 10) : 0;
 
-    if (!silent) {
-        memory_cpp_begin();
-        stdout = fopen("/dev/null", "w");
-        stderr = fopen("/dev/null", "w");
-        BUG_IF(!stdout || !stderr);
-        silent = true;
-    }
+    (void)argc, (void)argv;
+    if (at >= COUNT(entrances))
+        _exit(NO_MORE);
+    entrance = &entrances[at];
+    printf("%s: dtsim %s\n", entrance->files, entrance->words[0]);
+    entrances_prepare();
+    if (seeds)
+        write_seeds(seeds);
+    memory_cpp_begin();
+    stdout = fopen("/dev/null", "w");
+    stderr = fopen("/dev/null", "w");
+    BUG_IF(!stdout || !stderr);
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const char *const *words = commands[size ? data[0] % COUNT(commands) : 0];
-    char *argv[COUNT(commands[0]) + 1] = {NULL};
-    int file = memfd_create("fuzz", 0), argc = 0, code;
+    int code;
 
-    silence();
-    BUG_IF(file < 0 || (size && write(file, data + 1, size - 1) != (ssize_t)size - 1));
-    for (; argc < (int)COUNT(commands[0]) && words[argc]; argc++) {
-        const char *at = strchr(words[argc], '@');
-
-        argv[argc] = at ? xprintf("%.*s/proc/self/fd/%d%s", (int)(at - words[argc]), words[argc], file, at + 1)
-                        : xstrdup(words[argc]);
-    }
-    code = command_run(command_of(argv[0]), argc, argv);
-    BUG_IF(code < 0 || code > 7);
-    for (int i = 0; i < argc; i++)
-        free(argv[i]);
-    close(file);
+    entrance_write(entrance, data, size);
+    code = entrance_run(entrance, "1 s");
+    BUG_IF(code < 0 || code > EXIT_STOPPED);
     return 0;
 }

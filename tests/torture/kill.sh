@@ -27,10 +27,11 @@ words_of() # COMMAND a|b PATH
 }
 
 # Whether the place holds nothing, or the whole of a or b, whatever hidden files stand beside it. A folder without result.json is
-# none: its readers refuse it.
+# none: its readers refuse it. Nor is a chart without its picture, which goes first and comes last.
 whole_or_none()
 {
     [ -d place/c ] && [ ! -e place/c/result.json ] && return 0
+    [ -e place/c.gp ] && [ ! -e place/c.svg ] && return 0
     for other in none whole-a whole-b; do
         diff -r -q -x '.*' -x '*.gp' place $other >/dev/null && return 0
     done

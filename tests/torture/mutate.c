@@ -3,15 +3,12 @@
  * contract and a message, and none takes silently a value that is none of the key's kind.
  *   torture_mutate [EVERY [LOG [PART]]]    only each EVERY-th mutant; LOG gets those that are accepted; only files whose
  *                                          path has this part */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "child_command.h"
 #include "entrances.h"
 #include "mutants.h"
 
@@ -34,25 +31,17 @@ struct trial {
     const char *path;            /* of the file that is changed */
 };
 
-/* Runs the entrance's command on the changed file in this process; what it prints goes into files. */
-static int run_command(const struct trial *trial, const char *changed, long *said)
+/* Runs the entrance's command on the changed file; what it prints goes into files. */
+static int run_command(const struct trial *trial, long *said)
 {
-    struct arena arena = {0};
-    const char *words[ENTRANCE_WORDS + 1] = {NULL};
     int code;
 
-    for (size_t i = 0; trial->entrance->words[i]; i++) {
-        const char *word = trial->entrance->words[i], *at = strchr(word, '@');
-
-        words[i] = at ? arena_printf(&arena, "%.*s%s%s", (int)(at - word), word, changed, at + 1) : word;
-    }
     rewind(stderr);
     rewind(stdout);
     alarm(SECONDS);
-    code = command_code(words);
+    code = entrance_run(trial->entrance, BUDGET);
     alarm(0);
     *said = ftell(stderr);
-    arena_release(&arena);
     return code;
 }
 
@@ -63,7 +52,7 @@ static bool is_due(struct trial *trial)
 }
 
 /* `silent`: the value is none that the key may have, so that a command that goes on has overlooked it. */
-static void try_file(struct trial *trial, const char *changed, const char *key, const char *mutant, bool silent)
+static void try_file(struct trial *trial, const char *key, const char *mutant, bool silent)
 {
     struct progress_of_trials *shared = trial->shared;
     long said;
@@ -72,7 +61,7 @@ static void try_file(struct trial *trial, const char *changed, const char *key, 
     shared->number = trial->number;
     snprintf(shared->what, sizeof shared->what, "%s: %s: %.40s", trial->path, key, mutant);
     shared->tried++;
-    code = run_command(trial, changed, &said);
+    code = run_command(trial, &said);
     if (code == EXIT_OK && trial->log)
         fprintf(trial->log, "%s\t%s\t%.40s\n", trial->path, key, mutant), fflush(trial->log);
     if (code < 0 || code > EXIT_STOPPED || code == EXIT_UNEXPECTED || (code && said <= 0 && ftell(stdout) <= 0)) {
@@ -123,17 +112,20 @@ static void try_slot(struct trial *trial, struct node **root, struct node **slot
 
     for (size_t m = 0; mutant_at(m); m++) {
         struct arena arena = {0};
+        char *text = NULL;
+        size_t size;
         FILE *out;
-        const char *changed = trial->entrance->changed;
 
         if (!is_due(trial))
             continue;
         *slot = mutant_node(&arena, m, own, field);
         if (*slot) {
-            BUG_IF(!(out = fopen(changed, "wb")));
+            out = open_memstream(&text, &size);
             write_tree(trial, *root, out);
             fclose(out);
-            try_file(trial, changed, key, node_flow(&arena, *slot),
+            entrance_write(trial->entrance, text, size);
+            free(text);
+            try_file(trial, key, node_flow(&arena, *slot),
                      is_judged(trial->entrance, m, key) && mutant_is_none(m, own, *slot, field));
         }
         *slot = own;
@@ -235,16 +227,14 @@ static void try_words(struct trial *trial, const char *text, size_t length)
         for (end = from; end < length && !strchr(separators, text[end]);)
             end++;
         for (size_t m = 0; end > from && word_at(m); m++) {
-            FILE *out;
+            char *changed;
 
             if (!is_due(trial))
                 continue;
-            BUG_IF(!(out = fopen(trial->entrance->changed, "wb")));
-            fwrite(text, 1, from, out);
-            fputs(word_at(m), out);
-            fwrite(text + end, 1, length - end, out);
-            fclose(out);
-            try_file(trial, trial->entrance->changed, "a word", word_at(m), false);
+            changed = xprintf("%.*s%s%s", (int)from, text, word_at(m), text + end);
+            entrance_write(trial->entrance, changed, strlen(changed));
+            free(changed);
+            try_file(trial, "a word", word_at(m), false);
         }
     }
 }
@@ -273,42 +263,17 @@ static void mutate_file(struct trial *trial, bool keys)
     arena_release(&arena);
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 /* Every file of the entrance; the keys of its table in the first one. */
 static void mutate_files(struct trial *trial)
 {
-    const struct entrance *entrance = trial->entrance;
-    struct dirent **list;
-    struct stat st;
-    bool first = true;
-    int count;
+    struct arena arena = {0};
+    const char **paths = entrance_files(&arena, trial->entrance);
 
-    if (!stat(entrance->files, &st) && S_ISREG(st.st_mode)) {
-        trial->path = entrance->files;
-        mutate_file(trial, true);
-        return;
+    for (size_t i = 0; paths[i]; i++) {
+        trial->path = paths[i];
+        mutate_file(trial, i == 0);
     }
-    count = scandir(entrance->files, &list, NULL, by_name);
-    if (count < 0)
-        BUG("%s: no such folder", entrance->files);
-    for (int i = 0; i < count; i++) {
-        struct arena arena = {0};
-        const char *ends = strrchr(list[i]->d_name, '.');
-
-        trial->path = arena_printf(&arena, "%s/%s", entrance->files, list[i]->d_name);
-        if (!stat(trial->path, &st) && S_ISREG(st.st_mode) && ends && word_in(entrance->ends, ends)) {
-            mutate_file(trial, first);
-            first = false;
-        }
-        arena_release(&arena);
-        free(list[i]);
-    }
-    free(list);
-    BUG_IF(first);
+    arena_release(&arena);
 }
 
 /* A process of its own for each entrance; one that ends early is told, and the next one goes on behind. */
@@ -341,30 +306,6 @@ static void try_entrance(const struct entrance *entrance, struct trial *trial)
     trial->shared->number = 0;
 }
 
-/* Results to be changed: the rows of a sweep, and the folder of a run. */
-static void make_results(void)
-{
-    static const char *const commands[][8] = {
-        {"sweep", TORTURE "sweep.yaml", "-j", "1", "-o", "store"},
-        {"run", FIRST, "--engine", "ideal", "-o", "run"},
-        {"run", FIRST, "--engine", "ideal", "-o", "changed-run"},
-    };
-
-    for (size_t i = 0; i < COUNT(commands); i++) {
-        pid_t pid = child_fork();
-        int status;
-
-        if (!pid) {
-            if (!freopen("/dev/null", "wb", stdout) || !freopen("/dev/null", "wb", stderr))
-                _exit(99);
-            _exit(command_code(commands[i]));
-        }
-        if (waitpid(pid, &status, 0) != pid || status != 0)
-            BUG("dtsim %s: exit code %d", commands[i][0], WEXITSTATUS(status));
-    }
-    BUG_IF(mkdir("changed-store", 0700));
-}
-
 int main(int argc, char **argv)
 {
     struct trial trial = {.every = argc > 1 ? strtoul(argv[1], NULL, 10) : 1, .out = fdopen(dup(1), "w")};
@@ -376,7 +317,7 @@ int main(int argc, char **argv)
     if (argc > 2)
         BUG_IF(!(trial.log = fopen(argv[2], "w")));
     BUG_IF(!mkdtemp(folder) || chdir(folder));
-    make_results();
+    entrances_prepare();
     for (size_t i = 0; i < COUNT(entrances); i++)
         if (argc < 4 || strstr(entrances[i].files, argv[3]))
             try_entrance(&entrances[i], &trial);
