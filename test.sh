@@ -38,9 +38,9 @@ if [ "${1-}" != --quick ]; then
         skipped=validation leaks=1
         export DTSIM_TESTS=all
     fi
-    sanitized 1 -LE "golden|$skipped"
-    # A golden case is many short commands, and half of the time of each is the search for leaks at its end.
-    sanitized "$leaks" -L golden -LE "$skipped"
+    # A golden case or a script is many short commands, and half of the time of each is the search for leaks at its end.
+    sanitized 1 -R '^unit[.]' -LE "$skipped"
+    sanitized "$leaks" -E '^unit[.]' -LE "$skipped"
 fi
 build release ""
 echo "== tests"

@@ -1,6 +1,7 @@
 /* Collectives as transfers of a program: their times and dependencies. */
 #include "collective_run.h"
 #include "contributions.h"
+#include "trials.h"
 
 #include <math.h>
 
@@ -135,12 +136,12 @@ static void dependencies_follow_the_rule(void **state)
     uint64_t seed = 1;
 
     (void)state;
-    for (int round = 0; round < 3000; round++) {
+    for (int round = 0; round < trials(3000); round++) {
         random_seed = random_next(&seed);
         check_rule(&chaos, 2 + round % 7, &seed);
     }
     for (size_t i = 0; collective_at(i); i++)
-        for (int round = 0; round < 80 && collective_at(i)->draw; round++)
+        for (int round = 0; round < trials(80) && collective_at(i)->draw; round++)
             check_rule(collective_at(i), 1 + round % 8, &seed);
 }
 

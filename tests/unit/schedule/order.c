@@ -1,5 +1,6 @@
 /* Orders from CSV files: every schedule's file is read back and replayed alike; any placement; refused files. */
 #include "simulated.h"
+#include "trials.h"
 
 #include "report/figure.h"
 #include "schedule/order.h"
@@ -112,16 +113,21 @@ static void test_round_trip(void **state)
     };
     static const char *const engines[] = {"ideal", "simgrid"}, *const recomputes[] = {"none", "full"};
 
+    int all = 0;
+
     (void)state;
     for (size_t i = 0; schedule_at(i); i++) {
         int done = 0;
 
         for (size_t s = 0; s < COUNT(sizes); s++)
             for (size_t r = 0; r < COUNT(recomputes); r++)
-                done += round_trip(schedule_at(i), "", sizes[s], recomputes[r], engines[(s + r) % 2]);
-        if (done < 6)
+                if (tried())
+                    done += round_trip(schedule_at(i), "", sizes[s], recomputes[r], engines[(s + r) % 2]);
+        all += done;
+        if (done < 6 && one_in() == 1)
             fail_msg("%s works with %d cases only", schedule_name(i), done);
     }
+    assert_true(all > trials(128));
 }
 
 /* A pass of two forwards is a pair in a file, and one work in time. */

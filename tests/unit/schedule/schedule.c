@@ -1,5 +1,6 @@
 /* Every schedule against published programs: orders as they run them, closed forms. */
 #include "schedule_list.h"
+#include "trials.h"
 
 /* Schedules whose rules are known here. */
 enum known { NAIVE, GPIPE_DESCENDING, GPIPE_ASCENDING, ONE_F_ONE_B, KNOWN_COUNT };
@@ -244,7 +245,8 @@ static void test_closed_forms(void **state)
         for (int p = 1; p <= 8; p++)
             for (int m = 1; m <= 16; m++)
                 for (size_t t = 0; t < COUNT(times); t++)
-                    assert_closed_forms((enum known)known, p, m, (p + m + (int)t) % 2, &times[t]);
+                    if (tried())
+                        assert_closed_forms((enum known)known, p, m, (p + m + (int)t) % 2, &times[t]);
 }
 
 /* If the last micro-batch is recomputed too, the last stage recomputes every one (torchgpipe's checkpoint='always'). */
