@@ -253,7 +253,7 @@ const struct command cmd_plan = {
                "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
                "  -j N                points at once; left out: one a processor. No shards, no mpirun: one machine\n"
                "  --top K             configurations that are shown; left out: 10\n"
-               "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3\n"
+               "  --verify K          the best K, and what is shown and ties with them, run on simgrid too; left out: 3\n"
                "  --time-limit T      end after this time ('30 s'), --verify included\n"
                "  --exhaustive        replay all, whatever their bounds\n"
                "  --retry-failed      replay those again that ended with an error or a timeout\n"
@@ -284,8 +284,8 @@ const struct command cmd_plan = {
                "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has a value of an\n"
                "auto that its framework's release does not have is dropped ('dtsim help software-file'); the\n"
                "others have a lower bound of their time and are replayed on engine fast, the lowest first, until none\n"
-               "is below the time of the last that is shown and of those that tie with the first. Then the\n"
-               "order is proven: no other configuration of these axes is faster here. The exit code is 5 if\n"
+               "is below the time of the last that is shown. Then the order is proven: no other configuration of these\n"
+               "axes is faster here, but some may tie with the first: how many, at most, is said. The exit code is 5 if\n"
                "none is feasible. The same command goes on after an interruption.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),

@@ -75,6 +75,12 @@ static json_t *conclusions_json(const struct space *space, const struct plan_opt
     return json;
 }
 
+/* How many configurations share the first place, with those that were not replayed. */
+static json_t *tied_json(size_t tied, size_t may_tie)
+{
+    return json_pack("{s:I, s:I}", "at_least", (json_int_t)tied, "at_most", (json_int_t)(tied + (tied ? may_tie : 0)));
+}
+
 static json_t *plan_json(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, bool front)
 {
@@ -89,6 +95,7 @@ static json_t *plan_json(const struct space *space, const struct plan_options *o
     json_put(json, "rules", rules_json(space));
     json_put(json, "refusals", refusals_json(outcome));
     json_put(json, "front", json_boolean(front));
+    json_put(json, "tied", front ? json_null() : tied_json(plan_tied(results), outcome->may_tie));
     json_put(json, "conclusions", conclusions_json(space, options, outcome, results, front));
     return json;
 }

@@ -15,6 +15,15 @@ size_t plan_shown(const struct plan_options *options, const struct results *resu
     return !results ? 0 : results->rows.count < options->top ? results->rows.count : options->top;
 }
 
+size_t plan_tied(const struct results *results)
+{
+    size_t tied = 0;
+
+    for (size_t i = 0; results && i < results->rows.count; i++)
+        tied += results_rank_of(results, i).rank == 1;
+    return tied;
+}
+
 static void print_axes(const struct space *space, FILE *out)
 {
     int longest = 0;
@@ -231,13 +240,24 @@ static void print_gap(const struct plan_outcome *outcome, size_t shown, bool fro
                 percent_text(outcome->gap, text, sizeof text), front ? " of as many GPUs" : "");
 }
 
+/* How many configurations are as good as the first, as far as one can tell. */
+static void print_ties(size_t tied, size_t may_tie, size_t shown, FILE *out)
+{
+    const char *because = "they differ by less than the expected error of their ratio";
+
+    if (tied && may_tie)
+        fprintf(out, "at least %zu and at most %zu configurations share the first place: %s; --top K replays and shows more\n",
+                tied, tied + may_tie, because);
+    else if (tied > 1)
+        fprintf(out, "%zu configurations share the first place: %s%s\n", tied, because,
+                tied > shown ? "; 'dtsim results' shows them all" : "");
+}
+
 static void print_status(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, bool front, FILE *out)
 {
-    size_t shown = plan_shown(options, results), tied = 0;
+    size_t shown = plan_shown(options, results);
 
-    for (size_t i = 0; results && i < results->rows.count; i++)
-        tied += results_rank_of(results, i).rank == 1;
     if (is_unknown(outcome, shown))
         print_unknown(&outcome->counts, out);
     else if (outcome->status == PLAN_NONE_FEASIBLE)
@@ -247,9 +267,8 @@ static void print_status(const struct space *space, const struct plan_options *o
         print_proven(space, shown, front, out);
     else
         print_gap(outcome, shown, front, out);
-    if (tied > 1 && !front)
-        fprintf(out, "%zu configurations tie with the first: they differ by less than the expected error of their ratio%s\n",
-                tied, tied > shown ? "; 'dtsim results' shows them all" : "");
+    if (!front)
+        print_ties(plan_tied(results), outcome->may_tie, shown, out);
 }
 
 /* The largest micro-batch of the rows, which are all that run and fit. */
