@@ -261,7 +261,7 @@ const struct command cmd_plan = {
                "                      correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed\n"
                "  --emit FRAMEWORK    print what to launch for the first, as 'dtsim emit' does, and the table\n"
                "                      on stderr\n"
-               "  --json              for programs\n"
+               "  --json              for programs: the rows, their counts and axes (keys: dtsim help result)\n"
                "  --method NAME       the choice of a paper's planner by its own objective, beside its time here: pipedream,\n"
                "                      2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna, dtsim (the same with this\n"
                "                      simulator as the objective); all: each. In a file: plan: {method: NAME}\n"
@@ -281,12 +281,12 @@ const struct command cmd_plan = {
                "  strategy.context    powers of two up to 8\n"
                "  strategy.expert     divisors of the experts\n"
                "  strategy.sequence_parallel  false, true\n"
-               "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has a value of an\n"
-               "auto that its framework's release does not have is dropped ('dtsim help software-file'); the\n"
-               "others have a lower bound of their time and are replayed on engine fast, the lowest first, until none\n"
-               "is below the time of the last that is shown. Then the order is proven: no other configuration of these\n"
-               "axes is faster here, but some may tie with the first: how many, at most, is said. The exit code is 5 if\n"
-               "none is feasible. The same command goes on after an interruption.\n",
+               "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has an auto's value\n"
+               "that its framework's release lacks is dropped ('dtsim help software-file'). The others are replayed on\n"
+               "engine fast, the lowest bound of the time first, until no bound is below the time of the last that is\n"
+               "shown. Then the order is proven: no other configuration of these axes is faster here; how many more may\n"
+               "tie with the first, at most, is said. Exit code 5: none is feasible. The same command goes on after an\n"
+               "interruption.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),
     .main = plan_main,
