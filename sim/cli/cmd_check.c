@@ -147,7 +147,7 @@ static void print_values(const struct asked_values *values)
         char *value = xprintf("%s%s", asked->value, asked->said ? " (as it is)" : "");
 
         sheet_add(&sheet, value);
-        sheet_add(&sheet, asked->why ? "no" : "yes");
+        sheet_add(&sheet, asked->why ? "no" : asked->but ? "but" : "yes");
         sheet_add(&sheet, asked->why ? asked->why : asked->but ? asked->but : "");
         free(value);
     }

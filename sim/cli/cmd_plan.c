@@ -261,7 +261,7 @@ const struct command cmd_plan = {
                "                      correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed\n"
                "  --emit FRAMEWORK    print what to launch for the first, as 'dtsim emit' does, and the table\n"
                "                      on stderr\n"
-               "  --json              for programs: the rows, their counts and axes (keys: dtsim help result)\n"
+               "  --json              for programs; its keys: dtsim help result\n"
                "  --method NAME       the choice of a paper's planner by its own objective, beside its time here: pipedream,\n"
                "                      2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna, dtsim (the same with this\n"
                "                      simulator as the objective); all: each. In a file: plan: {method: NAME}\n"
@@ -285,7 +285,7 @@ const struct command cmd_plan = {
                "that its framework's release lacks is dropped ('dtsim help software-file'). The others are replayed on\n"
                "engine fast, the lowest bound of the time first, until no bound is below the time of the last that is\n"
                "shown. Then the order is proven: no other configuration of these axes is faster here; how many more may\n"
-               "tie with the first, at most, is said. Exit code 5: none is feasible. The same command goes on after an\n"
+               "tie with the first is said. Exit code 5: none is feasible. The same command goes on after an\n"
                "interruption.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),
