@@ -22,15 +22,17 @@ struct tensor_group {
     double share;                    /* of the multiprocessors that they take */
 };
 
-/* What is looked at, and what is found: sums over the stages before each virtual stage of the same micro-batch's forwards,
- * and of the shortest that its backwards may be; and the seconds of the works of one rank, by chunk. */
+/* What is looked at, and what is found. */
 struct bounding {
     const struct workload *workload;
     struct measure *measure;
+    struct parameter_bytes bytes;
     struct tensor_group group;       /* the last one that was measured */
-    double *forwards, *backwards;
-    double (*works)[WORK_KIND_COUNT];
-    int *members;                    /* scratch: the GPUs of a group */
+    struct { int place; double byte; } sums;     /* the last byte_seconds, of a group whose first GPU has this place */
+    double (*works)[WORK_KIND_COUNT];    /* a virtual stage: s of its works, on the first rank that has it */
+    double *forwards, *backwards;    /* a virtual stage: sums over those before it of a micro-batch's forwards, and of the
+                                        shortest that its backwards may be */
+    int *members, *stages;           /* scratch: the GPUs of a group; the virtual stages of a rank, by chunk */
 };
 
 /* s of a collective of the tensor group that is in `members`; 0 where it cannot be measured. */
@@ -197,12 +199,12 @@ static void sum_stages(struct bounding *bounding)
     const struct plan *plan = &bounding->workload->plan;
 
     for (int v = 0; v < plan_virtual_stages(plan); v++) {
-        double seconds[WORK_KIND_COUNT], input;
+        const double *seconds = bounding->works[v];
 
-        stage_seconds(bounding, plan_rank(plan, 0, v, 0, NULL), v, seconds);
-        input = seconds[BACKWARD_INPUT];
+        stage_seconds(bounding, plan_rank(plan, 0, v, 0, NULL), v, bounding->works[v]);
         bounding->forwards[v + 1] = bounding->forwards[v] + seconds[FORWARD];
-        bounding->backwards[v + 1] = bounding->backwards[v] + (input > 0 ? fmin(seconds[BACKWARD], input) : 0);
+        bounding->backwards[v + 1] = bounding->backwards[v] +
+                                     (seconds[BACKWARD_INPUT] > 0 ? fmin(seconds[BACKWARD], seconds[BACKWARD_INPUT]) : 0);
     }
 }
 
@@ -218,8 +220,11 @@ static double byte_seconds(struct bounding *bounding, const struct process_group
     const struct scenario *scenario = bounding->workload->scenario;
     const struct cluster *cluster = &scenario->cluster;
     int members = group_members(group), nodes = 1, *gpus = bounding->members;
+    int place = cluster_place_of(cluster, scenario_gpu(scenario, 0, 0, rank));
     double fastest = 0, rate = 0;
 
+    if (place == bounding->sums.place && !scenario->layout.mixed)        /* ranks stand equally far apart */
+        return bounding->sums.byte;
     group_gpus(scenario, group, 0, 0, rank, gpus);
     for (int i = 0; i < members; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
@@ -231,7 +236,8 @@ static double byte_seconds(struct bounding *bounding, const struct process_group
         fastest = cluster_bandwidth(cluster, node, false) * cluster_nics_together(cluster, node);
         rate += new_nic ? fastest : 0;
     }
-    return nodes > 1 && rate > 0 ? (nodes - 1) / rate : 0;
+    bounding->sums.place = place;
+    return bounding->sums.byte = nodes > 1 && rate > 0 ? (nodes - 1) / rate : 0;
 }
 
 /* Whether the last sums begin when the rank has computed everything, and are plain ones of each class's gradients: the whole
@@ -253,7 +259,7 @@ static double tail_seconds(struct bounding *bounding, int rank)
     const struct workload *workload = bounding->workload;
     const struct scenario *scenario = workload->scenario;
     const struct process_group *group = &scenario->groups.of[scenario->groups.sums[PARAMETERS_COMMON]];
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    const struct parameter_bytes *each = &bounding->bytes;
     bool known = bounding->measure && bounding->measure->engine != ENGINE_IDEAL && group_members(group) > 1, one;
     bool sums = sums_follow(scenario, &one), gathers = scenario->recipe.weights.when == WEIGHTS_UPDATED;
     double update = 0, all = 0, least = INFINITY, bytes;
@@ -271,8 +277,10 @@ static double tail_seconds(struct bounding *bounding, int rank)
         update = 0;
     if (!known || scenario->parallelism.local_steps > 1 || plan_directions(&workload->plan) > 1)
         return update;
-    bytes = sums ? (one ? least : all) * each.sent * (scenario->recipe.gradients.collective->op == COLLECTIVE_ALL_REDUCE ? 2 : 1) : 0;
-    bytes += gathers ? all * fmin(each.weights, each.gathered) : 0;
+    bytes = sums ? (one ? least : all) * each->sent : 0;
+    if (scenario->recipe.gradients.collective->op == COLLECTIVE_ALL_REDUCE)
+        bytes *= 2;                          /* a sum of all, and it goes back to all */
+    bytes += gathers ? all * fmin(each->weights, each->gathered) : 0;
     return update + bytes * byte_seconds(bounding, group, rank);
 }
 
@@ -284,16 +292,19 @@ static double rank_bound(struct bounding *bounding, int rank, bool flushed)
     double before = 0, behind = 0, fill = 0, drain = 0;
     size_t last = row->count ? row->count - 1 : 0;
 
-    for (int chunk = 0; chunk < plan_chunks(&workload->plan, rank); chunk++)
-        stage_seconds(bounding, rank, plan_virtual_stage(&workload->plan, rank, chunk), bounding->works[chunk]);
+    for (int chunk = 0; chunk < plan_chunks(&workload->plan, rank); chunk++) {
+        int stage = bounding->stages[chunk] = plan_virtual_stage(&workload->plan, rank, chunk);
+
+        if (!flushed)                        /* another rank has it too */
+            stage_seconds(bounding, rank, stage, bounding->works[stage]);
+    }
     while (last > 0 && !is_backward(&row->items[last]))
         last--;
     for (size_t i = 0; i < row->count; i++)
-        *(i <= last ? &before : &behind) += bounding->works[row->items[i].chunk][row->items[i].kind];
+        *(i <= last ? &before : &behind) += bounding->works[bounding->stages[row->items[i].chunk]][row->items[i].kind];
     if (flushed && row->count) {
-        fill = bounding->forwards[plan_virtual_stage(&workload->plan, rank, row->items[0].chunk)];
-        drain = bounding->backwards[plan_virtual_stage(&workload->plan, rank, row->items[last].chunk)] +
-                tail_seconds(bounding, first);
+        fill = bounding->forwards[bounding->stages[row->items[0].chunk]];
+        drain = bounding->backwards[bounding->stages[row->items[last].chunk]] + tail_seconds(bounding, first);
     }
     return fill + before + fmax(behind + tail_seconds(bounding, rank), drain);
 }
@@ -303,21 +314,19 @@ double workload_bound(const struct workload *workload, struct measure *measure)
     const struct scenario *scenario = workload->scenario;
     const struct schedule *schedule = scenario_schedule(scenario);
     size_t stages = (size_t)plan_virtual_stages(&workload->plan), ranks = (size_t)workload->plan.stages;
-    size_t tensor = (size_t)scenario->parallelism.tensor, chunks = 1;
-    struct bounding bounding = {.workload = workload, .measure = measure};
+    struct bounding bounding = {.workload = workload, .measure = measure, .sums.place = -1};
     double most = 0;
 
     if (scenario->simulation.jitter > 0 || scenario->recipe.rooted || schedule->asynchronous ||
         plan_shares(&workload->plan) || plan_opportunistic(schedule, &workload->plan))
         return 0;
-    for (size_t rank = 0; rank < ranks; rank++)
-        if (plan_chunks(&workload->plan, (int)rank) > (int)chunks)
-            chunks = (size_t)plan_chunks(&workload->plan, (int)rank);
+    bounding.bytes = scenario_parameter_bytes(scenario);
+    bounding.works = xcalloc(stages + 1, sizeof *bounding.works);
     bounding.forwards = xcalloc(stages + 1, sizeof *bounding.forwards);
     bounding.backwards = xcalloc(stages + 1, sizeof *bounding.backwards);
-    bounding.works = xcalloc(chunks, sizeof *bounding.works);
     bounding.members = xcalloc((size_t)scenario_gpus(scenario), sizeof *bounding.members);
-    bounding.group.gpus = xcalloc(tensor, sizeof *bounding.group.gpus);
+    bounding.stages = xcalloc(stages, sizeof *bounding.stages);
+    bounding.group.gpus = xcalloc((size_t)scenario->parallelism.tensor, sizeof *bounding.group.gpus);
     sum_stages(&bounding);
     for (size_t rank = 0; rank < ranks; rank++)
         most = fmax(most, rank_bound(&bounding, (int)rank, plan_directions(&workload->plan) == 1));
@@ -325,6 +334,7 @@ double workload_bound(const struct workload *workload, struct measure *measure)
     free(bounding.backwards);
     free(bounding.works);
     free(bounding.members);
+    free(bounding.stages);
     free(bounding.group.gpus);
     return most * (1 - ROUNDING);        /* engines add in another order */
 }
