@@ -246,8 +246,8 @@ static void print_ties(size_t tied, size_t may_tie, size_t shown, FILE *out)
     const char *because = "they differ by less than the expected error of their ratio";
 
     if (tied && may_tie)
-        fprintf(out, "at least %zu and at most %zu configurations share the first place: %s; --top K replays and shows more\n",
-                tied, tied + may_tie, because);
+        fprintf(out, "at least %zu and at most %zu configurations share the first place: %s; --top K replays and shows "
+                "more\n", tied, tied + may_tie, because);
     else if (tied > 1)
         fprintf(out, "%zu configurations share the first place: %s%s\n", tied, because,
                 tied > shown ? "; 'dtsim results' shows them all" : "");

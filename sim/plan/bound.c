@@ -30,8 +30,8 @@ struct bounding {
     struct tensor_group group;       /* the last one that was measured */
     struct { int place; double byte; } sums;     /* the last byte_seconds, of a group whose first GPU has this place */
     double (*works)[WORK_KIND_COUNT];    /* a virtual stage: s of its works, on the first rank that has it */
-    double *forwards, *backwards;    /* a virtual stage: sums over those before it of a micro-batch's forwards, and of the
-                                        shortest that its backwards may be */
+    double *forwards, *backwards;    /* a virtual stage: sums over those before it of a micro-batch's forwards, and of
+                                        the shortest that its backwards may be */
     int *members, *stages;           /* scratch: the GPUs of a group; the virtual stages of a rank, by chunk */
 };
 
@@ -57,7 +57,9 @@ static double measured_half(const struct bounding *bounding, enum collective_op 
 /* Whether two groups, each in one node, have the same places there. */
 static bool same_places(const struct cluster *cluster, const int *a, const int *b, int n)
 {
-    if (cluster_kind_of(cluster, cluster_node_of(cluster, a[0])) != cluster_kind_of(cluster, cluster_node_of(cluster, b[0])))
+    int node = cluster_node_of(cluster, a[0]), other = cluster_node_of(cluster, b[0]);
+
+    if (cluster_kind_of(cluster, node) != cluster_kind_of(cluster, other))
         return false;
     for (int i = 0; i < n; i++)
         if (cluster_place_of(cluster, a[i]) != cluster_place_of(cluster, b[i]))
@@ -73,8 +75,8 @@ static bool same_bytes(const struct stage *a, const struct stage *b)
     return true;
 }
 
-/* Measures the exchanges of the rank's tensor group as lower_group.c does. NULL: it is on several nodes, whose links others
- * use too. */
+/* Measures the exchanges of the rank's tensor group as lower_group.c does. NULL: it is on several nodes, whose links
+ * others use too. */
 static const struct tensor_group *tensor_group(struct bounding *bounding, int rank, const struct stage *stage)
 {
     const struct scenario *scenario = bounding->workload->scenario;
@@ -144,15 +146,15 @@ static double hop_byte(struct bounding *bounding, const struct process_group *gr
 
 /* What the exchanges of keys and values add to works, of a ring through several nodes: all its blocks pass from node to
  * node. */
-static void expose_context(struct bounding *bounding, int rank, const struct stage *stage, const struct stage_times *times,
-                           double *exposed)
+static void expose_context(struct bounding *bounding, int rank, const struct stage *stage,
+                           const struct stage_times *times, double *exposed)
 {
     const struct scenario *scenario = bounding->workload->scenario;
     const struct parallelism *spec = &scenario->parallelism;
     const struct process_group *ring =
         &scenario->groups.of[spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT];
-    double byte = ring->size > 1 && scenario_ulysses(spec) < spec->context && spec->context_attention != CONTEXT_ALL_GATHER ?
-                  hop_byte(bounding, ring, rank) : 0;
+    bool passes = spec->context_attention != CONTEXT_ALL_GATHER && scenario_ulysses(spec) < spec->context;
+    double byte = passes && ring->size > 1 ? hop_byte(bounding, ring, rank) : 0;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
     double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&scenario->memory.precision));
     const struct context_steps steps = {
@@ -200,11 +202,12 @@ static void sum_stages(struct bounding *bounding)
 
     for (int v = 0; v < plan_virtual_stages(plan); v++) {
         const double *seconds = bounding->works[v];
+        double input;
 
         stage_seconds(bounding, plan_rank(plan, 0, v, 0, NULL), v, bounding->works[v]);
+        input = seconds[BACKWARD_INPUT];
         bounding->forwards[v + 1] = bounding->forwards[v] + seconds[FORWARD];
-        bounding->backwards[v + 1] = bounding->backwards[v] +
-                                     (seconds[BACKWARD_INPUT] > 0 ? fmin(seconds[BACKWARD], seconds[BACKWARD_INPUT]) : 0);
+        bounding->backwards[v + 1] = bounding->backwards[v] + (input > 0 ? fmin(seconds[BACKWARD], input) : 0);
     }
 }
 
@@ -213,8 +216,8 @@ static bool is_backward(const struct work *work)
     return work->kind == BACKWARD || work->kind == BACKWARD_INPUT;
 }
 
-/* s of a byte that each member of the rank's group has, and that each other node gets or sums once: the NICs of all members
- * together carry it as often as there are nodes, less 1. 0: the group is in one node. */
+/* s of a byte that each member of the rank's group has, and that each other node gets or sums once: the NICs of all
+ * members together carry it as often as there are nodes, less 1. 0: the group is in one node. */
 static double byte_seconds(struct bounding *bounding, const struct process_group *group, int rank)
 {
     const struct scenario *scenario = bounding->workload->scenario;
@@ -240,8 +243,8 @@ static double byte_seconds(struct bounding *bounding, const struct process_group
     return bounding->sums.byte = nodes > 1 && rate > 0 ? (nodes - 1) / rate : 0;
 }
 
-/* Whether the last sums begin when the rank has computed everything, and are plain ones of each class's gradients: the whole
- * of each chunk's or, where a bucket holds all of a stage, at least one chunk's. */
+/* Whether the last sums begin when the rank has computed everything, and are plain ones of gradients: those of all its
+ * chunks or, where a bucket holds all of a stage, at least those of one (`one`). */
 static bool sums_follow(const struct scenario *scenario, bool *one)
 {
     const struct recipe *recipe = &scenario->recipe;
@@ -252,8 +255,8 @@ static bool sums_follow(const struct scenario *scenario, bool *one)
            (recipe->gradients.flush || isinf(recipe->gradients.first_bucket));
 }
 
-/* s behind the rank's works, at least: sums of its gradients over the replicas, its update, unless its host does that, and
- * the gathers of its weights. */
+/* s behind the rank's works, at least: sums of its gradients over the replicas, its update, unless its host does that,
+ * and the gathers of its weights. */
 static double tail_seconds(struct bounding *bounding, int rank)
 {
     const struct workload *workload = bounding->workload;

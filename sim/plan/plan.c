@@ -8,8 +8,8 @@
 #include "plan/plan_internal.h"
 #include "process/pool.h"
 
-/* Replays before each look at what they gave. As many for any number of workers: which points are replayed, and so what is
- * printed, does not depend on it. */
+/* Replays before each look at what they gave. As many for any number of workers: which points are replayed, and so what
+ * is printed, does not depend on it. */
 enum { BATCH = 64 };
 
 /* A search that goes on. */
@@ -317,8 +317,8 @@ static void find_gap(struct search *search)
                       search->nreplayed ? PLAN_PROVEN : PLAN_NONE_FEASIBLE;
 }
 
-/* How many of those that were pruned may tie with the fastest of their size: their bounds do not say that they are slower
- * by more than the error of a ratio. */
+/* How many of those that were pruned may tie with the fastest of their size: their bounds do not say that they are
+ * slower by more than the error of a ratio. */
 static void count_ties(struct search *search)
 {
     double ratio = 0;

@@ -1,5 +1,5 @@
-/* automatic: the values that a key may have, where they follow from the model, the cluster and the batch by a rule: what
- * `auto` means for an axis of 'dtsim plan'. */
+/* automatic: the values that a key may have, where they follow from the model, the cluster and the batch by a rule:
+ * `auto` for an axis of 'dtsim plan'. */
 #ifndef DTSIM_AUTOMATIC_H
 #define DTSIM_AUTOMATIC_H
 
@@ -13,7 +13,7 @@ struct automatic {
     struct numbers (*values)(const struct facts *facts);
     const char *words;
     const char *why;
-    struct numbers (*asked)(const struct facts *facts);      /* where a person asks for this key by name; NULL: the same */
+    struct numbers (*asked)(const struct facts *facts);  /* where a person asks for this key by name; NULL: the same */
     const char *asked_why;
     bool usual;                  /* searched where nobody names an axis and the scenario does not say it */
     bool framework;              /* the values are those that the framework's release has, where that is known */

@@ -1,5 +1,5 @@
-/* facts: what the values that a key may have follow from: the sizes of a scenario's model, cluster and batch, read without
- * any degree. */
+/* facts: sizes of a scenario's model, cluster and batch, read without any degree: the values that a key may have follow
+ * from them. */
 #ifndef DTSIM_FACTS_H
 #define DTSIM_FACTS_H
 
@@ -8,9 +8,9 @@
 struct facts {
     const struct node *root;
     int layers, heads, kv_heads, experts;    /* 1 where the model has none */
-    int per_node, nodes;                     /* GPUs of a node, the fewest; 0 nodes: the cluster does not say how many */
-    int in_parts;                            /* the GPUs of a cluster that says `parts`; else 0 */
-    int batch;                               /* samples an iteration; 0: not said */
+    int per_node, nodes;                 /* GPUs of a node, the fewest; 0 nodes: the cluster does not say how many */
+    int in_parts;                        /* the GPUs of a cluster that says `parts`; else 0 */
+    int batch;                           /* samples an iteration; 0: not said */
     bool transformer;
 };
 

@@ -40,8 +40,8 @@ static int list_all(struct arena *arena, const struct node *root, const struct f
     if ((*list)->count)
         return 0;
     if (!automatic)
-        return error_add(err, EXIT_USAGE, (struct loc){0}, "%s has no list of values; expected those to ask for, such as "
-                         "%s=1,2", path, path);
+        return error_add(err, EXIT_USAGE, (struct loc){0}, "%s has no list of values; expected those to ask for, such "
+                         "as %s=1,2", path, path);
     if (facts_find(arena, root, path, &facts, err))
         return -1;
     *list = automatic_values(arena, automatic, &facts, true);
