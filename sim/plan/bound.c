@@ -298,7 +298,7 @@ static double rank_bound(struct bounding *bounding, int rank, bool flushed)
     for (int chunk = 0; chunk < plan_chunks(&workload->plan, rank); chunk++) {
         int stage = bounding->stages[chunk] = plan_virtual_stage(&workload->plan, rank, chunk);
 
-        if (!flushed)                        /* another rank has it too */
+        if (!flushed)                        /* another rank may have it too */
             stage_seconds(bounding, rank, stage, bounding->works[stage]);
     }
     while (last > 0 && !is_backward(&row->items[last]))
@@ -318,6 +318,8 @@ double workload_bound(const struct workload *workload, struct measure *measure)
     const struct schedule *schedule = scenario_schedule(scenario);
     size_t stages = (size_t)plan_virtual_stages(&workload->plan), ranks = (size_t)workload->plan.stages;
     struct bounding bounding = {.workload = workload, .measure = measure, .sums.place = -1};
+    /* local steps follow each other without a flush, and the time is that of one of them */
+    bool flushed = plan_directions(&workload->plan) == 1 && scenario->parallelism.local_steps == 1;
     double most = 0;
 
     if (scenario->simulation.jitter > 0 || scenario->recipe.rooted || schedule->asynchronous ||
@@ -332,7 +334,7 @@ double workload_bound(const struct workload *workload, struct measure *measure)
     bounding.group.gpus = xcalloc((size_t)scenario->parallelism.tensor, sizeof *bounding.group.gpus);
     sum_stages(&bounding);
     for (size_t rank = 0; rank < ranks; rank++)
-        most = fmax(most, rank_bound(&bounding, (int)rank, plan_directions(&workload->plan) == 1));
+        most = fmax(most, rank_bound(&bounding, (int)rank, flushed));
     free(bounding.forwards);
     free(bounding.backwards);
     free(bounding.works);
