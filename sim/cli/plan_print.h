@@ -15,7 +15,7 @@ void plan_conclude(const struct space *space, const struct plan_options *options
 size_t plan_shown(const struct plan_options *options, const struct results *results);
 /* How many rows share the first place. */
 size_t plan_tied(const struct results *results);
-/* FOLDER/rank-01.yaml and so on: scenarios with every default, whose run gives the numbers of the row. */
+/* plan_scenarios.c: FOLDER/rank-01.yaml and so on: scenarios with every default, whose run gives the numbers of the row. */
 int plan_write_scenarios(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, struct error *err);
 
