@@ -138,10 +138,11 @@ bounds()
     [ "${1-}" = all ] || return 0
     all=strategy.schedule=$("$dtsim" list strategies | cut -d' ' -f1 | paste -sd,)
     same_rows gpt2-355m dgx-a100 1 64 none strategy.tensor=auto strategy.pipeline=auto $all strategy.chunks=auto \
-        batch.micro=auto memory.recompute=auto strategy.zero=0,1,2,3 strategy.sequence_parallel=auto
-    same_rows llama2-7b dgx-h100 4 128 megatron-core strategy.tensor=auto strategy.pipeline=auto $all strategy.chunks=auto \
-        batch.micro=1,2,4 memory.recompute=auto strategy.zero=auto strategy.context=auto strategy.sequence_parallel=auto
-    same_rows mixtral-8x7b dgx-a100 8 128 megatron-core strategy.tensor=auto strategy.pipeline=auto strategy.expert=auto \
+        batch.micro=1,4 memory.recompute=auto strategy.zero=0,1,2,3
+    same_rows llama2-7b dgx-h100 4 128 megatron-core strategy.tensor=auto strategy.pipeline=auto \
+        strategy.schedule=1f1b,interleaved,zb-v strategy.chunks=auto batch.micro=1,2 memory.recompute=auto \
+        strategy.zero=auto strategy.context=1,2 strategy.sequence_parallel=auto
+    same_rows mixtral-8x7b dgx-a100 8 128 megatron-core strategy.tensor=1,2,4 strategy.pipeline=1,2,4,8 strategy.expert=1,4,8 \
         strategy.schedule=auto strategy.chunks=auto batch.micro=1,2 strategy.zero=auto strategy.context=1,2
     same_rows llama2-7b pcie-25gbe 16 128 deepspeed strategy.zero=0,1,2,3 strategy.tensor=1,2 strategy.pipeline=1,2,4 \
         batch.micro=1,2 memory.recompute=none,full
