@@ -4,6 +4,14 @@ set -u
 # shellcheck source=/dev/null
 . <("$1" completion bash) || exit 1
 failed=0
+scenario=$(mktemp)
+trap 'rm -f "$scenario"' EXIT
+cat >"$scenario" <<'end'
+model: {preset: gpt2-355m}
+cluster: {platform: dgx-a100, nodes: 1}
+batch: {global: 64}
+strategy: {schedule: chimera, pipeline: 4}
+end
 
 # offers LINE WORD...: the words, in any order, and no others.
 offers()
@@ -33,6 +41,10 @@ offers 'dtsim run a.yaml --set cluster=dgx-h1' dgx-h100
 offers 'dtsim run a.yaml --set software.clip_gradients=' true false
 offers 'dtsim run a.yaml --set memory.offload=' none activations weights optimizer
 offers 'dtsim run a.yaml --set strategy.micro_batch_g' strategy.micro_batch_group=
+offers "$1 run $scenario --set strategy.tensor=" 1 2
+offers "$1 check $scenario --values strategy.tens" strategy.tensor=
+offers "$1 run $scenario --set strategy.schedule=pipedream" pipedream pipedream-2bw
+offers "$1 run $scenario --set strategy.zero=1 --set strategy.local_steps=" 
 offers 'dtsim help gpt2-1' gpt2-1.5b gpt2-124m
 offers 'dtsim help zb-h' zb-h1 zb-h2
 offers 'dtsim plot gan' gantt

@@ -2,6 +2,8 @@
 # Plans are the same whoever does the work and whatever is killed meanwhile: what is printed, the rows, the scenarios.
 #   plan_rows.sh DTSIM same           one worker and two, and a plan that goes on although nothing is left to do
 #   plan_rows.sh DTSIM kill [TIMES]   kill -9 of the plan, and of a worker, at random moments: what goes on completes
+#   plan_rows.sh DTSIM bounds [all]   what bounds prune is never among the best: the rows are those of a plan that replays
+#                                     all; of three models on 8 to 32 GPUs with many schedules; all: with all axes
 set -u
 dtsim=$(realpath "$1") what=$2 times=${3:-3}
 scratch=$(mktemp -d) || exit 2
@@ -101,6 +103,57 @@ kills() # plan|worker
     echo "$killed of $times kills met a $1"
 }
 
+# same_rows MODEL PLATFORM NODES BATCH SOFTWARE AXIS...
+same_rows()
+{
+    local axis axes=()
+    cat >space.yaml <<end
+model: {preset: $1}
+cluster: {platform: $2, nodes: $3}
+batch: {global: $4}
+software: $5
+end
+    for axis in "${@:6}"; do
+        axes+=(--set "$axis")
+    done
+    rm -rf some every
+    "$dtsim" plan space.yaml "${axes[@]}" --verify 0 --json -o some >some.json || fail "$*: some: $?"
+    "$dtsim" plan space.yaml "${axes[@]}" --verify 0 --json -o every --exhaustive >every.json || fail "$*: all: $?"
+    for plan in some every; do
+        sed 's/.*"rows"://' $plan.json >$plan.rows
+    done
+    [ "$(wc -c <some.rows)" -gt 1000 ] || fail "$*: found no rows"
+    cmp some.rows every.rows || fail "$*: other rows are shown"
+    echo "$*: $(grep -o '"replayed":[0-9]*' some.json), all: $(grep -o '"replayed":[0-9]*' every.json)"
+}
+
+bounds()
+{
+    local all=strategy.schedule=1f1b,gpipe,interleaved,zb-h1,zb-v,chimera,dualpipe-v
+    same_rows gpt2-355m dgx-a100 1 32 none strategy.tensor=1,2 strategy.pipeline=2,4 $all batch.micro=1,4
+    same_rows llama2-7b dgx-h100 2 64 megatron-core strategy.tensor=auto strategy.pipeline=1,2 strategy.zero=auto \
+        strategy.context=1,2 strategy.sequence_parallel=auto memory.recompute=selective,full
+    same_rows mixtral-8x7b dgx-h100 8 256 megatron-core strategy.tensor=1,2,4,8 strategy.pipeline=1,2,4 strategy.expert=1,2,4,8 \
+        strategy.zero=1 strategy.sequence_parallel=auto memory.recompute=selective,full
+    [ "${1-}" = all ] || return 0
+    all=strategy.schedule=$("$dtsim" list strategies | cut -d' ' -f1 | paste -sd,)
+    same_rows gpt2-355m dgx-a100 1 64 none strategy.tensor=auto strategy.pipeline=auto $all strategy.chunks=auto \
+        batch.micro=1,4 memory.recompute=auto strategy.zero=0,1,2,3
+    same_rows llama2-7b dgx-h100 4 128 megatron-core strategy.tensor=auto strategy.pipeline=auto \
+        strategy.schedule=1f1b,interleaved,zb-v strategy.chunks=auto batch.micro=1,2 memory.recompute=auto \
+        strategy.zero=auto strategy.context=1,2 strategy.sequence_parallel=auto
+    same_rows mixtral-8x7b dgx-a100 8 128 megatron-core strategy.tensor=1,2,4 strategy.pipeline=1,2,4,8 strategy.expert=1,4,8 \
+        strategy.schedule=auto strategy.chunks=auto batch.micro=1,2 strategy.zero=auto strategy.context=1,2
+    same_rows llama2-7b pcie-25gbe 16 128 deepspeed strategy.zero=0,1,2,3 strategy.tensor=1,2 strategy.pipeline=1,2,4 \
+        batch.micro=1,2 memory.recompute=none,full
+    same_rows llama3-8b gb200-nvl72 1 144 torchtitan strategy.tensor=auto strategy.pipeline=auto strategy.zero=1,2,3 \
+        batch.micro=1,2 strategy.schedule=auto strategy.context=1,2 memory.recompute=auto
+}
+
+if [ "$what" = bounds ]; then
+    bounds "${3-}"
+    exit
+fi
 begun=$(date +%s%N)
 whole
 micros=$((($(date +%s%N) - begun) / 2000))       # half of its time: most kills meet it

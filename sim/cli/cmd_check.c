@@ -1,17 +1,23 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/progress.h"
+#include "cache/cache.h"
 #include "cli/cmd.h"
 #include "cli/sweep_plan.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"
+#include "sheet/sheet.h"
+#include "values/values.h"
 
 /* A lower probability that a scenario fits is said. */
 static const double SURE = 0.99;
 
-enum { OPT_MEMORY, OPT_JSON, OPT_BUDGET };
-static const char *const options[] = {[OPT_MEMORY] = "--memory", [OPT_JSON] = "--json", [OPT_BUDGET] = BUDGET_OPTION};
+enum { OPT_MEMORY, OPT_VALUES, OPT_JSON, OPT_BUDGET };
+static const char *const options[] = {
+    [OPT_MEMORY] = "--memory", [OPT_VALUES] = "--values=", [OPT_JSON] = "--json", [OPT_BUDGET] = BUDGET_OPTION,
+};
 
 static void warn_of_memory(const struct run *run)
 {
@@ -129,6 +135,74 @@ static bool tell(const struct arguments *arguments, const struct workload *workl
     return told;
 }
 
+static void print_values(const struct asked_values *values)
+{
+    struct sheet sheet = {.left = 3};
+
+    sheet_head(&sheet, values->path, NULL);
+    sheet_head(&sheet, "goes", NULL);
+    sheet_head(&sheet, "why not, or what is against it", NULL);
+    for (size_t i = 0; i < values->count; i++) {
+        const struct asked_value *asked = &values->items[i];
+        char *value = xprintf("%s%s", asked->value, asked->said ? " (as it is)" : "");
+
+        sheet_add(&sheet, value);
+        sheet_add(&sheet, asked->why ? "no" : asked->but ? "but" : "yes");
+        sheet_add(&sheet, asked->why ? asked->why : asked->but ? asked->but : "");
+        free(value);
+    }
+    sheet_print(&sheet, false, stdout);
+    sheet_release(&sheet);
+    printf("\n%zu of %zu go with the rest of the scenario\n", values->going, values->count);
+}
+
+static void print_values_json(const struct asked_values *values)
+{
+    json_t *json = json_object(), *list = json_array();
+
+    for (size_t i = 0; i < values->count; i++) {
+        const struct asked_value *asked = &values->items[i];
+        json_t *value = json_object();
+
+        json_put(value, "value", json_words(asked->value));
+        json_put(value, "goes", json_boolean(!asked->why));
+        json_put(value, "said", json_boolean(asked->said));
+        json_put(value, "why", asked->why ? json_words(asked->why) : json_null());
+        json_put(value, "but", asked->but ? json_words(asked->but) : json_null());
+        json_append(list, value);
+    }
+    json_put(json, "path", json_words(values->path));
+    json_put(json, "values", list);
+    json_print(json, stdout);
+    json_decref(json);
+}
+
+/* Which values of a key go with the rest, which may be no scenario as it is. */
+static int check_values(const struct arguments *arguments)
+{
+    const char *file = arguments->positional[0];
+    struct cache cache;
+    struct arena arena = {.cache = &cache};
+    struct asked_values values;
+    struct error err = {0};
+    struct node *root;
+    int code, rc;
+
+    cache_init(&cache, CACHE_BYTES);
+    rc = conf_load(&arena, file, &root, &err);
+    for (size_t i = 0; i < arguments->nsets && !rc; i++)
+        rc = scenario_set(&arena, root, arguments->sets[i], &err);
+    rc = rc || values_ask(&arena, root, arguments->values[OPT_VALUES], "scenario", &values, &err) ? -1 : 0;
+    if (!rc)
+        (arguments->values[OPT_JSON] ? print_values_json : print_values)(&values);
+    code = report_as(&err, arguments->values[OPT_JSON] && rc);
+    if (!rc && !values.going)
+        code = EXIT_INFEASIBLE;
+    arena_release(&arena);
+    cache_release(&cache);
+    return code;
+}
+
 /* What is read counts too. */
 static int loaded_in_time(struct progress *progress, struct error *err)
 {
@@ -149,6 +223,8 @@ static int check_main(const struct command *command, int argc, char **argv)
 
     if (code != ARGS_DONE)
         return code;
+    if (arguments.values[OPT_VALUES])
+        return check_values(&arguments);
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
     if (is_sweep(arguments.positional[0], &sweep, &err))
         return report_as(&err, arguments.values[OPT_JSON]);
@@ -167,14 +243,18 @@ static int check_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_check = {
     .name = "check",
-    .usage = "SCENARIO | SWEEP [--memory] [--json] [--budget LIMIT]... [--set PATH=VALUE]...",
+    .usage = "SCENARIO | SWEEP [--memory] [--values PATH[=V1,V2,...]] [--json] [--budget LIMIT]... [--set PATH=VALUE]...",
     .brief = "Checks a scenario and prints every value and where it comes from, or a sweep and prints its points.",
     .examples = "  dtsim check scenario.yaml\n"
-                "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
+                "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n"
+                "  dtsim check scenario.yaml --values strategy.schedule\n",
     .options = "  SCENARIO            a file, or - for standard input\n"
                "  SWEEP               a file of 'dtsim sweep': how many points it has, and what dropped others\n"
                "  --memory            a scenario that does not fit in memory is an error that says what would help\n"
                "                      (exit code 5), not a warning\n"
+               "  --values PATH       of a scenario, which may be one that is refused: which values of this key go with the\n"
+               "                      rest, and why others do not; exit code 5 where none goes. Names of a choice, or numbers\n"
+               "                      that follow from the model and the cluster; others: --values PATH=V1,V2\n"
                "  --json              {scenario, origins: {PATH: \"default\" | {file, line, column}}, notes, memory}, or of a\n"
                "                      sweep {axes, combinations, dropped, included, points}; errors are JSON too\n"
                "  --budget LIMIT      of a scenario: end after this wall time ('30 s') or before this process needs more\n"

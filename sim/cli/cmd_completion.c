@@ -152,6 +152,18 @@ static void put_paths(FILE *out, struct error *err)
     arena_release(&arena);
 }
 
+/* Of a scenario that was typed the values that go with the rest of it, where they can be listed. */
+static const char going[] =
+    "\n# _dtsim_going DTSIM SCENARIO PATH\n"
+    "_dtsim_going()\n"
+    "{\n"
+    "    local going=\n"
+    "    [[ -f $2 ]] || return\n"
+    "    going=$(\"$1\" check \"$2\" --values \"$3\" --json 2>/dev/null |\n"
+    "        sed -n '/^ *\"value\": \"/{s///;s/\",$//;h;};/^ *\"goes\": true/{x;p;}')\n"
+    "    [[ -n $going ]] && found=$going\n"
+    "}\n";
+
 /* Both shells read this part: functions that put what may come into `found`. */
 static void put_tables(FILE *out, struct error *err)
 {
@@ -169,6 +181,7 @@ static void put_tables(FILE *out, struct error *err)
           "    case $1 in\n", out);
     put_option_values(out, err);
     fputs("    *) found= ;;\n    esac\n}\n", out);
+    fputs(going, out);
 }
 
 /* Readline ends words at '='; here a word ends at a blank alone, and what stands before its '=' is left out of the
@@ -188,8 +201,9 @@ static const char bash_script[] =
     "        found=$_dtsim_commands\n"
     "    elif [[ $prev == --set && $cur == *=* ]]; then\n"
     "        _dtsim_values \"${cur%%=*}\"\n"
+    "        _dtsim_going \"${typed[0]}\" \"${typed[2]}\" \"${cur%%=*}\"\n"
     "        before=$before${cur%%=*}= cur=${cur#*=}\n"
-    "    elif [[ $prev == --set ]]; then\n"
+    "    elif [[ $prev == --set || $prev == --values ]]; then\n"
     "        found=$_dtsim_paths\n"
     "        compopt -o nospace 2>/dev/null\n"
     "    elif [[ $prev == -o ]]; then\n"
@@ -223,7 +237,8 @@ static const char zsh_script[] =
     "    elif [[ $prev == --set && $cur == *=* ]]; then\n"
     "        compset -P 1 '*='\n"
     "        _dtsim_values \"${cur%%=*}\"\n"
-    "    elif [[ $prev == --set ]]; then\n"
+    "        _dtsim_going \"$words[1]\" \"$words[3]\" \"${cur%%=*}\"\n"
+    "    elif [[ $prev == --set || $prev == --values ]]; then\n"
     "        compadd -S '' -- ${=_dtsim_paths}\n"
     "        return\n"
     "    elif [[ $prev == -o ]]; then\n"

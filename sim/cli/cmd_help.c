@@ -4,6 +4,7 @@
 #include "files/data.h"
 #include "base/text.h"
 #include "cli/help.h"
+#include "cli/plan_print.h"
 #include "report/result_keys.h"
 #include "software/software.h"
 #include "train/training.h"
@@ -192,6 +193,7 @@ static bool help_tables(const char *topic)
     if (!strcmp(topic, "result")) {
         result_keys_print(stdout);
         training_keys_print(stdout);
+        plan_keys_print(stdout);
         return true;
     }
     if (!strcmp(topic, "scenario")) {

@@ -253,7 +253,7 @@ const struct command cmd_plan = {
                "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
                "  -j N                points at once; left out: one a processor. No shards, no mpirun: one machine\n"
                "  --top K             configurations that are shown; left out: 10\n"
-               "  --verify K          the best K, and those that tie with them, run on simgrid too; left out: 3\n"
+               "  --verify K          the best K, and what is shown and ties with them, run on simgrid too; left out: 3\n"
                "  --time-limit T      end after this time ('30 s'), --verify included\n"
                "  --exhaustive        replay all, whatever their bounds\n"
                "  --retry-failed      replay those again that ended with an error or a timeout\n"
@@ -261,7 +261,7 @@ const struct command cmd_plan = {
                "                      correct times by your own runs, as 'dtsim sweep' does; all that fits is replayed\n"
                "  --emit FRAMEWORK    print what to launch for the first, as 'dtsim emit' does, and the table\n"
                "                      on stderr\n"
-               "  --json              for programs\n"
+               "  --json              for programs; its keys: dtsim help result\n"
                "  --method NAME       the choice of a paper's planner by its own objective, beside its time here: pipedream,\n"
                "                      2bw, piper, mcmc (FlexFlow), alpa, dapple, varuna, dtsim (the same with this\n"
                "                      simulator as the objective); all: each. In a file: plan: {method: NAME}\n"
@@ -281,12 +281,12 @@ const struct command cmd_plan = {
                "  strategy.context    powers of two up to 8\n"
                "  strategy.expert     divisors of the experts\n"
                "  strategy.sequence_parallel  false, true\n"
-               "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has a value of an\n"
-               "auto that its framework's release does not have is dropped ('dtsim help software-file'); the\n"
-               "others have a lower bound of their time and are replayed on engine fast, the lowest first, until none\n"
-               "is below the time of the last that is shown and of those that tie with the first. Then the\n"
-               "order is proven: no other configuration of these axes is faster here. The exit code is 5 if\n"
-               "none is feasible. The same command goes on after an interruption.\n",
+               "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has an auto's value\n"
+               "that its framework's release lacks is dropped ('dtsim help software-file'). The others are replayed on\n"
+               "engine fast, the lowest bound of the time first, until no bound is below the time of the last that is\n"
+               "shown. Then the order is proven: no other configuration of these axes is faster here; how many more may\n"
+               "tie with the first is said. Exit code 5: none is feasible. The same command goes on after an\n"
+               "interruption.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),
     .main = plan_main,

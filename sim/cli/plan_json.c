@@ -8,6 +8,42 @@
 
 #include "base/text.h"
 #include "files/folder.h"
+#include "report/result_keys.h"
+
+/* What `dtsim help result` says of them. */
+static const struct result_key keys[] = {
+    {"status", "proven, not proven or none feasible"},
+    {"gap_share", "not proven: share of the time by which what was not reached may be faster, at most; else null"},
+    {"counts.considered", "combinations of the axes; the sum of all the others"},
+    {"counts.by_rule", "dropped by what axes must keep together ('rules')"},
+    {"counts.refused", "no scenarios, or not what the framework's release has ('refusals')"},
+    {"counts.memory", "they do not fit"},
+    {"counts.pruned", "surely slower than those that are shown: not replayed"},
+    {"counts.replayed", "they ran, fit and keep the limits"},
+    {"counts.outside", "they miss a limit of --subject-to"},
+    {"counts.failed", "rows that ended with an error, a crash or a timeout"},
+    {"counts.left", "not reached within --time-limit"},
+    {"assumed_software", "of all configurations, as the scenario names none; null: it does, or none is assumed"},
+    {"axes.*", "the values of an axis"},
+    {"axis_reasons.*", "why an auto axis has these"},
+    {"rules", "[{rule, where: as a sweep has it, points: dropped by it}]"},
+    {"refusals", "[{rule: as errors have it, points, example: a message}]"},
+    {"front", "whether rows are those that no other one betters in all objectives"},
+    {"tied.at_least", "configurations that share the first place, of those that were replayed; null: a front"},
+    {"tied.at_most", "the same with those that were not, as far as their bounds tell"},
+    {"conclusions", "sentences: why the first is faster than the second, what is proven"},
+    {"rows", "of --json: what is shown, as 'dtsim results --json' prints it, with in_framework and metrics"},
+    {"shown, name", "of plan.json: how many rows are shown; the scenario's name"},
+    {"places", "of plan.json: [{id: of a row, rank, shared}], best first"},
+    {"ranked, tie", "of plan.json: the metric that orders rows, and what it means that they share a place"},
+};
+
+void plan_keys_print(FILE *out)
+{
+    fputs("\nplan.json in the folder of dtsim plan, and what its --json prints\n\n", out);
+    for (size_t i = 0; i < COUNT(keys); i++)
+        fprintf(out, "  %-40s %s\n", keys[i].key, keys[i].brief);
+}
 
 /* The values of each axis, and why these. */
 static void put_axes(json_t *json, const struct space *space)
@@ -75,6 +111,12 @@ static json_t *conclusions_json(const struct space *space, const struct plan_opt
     return json;
 }
 
+/* How many configurations share the first place, with those that were not replayed. */
+static json_t *tied_json(size_t tied, size_t may_tie)
+{
+    return json_pack("{s:I, s:I}", "at_least", (json_int_t)tied, "at_most", (json_int_t)(tied + (tied ? may_tie : 0)));
+}
+
 static json_t *plan_json(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, bool front)
 {
@@ -89,6 +131,7 @@ static json_t *plan_json(const struct space *space, const struct plan_options *o
     json_put(json, "rules", rules_json(space));
     json_put(json, "refusals", refusals_json(outcome));
     json_put(json, "front", json_boolean(front));
+    json_put(json, "tied", front ? json_null() : tied_json(plan_tied(results), outcome->may_tie));
     json_put(json, "conclusions", conclusions_json(space, options, outcome, results, front));
     return json;
 }

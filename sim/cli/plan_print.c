@@ -1,18 +1,26 @@
 #include "cli/plan_print.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "files/folder.h"
-#include "scenario/scenario.h"
 #include "sheet/words.h"
+#include "values/automatic.h"
+#include "values/values.h"
 
 size_t plan_shown(const struct plan_options *options, const struct results *results)
 {
     return !results ? 0 : results->rows.count < options->top ? results->rows.count : options->top;
+}
+
+size_t plan_tied(const struct results *results)
+{
+    size_t tied = 0;
+
+    for (size_t i = 0; results && i < results->rows.count; i++)
+        tied += results_rank_of(results, i).rank == 1;
+    return tied;
 }
 
 static void print_axes(const struct space *space, FILE *out)
@@ -167,6 +175,31 @@ static void print_nearest(const struct space *space, const struct plan_outcome *
     arena_release(&arena);
 }
 
+/* Where no combination is a scenario: which values of the axes that a person listed go with the rest of it. */
+static void print_going(const struct space *space, FILE *out)
+{
+    struct arena arena = {0};
+    struct asked_values values;
+    struct error ignored = {0};
+
+    for (size_t i = 0; i < space->naxes; i++) {
+        const char *path = space->axes[i].path, *before = "";
+
+        if (space->axes[i].why || !automatic_of(path) ||
+            values_ask(&arena, space->sweep.base, path, space->sweep.name, &values, &ignored) || !values.going)
+            continue;
+        fprintf(out, "what goes with the scenario as it is: --set %s=", path);
+        for (size_t v = 0; v < values.count; v++)
+            if (!values.items[v].why) {
+                fprintf(out, "%s%s", before, values.items[v].value);
+                before = ",";
+            }
+        fputc('\n', out);
+    }
+    error_release(&ignored);
+    arena_release(&arena);
+}
+
 /* The configuration that misses a limit by the least. */
 static void print_miss(const struct plan_miss *miss, FILE *out)
 {
@@ -231,13 +264,24 @@ static void print_gap(const struct plan_outcome *outcome, size_t shown, bool fro
                 percent_text(outcome->gap, text, sizeof text), front ? " of as many GPUs" : "");
 }
 
+/* How many configurations are as good as the first, as far as one can tell. */
+static void print_ties(size_t tied, size_t may_tie, size_t shown, FILE *out)
+{
+    const char *because = "they differ by less than the expected error of their ratio";
+
+    if (tied && may_tie)
+        fprintf(out, "at least %zu and at most %zu configurations share the first place: %s; --top K replays and shows "
+                "more\n", tied, tied + may_tie, because);
+    else if (tied > 1)
+        fprintf(out, "%zu configurations share the first place: %s%s\n", tied, because,
+                tied > shown ? "; 'dtsim results' shows them all" : "");
+}
+
 static void print_status(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, bool front, FILE *out)
 {
-    size_t shown = plan_shown(options, results), tied = 0;
+    size_t shown = plan_shown(options, results);
 
-    for (size_t i = 0; results && i < results->rows.count; i++)
-        tied += results_rank_of(results, i).rank == 1;
     if (is_unknown(outcome, shown))
         print_unknown(&outcome->counts, out);
     else if (outcome->status == PLAN_NONE_FEASIBLE)
@@ -247,9 +291,8 @@ static void print_status(const struct space *space, const struct plan_options *o
         print_proven(space, shown, front, out);
     else
         print_gap(outcome, shown, front, out);
-    if (tied > 1 && !front)
-        fprintf(out, "%zu configurations tie with the first: they differ by less than the expected error of their ratio%s\n",
-                tied, tied > shown ? "; 'dtsim results' shows them all" : "");
+    if (!front)
+        print_ties(plan_tied(results), outcome->may_tie, shown, out);
 }
 
 /* The largest micro-batch of the rows, which are all that run and fit. */
@@ -283,8 +326,10 @@ void plan_conclude(const struct space *space, const struct plan_options *options
         print_largest(results, out);
     if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))
         print_miss(&outcome->miss, out);
-    else if (outcome->status == PLAN_NONE_FEASIBLE)
+    else if (outcome->status == PLAN_NONE_FEASIBLE && outcome->counts.memory)
         print_nearest(space, outcome, out);
+    else if (outcome->status == PLAN_NONE_FEASIBLE && !outcome->counts.replayed)
+        print_going(space, out);
 }
 
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
@@ -311,56 +356,4 @@ void plan_print(const struct space *space, const struct plan_options *options, c
         fprintf(out, "/rank-01.yaml%s\n", shown > 1 ? " and so on" : "");
     }
     free(columns);
-}
-
-static uint64_t number_of(const struct plan_outcome *outcome, const json_t *row)
-{
-    for (size_t i = 0; i < outcome->located.count; i++)
-        if (strcmp(outcome->located.items[i].id, store_id(row)) == 0)
-            return outcome->located.items[i].number;
-    BUG_IF(true);
-    return 0;
-}
-
-struct ranked { const struct node *root; size_t rank; };
-
-static void write_ranked(const void *context, FILE *out)
-{
-    const struct ranked *ranked = context;
-
-    fprintf(out, "# rank %zu of 'dtsim plan'; every default is written down\n", ranked->rank);
-    node_print(ranked->root, out);
-}
-
-static int write_scenario(const struct space *space, uint64_t number, const char *path, size_t rank, struct error *err)
-{
-    const char *const engine[] = {"simulation.engine=fast"};
-    struct arena arena = {0}, dumped = {0};
-    struct scenario scenario = {0};
-    struct point point;
-    int rc = point_make(&space->sweep.points, number, &arena, &point, err) ||
-             scenario_read(&arena, point.root, engine, 1, space->sweep.points.name, &scenario, err) ? -1 : 0;
-
-    if (!rc) {
-        const struct ranked ranked = {scenario_dump(&dumped, &scenario), rank};
-
-        rc = file_replace(path, write_ranked, &ranked, err);
-    }
-    arena_release(&dumped);
-    scenario_release(&scenario);
-    arena_release(&arena);
-    return rc;
-}
-
-int plan_write_scenarios(const struct space *space, const struct plan_options *options,
-                         const struct plan_outcome *outcome, const struct results *results, struct error *err)
-{
-    struct arena arena = {0};
-    int rc = 0;
-
-    for (size_t i = 0; i < plan_shown(options, results) && !rc; i++)
-        rc = write_scenario(space, number_of(outcome, results->rows.items[i]),
-                            arena_printf(&arena, "%s/rank-%02zu.yaml", options->folder, i + 1), i + 1, err);
-    arena_release(&arena);
-    return rc;
 }

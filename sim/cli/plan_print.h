@@ -13,7 +13,9 @@ void plan_conclude(const struct space *space, const struct plan_options *options
                    const struct results *results, bool front, FILE *out);
 /* How many rows are shown. */
 size_t plan_shown(const struct plan_options *options, const struct results *results);
-/* FOLDER/rank-01.yaml and so on: scenarios with every default, whose run gives the numbers of the row. */
+/* How many rows share the first place. */
+size_t plan_tied(const struct results *results);
+/* plan_scenarios.c: FOLDER/rank-01.yaml and so on: scenarios with every default, whose run gives the numbers of the row. */
 int plan_write_scenarios(const struct space *space, const struct plan_options *options,
                          const struct plan_outcome *outcome, const struct results *results, struct error *err);
 
@@ -23,6 +25,8 @@ void plan_print_json(const struct space *space, const struct plan_options *optio
 /* FOLDER/plan.json, which 'dtsim report' reads beside the rows of the folder: --json without the rows, but the place of each. */
 int plan_write_summary(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                        const struct results *results, bool front, struct error *err);
+/* The keys of both, as part of 'dtsim help result'. */
+void plan_keys_print(FILE *out);
 /* Removes what an earlier search has written there: it says nothing of this one. */
 int plan_remove_summary(const char *folder, struct error *err);
 

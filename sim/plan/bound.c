@@ -2,26 +2,212 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Sums over the stages before each virtual stage of the same micro-batch's forwards, and of the shortest that its backwards
- * may be; and the seconds of the works of one rank, by chunk. */
-struct sums {
-    double *forwards, *backwards;
-    double (*works)[WORK_KIND_COUNT];
+#include "hardware/contention.h"
+#include "stage/stage_exchange.h"
+
+/* Exchanges within works that no kernel hides. Of others kernels hide a part, and some take no time here. */
+static bool is_plain(int exchange)
+{
+    return exchange == EXCHANGE_TENSOR || exchange == EXCHANGE_ROWS || exchange == EXCHANGE_QKV;
+}
+
+/* The tensor group of a rank in the first replica, and what it takes for its exchanges alone, s: an all-gather, and a
+ * reduce-scatter and an all-gather or an all-reduce, of the bytes of each. */
+struct tensor_group {
+    int *gpus;
+    const struct stage *of;          /* whose bytes these are; NULL: nothing is known yet */
+    double gather, both, rows, qkv;
+    double share;                    /* of the multiprocessors that they take */
 };
 
-static void sum_stages(const struct workload *workload, struct sums *sums)
+/* What is looked at, and what is found. */
+struct bounding {
+    const struct workload *workload;
+    struct measure *measure;
+    struct parameter_bytes bytes;
+    struct tensor_group group;       /* the last one that was measured */
+    struct { int place; double byte; } sums;     /* the last byte_seconds, of a group whose first GPU has this place */
+    double (*works)[WORK_KIND_COUNT];    /* a virtual stage: s of its works, on the first rank that has it */
+    double *forwards, *backwards;    /* a virtual stage: sums over those before it of a micro-batch's forwards, and of
+                                        the shortest that its backwards may be */
+    int *members, *stages;           /* scratch: the GPUs of a group; the virtual stages of a rank, by chunk */
+};
+
+/* s of a collective of the tensor group that is in `members`; 0 where it cannot be measured. */
+static double measured(const struct bounding *bounding, const struct collective *collective, double bytes)
 {
-    int count = plan_virtual_stages(&workload->plan);
+    const struct scenario *scenario = bounding->workload->scenario;
+    struct placed_group placed = placed_group_of(&scenario->cluster, bounding->members, scenario->parallelism.tensor);
+    struct collective_call call = {collective, &placed, bytes, scenario->parallelism.channels};
+    struct error ignored = {0};
+    struct measured result;
+    int rc = bytes > 0 ? measure_collective(bounding->measure, &call, 1, &result, &ignored) : -1;
 
-    for (int v = 0; v < count; v++) {
-        const struct stage_times *on = !workload->scenario->layout.mixed && !workload->scenario->batch.samples ? ordinary_times(workload) :
-                                       workload_times(workload, 0, plan_rank(&workload->plan, 0, v, 0, NULL));
-        const struct stage_times *times = &on[v];
-        double input = times->work[BACKWARD_INPUT].seconds;
+    error_release(&ignored);
+    return rc ? 0 : result.seconds;
+}
 
-        sums->forwards[v + 1] = sums->forwards[v] + times->work[FORWARD].seconds;
-        sums->backwards[v + 1] = sums->backwards[v] + (input > 0 ? fmin(times->work[BACKWARD].seconds, input) : 0);
+static double measured_half(const struct bounding *bounding, enum collective_op op, double bytes)
+{
+    return measured(bounding, collective_usual(op, false), bytes);
+}
+
+/* Whether two groups, each in one node, have the same places there. */
+static bool same_places(const struct cluster *cluster, const int *a, const int *b, int n)
+{
+    int node = cluster_node_of(cluster, a[0]), other = cluster_node_of(cluster, b[0]);
+
+    if (cluster_kind_of(cluster, node) != cluster_kind_of(cluster, other))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (cluster_place_of(cluster, a[i]) != cluster_place_of(cluster, b[i]))
+            return false;
+    return true;
+}
+
+static bool same_bytes(const struct stage *a, const struct stage *b)
+{
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        if (is_plain(i) && (a->bytes[i] < b->bytes[i] || a->bytes[i] > b->bytes[i]))
+            return false;
+    return true;
+}
+
+/* Measures the exchanges of the rank's tensor group as lower_group.c does. NULL: it is on several nodes, whose links
+ * others use too. */
+static const struct tensor_group *tensor_group(struct bounding *bounding, int rank, const struct stage *stage)
+{
+    const struct scenario *scenario = bounding->workload->scenario;
+    struct tensor_group *group = &bounding->group;
+    const double *bytes = stage->bytes;
+    int n = scenario->parallelism.tensor;
+    bool halves = scenario->parallelism.sequence_parallel;
+
+    group_gpus(scenario, &scenario->groups.of[GROUP_TENSOR], 0, 0, rank, bounding->members);
+    if (!cluster_within_node(&scenario->cluster, bounding->members, n))
+        return NULL;
+    if (group->of && same_places(&scenario->cluster, bounding->members, group->gpus, n) && same_bytes(stage, group->of))
+        return group;
+    memcpy(group->gpus, bounding->members, (size_t)n * sizeof *group->gpus);
+    group->of = stage;
+    group->gather = halves ? measured_half(bounding, COLLECTIVE_ALL_GATHER, bytes[EXCHANGE_TENSOR]) : 0;
+    group->both = halves ? group->gather + measured_half(bounding, COLLECTIVE_REDUCE_SCATTER, bytes[EXCHANGE_TENSOR]) :
+                  measured(bounding, scenario_all_reduce(scenario), bytes[EXCHANGE_TENSOR]);
+    group->rows = halves ? measured_half(bounding, COLLECTIVE_ALL_GATHER, bytes[EXCHANGE_ROWS]) +
+                           measured_half(bounding, COLLECTIVE_REDUCE_SCATTER, bytes[EXCHANGE_ROWS]) : 0;
+    group->qkv = measured_half(bounding, COLLECTIVE_ALL_GATHER, bytes[EXCHANGE_QKV]);
+    group->share = contention_share(&scenario->cluster, group->gpus, n);
+    return group;
+}
+
+/* What the tensor group's exchanges add to works on such GPUs. */
+static void expose_tensor(const struct bounding *bounding, const struct tensor_group *group,
+                          const struct stage_times *times, double *exposed)
+{
+    const struct parallelism *spec = &bounding->workload->scenario->parallelism;
+    double scatter = group->both - group->gather;
+
+    exposed[EXCHANGE_TENSOR] = group->both;
+    exposed[EXCHANGE_ROWS] = group->rows;
+    exposed[EXCHANGE_QKV] = group->qkv;
+    for (int c = 0; c < COLUMN_COUNT; c++) {
+        const struct stage_columns *columns = &times->columns[c];
+
+        if (spec->overlap_tensor)
+            exposed[EXCHANGE_OVERLAPPED + c] =
+                (columns->returning.whole > 0 ? gather_in_pieces(group->gather, &columns->returning, spec->tensor) :
+                 group->gather) + contention_exposed(group->gather, columns->input, group->share) +
+                contention_exposed(scatter, columns->weight, group->share);
+        if (spec->overlap_products)
+            exposed[EXCHANGE_PIECES + c] = gather_in_pieces(group->gather, &columns->gathering, spec->tensor) +
+                                           scatter_in_pieces(scatter, &columns->scattering, group->share);
+    }
+}
+
+/* s of a byte that passes from one node to the next one, at least; 0: the rank's group is in one node. */
+static double hop_byte(struct bounding *bounding, const struct process_group *group, int rank)
+{
+    const struct scenario *scenario = bounding->workload->scenario;
+    const struct cluster *cluster = &scenario->cluster;
+    double fastest = 0;
+
+    group_gpus(scenario, group, 0, 0, rank, bounding->members);
+    if (cluster_within_node(cluster, bounding->members, group_members(group)))
+        return 0;
+    for (int i = 0; i < group_members(group); i++) {
+        int node = cluster_node_of(cluster, bounding->members[i]);
+
+        fastest = fmax(fastest, cluster_bandwidth(cluster, node, false) * cluster_nics_together(cluster, node));
+    }
+    return fastest > 0 ? 1 / fastest : 0;
+}
+
+/* What the exchanges of keys and values add to works, of a ring through several nodes: all its blocks pass from node to
+ * node. */
+static void expose_context(struct bounding *bounding, int rank, const struct stage *stage,
+                           const struct stage_times *times, double *exposed)
+{
+    const struct scenario *scenario = bounding->workload->scenario;
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct process_group *ring =
+        &scenario->groups.of[spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT];
+    bool passes = spec->context_attention != CONTEXT_ALL_GATHER && scenario_ulysses(spec) < spec->context;
+    double byte = passes && ring->size > 1 ? hop_byte(bounding, ring, rank) : 0;
+    double bytes = stage->bytes[EXCHANGE_ATTENTION];
+    double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&scenario->memory.precision));
+    const struct context_steps steps = {
+        .n = ring->size, .apart = spec->context_blocks, .waits = !spec->overlap_context, .pass = byte * bytes,
+        .next = byte * (spec->context_blocks ? gradients : 2 * bytes),
+        .forward = times->attention[0] / ring->size, .backward = times->attention[1] / ring->size,
+    };
+
+    if (byte > 0) {
+        exposed[EXCHANGE_ATTENTION] = steps_forward(&steps);
+        exposed[EXCHANGE_ATTENTION_BACKWARD] = steps_backward(&steps);
+    }
+}
+
+/* s of each kind of work of a virtual stage on a rank. Where the GPU waits for launches, exchanges that overlap go on
+ * (lower_exchange.c, exposed_share). */
+static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage, double seconds[WORK_KIND_COUNT])
+{
+    const struct gpu_class *class = workload_class(bounding->workload, 0, rank);
+    const struct stage *stage = &class->stages[virtual_stage];
+    const struct stage_times *times = &class->times[virtual_stage];
+    bool exchanges = bounding->measure && bounding->measure->engine != ENGINE_IDEAL;
+    const struct tensor_group *group = bounding->measure && bounding->workload->scenario->parallelism.tensor > 1 ?
+                                       tensor_group(bounding, rank, stage) : NULL;
+    double exposed[EXCHANGE_COUNT] = {0};
+
+    if (group)
+        expose_tensor(bounding, group, times, exposed);
+    if (exchanges && bounding->workload->scenario->parallelism.context > 1)
+        expose_context(bounding, rank, stage, times, exposed);
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        const int *counts = stage->work[kind].exchanges;
+        double beside = 0;
+
+        seconds[kind] = times->work[kind].seconds;
+        for (int i = 0; i < EXCHANGE_COUNT; i++)
+            *(is_plain(i) ? &seconds[kind] : &beside) += counts[i] * exposed[i];
+        seconds[kind] += fmax(0, beside - times->work[kind].starved);
+    }
+}
+
+static void sum_stages(struct bounding *bounding)
+{
+    const struct plan *plan = &bounding->workload->plan;
+
+    for (int v = 0; v < plan_virtual_stages(plan); v++) {
+        const double *seconds = bounding->works[v];
+        double input;
+
+        stage_seconds(bounding, plan_rank(plan, 0, v, 0, NULL), v, bounding->works[v]);
+        input = seconds[BACKWARD_INPUT];
+        bounding->forwards[v + 1] = bounding->forwards[v] + seconds[FORWARD];
+        bounding->backwards[v + 1] = bounding->backwards[v] + (input > 0 ? fmin(seconds[BACKWARD], input) : 0);
     }
 }
 
@@ -30,50 +216,130 @@ static bool is_backward(const struct work *work)
     return work->kind == BACKWARD || work->kind == BACKWARD_INPUT;
 }
 
-static double rank_bound(const struct workload *workload, int rank, bool flushed, const struct sums *sums)
+/* s of a byte that each member of the rank's group has, and that each other node gets or sums once: the NICs of all
+ * members together carry it as often as there are nodes, less 1. 0: the group is in one node. */
+static double byte_seconds(struct bounding *bounding, const struct process_group *group, int rank)
 {
+    const struct scenario *scenario = bounding->workload->scenario;
+    const struct cluster *cluster = &scenario->cluster;
+    int members = group_members(group), nodes = 1, *gpus = bounding->members;
+    int place = cluster_place_of(cluster, scenario_gpu(scenario, 0, 0, rank));
+    double fastest = 0, rate = 0;
+
+    if (place == bounding->sums.place && !scenario->layout.mixed)        /* ranks stand equally far apart */
+        return bounding->sums.byte;
+    group_gpus(scenario, group, 0, 0, rank, gpus);
+    for (int i = 0; i < members; i++) {
+        int node = cluster_node_of(cluster, gpus[i]);
+        bool new_nic = i == 0 || cluster_nic_of(cluster, gpus[i]) != cluster_nic_of(cluster, gpus[i - 1]);
+
+        if (i > 0 && node < cluster_node_of(cluster, gpus[i - 1]))
+            return 0;                            /* nodes could be counted twice */
+        nodes += i > 0 && node != cluster_node_of(cluster, gpus[i - 1]);
+        fastest = cluster_bandwidth(cluster, node, false) * cluster_nics_together(cluster, node);
+        rate += new_nic ? fastest : 0;
+    }
+    bounding->sums.place = place;
+    return bounding->sums.byte = nodes > 1 && rate > 0 ? (nodes - 1) / rate : 0;
+}
+
+/* Whether the last sums begin when the rank has computed everything, and are plain ones of gradients: those of all its
+ * chunks or, where a bucket holds all of a stage, at least those of one (`one`). */
+static bool sums_follow(const struct scenario *scenario, bool *one)
+{
+    const struct recipe *recipe = &scenario->recipe;
+
+    *one = !recipe->gradients.flush;
+    return recipe->gradients.unit != SUM_NOTHING && recipe->gradients.unit != SUM_LAYERS && !recipe->gradients.every &&
+           scenario->parallelism.compression.method == COMPRESSION_NONE &&
+           (recipe->gradients.flush || isinf(recipe->gradients.first_bucket));
+}
+
+/* s behind the rank's works, at least: sums of its gradients over the replicas, its update, unless its host does that,
+ * and the gathers of its weights. */
+static double tail_seconds(struct bounding *bounding, int rank)
+{
+    const struct workload *workload = bounding->workload;
+    const struct scenario *scenario = workload->scenario;
+    const struct process_group *group = &scenario->groups.of[scenario->groups.sums[PARAMETERS_COMMON]];
+    const struct parameter_bytes *each = &bounding->bytes;
+    bool known = bounding->measure && bounding->measure->engine != ENGINE_IDEAL && group_members(group) > 1, one;
+    bool sums = sums_follow(scenario, &one), gathers = scenario->recipe.weights.when == WEIGHTS_UPDATED;
+    double update = 0, all = 0, least = INFINITY, bytes;
+
+    for (int chunk = 0; chunk < plan_chunks(&workload->plan, rank); chunk++) {
+        const struct gpu_class *class = workload_class(workload, 0, rank);
+        int stage = plan_virtual_stage(&workload->plan, rank, chunk);
+        double trained = class->stages[stage].trained.of[PARAMETERS_COMMON];
+
+        update += class->times[stage].update.seconds;
+        all += trained;
+        least = fmin(least, trained);
+    }
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
+        update = 0;
+    if (!known || scenario->parallelism.local_steps > 1 || plan_directions(&workload->plan) > 1)
+        return update;
+    bytes = sums ? (one ? least : all) * each->sent : 0;
+    if (scenario->recipe.gradients.collective->op == COLLECTIVE_ALL_REDUCE)
+        bytes *= 2;                          /* a sum of all, and it goes back to all */
+    bytes += gathers ? all * fmin(each->weights, each->gathered) : 0;
+    return update + bytes * byte_seconds(bounding, group, rank);
+}
+
+static double rank_bound(struct bounding *bounding, int rank, bool flushed)
+{
+    const struct workload *workload = bounding->workload;
+    int first = plan_rank(&workload->plan, 0, 0, 0, NULL);       /* where the drain ends */
     const struct row *row = &workload->rows[rank];
-    const struct stage_times *times = workload_times(workload, 0, rank);
     double before = 0, behind = 0, fill = 0, drain = 0;
     size_t last = row->count ? row->count - 1 : 0;
 
-    for (int chunk = 0; chunk < plan_chunks(&workload->plan, rank); chunk++)
-        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-            sums->works[chunk][kind] = times[plan_virtual_stage(&workload->plan, rank, chunk)].work[kind].seconds;
+    for (int chunk = 0; chunk < plan_chunks(&workload->plan, rank); chunk++) {
+        int stage = bounding->stages[chunk] = plan_virtual_stage(&workload->plan, rank, chunk);
+
+        if (!flushed)                        /* another rank may have it too */
+            stage_seconds(bounding, rank, stage, bounding->works[stage]);
+    }
     while (last > 0 && !is_backward(&row->items[last]))
         last--;
     for (size_t i = 0; i < row->count; i++)
-        *(i <= last ? &before : &behind) += sums->works[row->items[i].chunk][row->items[i].kind];
+        *(i <= last ? &before : &behind) += bounding->works[bounding->stages[row->items[i].chunk]][row->items[i].kind];
     if (flushed && row->count) {
-        fill = sums->forwards[plan_virtual_stage(&workload->plan, rank, row->items[0].chunk)];
-        drain = sums->backwards[plan_virtual_stage(&workload->plan, rank, row->items[last].chunk)];
+        fill = bounding->forwards[bounding->stages[row->items[0].chunk]];
+        drain = bounding->backwards[bounding->stages[row->items[last].chunk]] + tail_seconds(bounding, first);
     }
-    return fill + before + fmax(behind, drain);
+    return fill + before + fmax(behind + tail_seconds(bounding, rank), drain);
 }
 
-double workload_bound(const struct workload *workload)
+double workload_bound(const struct workload *workload, struct measure *measure)
 {
     const struct scenario *scenario = workload->scenario;
     const struct schedule *schedule = scenario_schedule(scenario);
     size_t stages = (size_t)plan_virtual_stages(&workload->plan), ranks = (size_t)workload->plan.stages;
-    size_t chunks = 1;
-    struct sums sums;
+    struct bounding bounding = {.workload = workload, .measure = measure, .sums.place = -1};
+    /* local steps follow each other without a flush, and the time is that of one of them */
+    bool flushed = plan_directions(&workload->plan) == 1 && scenario->parallelism.local_steps == 1;
     double most = 0;
 
     if (scenario->simulation.jitter > 0 || scenario->recipe.rooted || schedule->asynchronous ||
         plan_shares(&workload->plan) || plan_opportunistic(schedule, &workload->plan))
         return 0;
+    bounding.bytes = scenario_parameter_bytes(scenario);
+    bounding.works = xcalloc(stages + 1, sizeof *bounding.works);
+    bounding.forwards = xcalloc(stages + 1, sizeof *bounding.forwards);
+    bounding.backwards = xcalloc(stages + 1, sizeof *bounding.backwards);
+    bounding.members = xcalloc((size_t)scenario_gpus(scenario), sizeof *bounding.members);
+    bounding.stages = xcalloc(stages, sizeof *bounding.stages);
+    bounding.group.gpus = xcalloc((size_t)scenario->parallelism.tensor, sizeof *bounding.group.gpus);
+    sum_stages(&bounding);
     for (size_t rank = 0; rank < ranks; rank++)
-        if (plan_chunks(&workload->plan, (int)rank) > (int)chunks)
-            chunks = (size_t)plan_chunks(&workload->plan, (int)rank);
-    sums.forwards = xcalloc(stages + 1, sizeof *sums.forwards);
-    sums.backwards = xcalloc(stages + 1, sizeof *sums.backwards);
-    sums.works = xcalloc(chunks, sizeof *sums.works);
-    sum_stages(workload, &sums);
-    for (size_t rank = 0; rank < ranks; rank++)
-        most = fmax(most, rank_bound(workload, (int)rank, plan_directions(&workload->plan) == 1, &sums));
-    free(sums.forwards);
-    free(sums.backwards);
-    free(sums.works);
-    return most;
+        most = fmax(most, rank_bound(&bounding, (int)rank, flushed));
+    free(bounding.forwards);
+    free(bounding.backwards);
+    free(bounding.works);
+    free(bounding.members);
+    free(bounding.stages);
+    free(bounding.group.gpus);
+    return most * (1 - ROUNDING);        /* engines add in another order */
 }

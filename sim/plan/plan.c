@@ -8,9 +8,9 @@
 #include "plan/plan_internal.h"
 #include "process/pool.h"
 
-/* Replays before the first look at what they gave; then twice as many. As many for any number of workers: which points
- * are replayed, and so what is printed, does not depend on it. */
-enum { FIRST_BATCH = 64 };
+/* Replays before each look at what they gave. As many for any number of workers: which points are replayed, and so what
+ * is printed, does not depend on it. */
+enum { BATCH = 64 };
 
 /* A search that goes on. */
 struct search {
@@ -91,24 +91,18 @@ static int by_seconds(const void *left, const void *right)
     return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
-/* Above which bound no point of that size is among the best, or ties with the first; INFINITY: too few ran. */
+/* Above which bound no point of that size is among the best, nor the next one, which tells whether the last of the best
+ * shares its place; INFINITY: too few ran. */
 static double threshold_of(const struct search *search, uint32_t size)
 {
     size_t found = 0;
-    double first = INFINITY, ratio = 0, last = INFINITY;
 
     if (search->options->exhaustive || search->options->anchors || !goal_is_timely(&search->space->goal))
         return INFINITY;
-    for (size_t i = 0; i < search->nreplayed && found < search->options->top; i++) {
-        const struct replayed *replayed = &search->replayed[i];
-
-        if (search->bounds[replayed->point].size != size)
-            continue;
-        if (!found++)
-            first = replayed->seconds, ratio = replayed->ratio;
-        last = replayed->seconds;
-    }
-    return found < search->options->top ? INFINITY : fmax(last, first * (1 + ratio));
+    for (size_t i = 0; i < search->nreplayed; i++)
+        if (search->bounds[search->replayed[i].point].size == size && found++ == search->options->top)
+            return search->replayed[i].seconds;
+    return INFINITY;
 }
 
 /* The point of the selection that has that number. */
@@ -223,7 +217,7 @@ static int replay_points(struct search *search, uint64_t *numbers, size_t count,
 }
 
 /* Counts a point that need not be replayed; false: it must. The first ones are, so that the nearest miss is known. */
-static bool is_closed(struct search *search, const struct bounded *bounded)
+static bool is_closed(struct search *search, struct bounded *bounded)
 {
     struct plan_counts *counts = &search->outcome->counts;
 
@@ -232,18 +226,19 @@ static bool is_closed(struct search *search, const struct bounded *bounded)
         counts->outside++;
         return true;
     }
-    counts->pruned += bounded->seconds > threshold_of(search, bounded->size);
-    return bounded->seconds > threshold_of(search, bounded->size);
+    bounded->pruned = bounded->seconds > threshold_of(search, bounded->size);
+    counts->pruned += bounded->pruned;
+    return bounded->pruned;
 }
 
-/* The next points whose bounds are below their thresholds, at most `most`; those above are pruned. */
-static size_t next_batch(struct search *search, uint64_t *numbers, size_t most)
+/* The next points whose bounds are below their thresholds; those above are pruned. */
+static size_t next_batch(struct search *search, uint64_t *numbers)
 {
     size_t count = 0;
 
-    while (search->next < search->nopen && count < most) {
+    while (search->next < search->nopen && count < BATCH) {
         size_t point = search->order[search->next++];
-        const struct bounded *bounded = &search->bounds[point];
+        struct bounded *bounded = &search->bounds[point];
 
         if (!is_closed(search, bounded))
             numbers[count++] = search->space->selection.items[point];
@@ -274,15 +269,14 @@ static void note_missed(struct search *search, const uint64_t *numbers, size_t c
 static int replay_all(struct search *search, struct error *err)
 {
     struct plan_outcome *outcome = search->outcome;
-    size_t most = FIRST_BATCH, memory = outcome->counts.memory, count;
+    size_t memory = outcome->counts.memory, count;
     uint64_t *numbers = xcalloc(search->nopen + 1, sizeof *numbers);
     int rc = 0;
 
-    while (!rc && !time_is_up(search) && (count = next_batch(search, numbers, most))) {
+    while (!rc && !time_is_up(search) && (count = next_batch(search, numbers))) {
         outcome->counts.memory = memory;
         rc = replay_points(search, numbers, count, 0, err) || read_replays(search, err) < 0 ? -1 : 0;
         note_missed(search, numbers, count);
-        most *= 2;
     }
     free(numbers);
     return rc;
@@ -300,7 +294,7 @@ static double best_of(const struct search *search, uint32_t size)
 /* Counts a point that was not reached, unless it need not be. */
 static void note_left(struct search *search, size_t point)
 {
-    const struct bounded *bounded = &search->bounds[point];
+    struct bounded *bounded = &search->bounds[point];
     double best = best_of(search, bounded->size);
 
     if (is_closed(search, bounded))
@@ -323,15 +317,45 @@ static void find_gap(struct search *search)
                       search->nreplayed ? PLAN_PROVEN : PLAN_NONE_FEASIBLE;
 }
 
+/* How many of those that were pruned may tie with the fastest of their size: their bounds do not say that they are
+ * slower by more than the error of a ratio. */
+static void count_ties(struct search *search)
+{
+    double ratio = 0;
+
+    for (size_t i = 0; i < search->nreplayed; i++)
+        ratio = fmax(ratio, search->replayed[i].ratio);
+    for (size_t i = 0; i < search->nopen; i++) {
+        const struct bounded *bounded = &search->bounds[search->order[i]];
+
+        search->outcome->may_tie += bounded->pruned &&
+                                    bounded->seconds <= best_of(search, bounded->size) * (1 + ratio);
+    }
+}
+
+/* Whether fewer than `top` of that size are faster: only such are shown. */
+static bool is_shown(const struct search *search, const struct replayed *replayed)
+{
+    uint32_t size = search->bounds[replayed->point].size;
+    size_t faster = 0;
+
+    for (const struct replayed *other = search->replayed; other < replayed && faster < search->options->top; other++)
+        faster += search->bounds[other->point].size == size;
+    return faster < search->options->top;
+}
+
+/* Of those that are shown the best, and those that tie with them. */
 static int verify_replays(struct search *search, struct error *err)
 {
     uint64_t *numbers = xcalloc(search->nreplayed + 1, sizeof *numbers);
+    size_t count = 0;
     int rc = 0;
 
     for (size_t i = 0; i < search->nreplayed; i++)
-        numbers[i] = search->space->selection.items[search->replayed[i].point];
-    if (search->options->verify && search->nreplayed && !time_is_up(search))
-        rc = replay_points(search, numbers, search->nreplayed, search->options->verify, err);
+        if (is_shown(search, &search->replayed[i]))
+            numbers[count++] = search->space->selection.items[search->replayed[i].point];
+    if (search->options->verify && count && !time_is_up(search))
+        rc = replay_points(search, numbers, count, search->options->verify, err);
     free(numbers);
     return rc;
 }
@@ -354,6 +378,7 @@ static int run(struct search *search, struct error *err)
     if (rc)
         return -1;
     find_gap(search);
+    count_ties(search);
     bounded = pool_now();
     rc = verify_replays(search, err);
     outcome->seconds[2] = pool_now() - bounded;

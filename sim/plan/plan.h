@@ -3,11 +3,10 @@
  * 1. Each is read, and its stages are timed. What cannot be is refused, by the rule that forbids it; what surely does not
  *    fit is dropped (memory_is_short); the others get a bound (bound.h).
  * 2. In the order of their bounds they are replayed, as rows of a sweep's store, which so may be interrupted, goes on, and
- *    is read by results and charts. No point whose bound is above the threshold can be among the best or tie with the
- *    first, so it is not replayed: then the order is proven. The threshold is the time of the last that is shown, or the
- *    first one's and the expected error of its ratio to others (tie.h), whichever is more, each among points of one size
- *    and batch.
- * 3. The best and those that tie with them are replayed on simgrid too (verify.h). */
+ *    is read by results and charts. No point whose bound is above the threshold can be among the best, so it is not
+ *    replayed: then the order is proven. The threshold is the time of the first that is not shown, among points of one
+ *    size and batch. Those that are not replayed may still tie with the first (tie.h): how many is known at most.
+ * 3. Of those that are shown the best, and those that tie with them, are replayed on simgrid too (verify.h). */
 #ifndef DTSIM_PLAN_H
 #define DTSIM_PLAN_H
 
@@ -55,6 +54,7 @@ struct plan_outcome {
     struct { uint64_t number; double lacks; } nearest;   /* of the points that do not fit the one that lacks least: its
                                         number, and B of a GPU; INFINITY: none */
     struct plan_miss miss;
+    size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */
     struct arena arena;

@@ -18,26 +18,6 @@ static void add_axis(struct builder *builder, const char *path, struct node *val
     *GROW(&builder->axes) = (struct space_axis){path, node_flow(builder->arena, values), why};
 }
 
-static struct node *number_values(struct builder *builder, struct numbers numbers)
-{
-    struct node *values = node_sequence(builder->arena);
-
-    for (int i = 0; i < numbers.count; i++)
-        node_append(builder->arena, values,
-                    node_scalar(builder->arena, arena_printf(builder->arena, "%d", numbers.items[i]), false));
-    return values;
-}
-
-static struct node *word_values(struct builder *builder, const char *words)
-{
-    struct node *values = node_sequence(builder->arena);
-    char *rest = arena_strdup(builder->arena, words);
-
-    for (char *word; (word = strsep(&rest, " "));)
-        node_append(builder->arena, values, node_scalar(builder->arena, word, false));
-    return values;
-}
-
 /* `named`: a person asks for it. -1: a software file cannot be read. */
 static int add_automatic(struct builder *builder, const struct automatic *automatic, bool named)
 {
@@ -51,9 +31,7 @@ static int add_automatic(struct builder *builder, const struct automatic *automa
     if (values)
         why = arena_printf(builder->arena, "what %s has; list others by name", title ? title : "one of the frameworks");
     if (!values)
-        values = asked ? number_values(builder, automatic->asked(builder->facts)) :
-                 automatic->values ? number_values(builder, automatic->values(builder->facts)) :
-                 word_values(builder, automatic->words);
+        values = automatic_values(builder->arena, automatic, builder->facts, named);
     values->loc = builder->facts->root->loc;
     add_axis(builder, automatic->path, values, why);
     return 0;
@@ -262,45 +240,6 @@ static int read_goal(struct builder *builder, struct goal *goal)
     return 0;
 }
 
-/* What the rules need to know, from the parts of the scenario that need no degrees. */
-static int find_facts(struct arena *arena, const struct node *root, struct facts *facts, struct error *err)
-{
-    const struct node *model_node = node_get(root, "model"), *cluster_node = node_get(root, "cluster");
-    const struct node *batch = node_at(root, "batch.global");
-    struct model model;
-    struct cluster cluster;
-
-    *facts = (struct facts){.root = root, .layers = 1, .heads = 1, .kv_heads = 1, .experts = 1};
-    if (!model_node || !cluster_node)
-        return error_add(err, EXIT_INPUT, root->loc, "plan: expected a scenario with 'model' and 'cluster'");
-    if (model_load(arena, model_node, &model, err) || cluster_load(arena, cluster_node, &cluster, err))
-        return -1;
-    if (model.transformer) {
-        facts->transformer = true;
-        facts->layers = model.transformer->layers;
-        facts->heads = model.transformer->heads;
-        facts->kv_heads = model.transformer->kv_heads ? model.transformer->kv_heads : facts->heads;
-        facts->experts = model.transformer->experts ? model.transformer->experts : 1;
-    } else if (model.layers.count) {
-        facts->layers = (int)model.layers.count;
-    }
-    facts->per_node = cluster_gpus(&cluster) / (cluster.nodes ? cluster.nodes : 1);
-    if (!cluster.nodes) {
-        cluster_size(&cluster, 1);
-        facts->per_node = cluster_gpus(&cluster);
-    } else {
-        facts->nodes = cluster.nodes;
-    }
-    for (int i = 0; i < cluster_said_parts(&cluster); i++) {
-        int own = cluster_node_gpus(&cluster, cluster_said_part(&cluster, i).first);
-
-        facts->per_node = i == 0 || own < facts->per_node ? own : facts->per_node;
-        facts->in_parts = cluster_gpus(&cluster);
-    }
-    facts->batch = batch && batch->text ? atoi(batch->text) : 0;
-    return 0;
-}
-
 static int build(struct space *space, const struct node *root, const struct plan_question *question,
                  struct node **section, struct error *err)
 {
@@ -308,7 +247,7 @@ static int build(struct space *space, const struct node *root, const struct plan
     struct facts facts;
     struct builder builder = {.arena = arena, .facts = &facts, .question = question, .grid = node_mapping(arena),
                               .where = node_sequence(arena), .asked = &space->asked, .err = err};
-    int rc = find_facts(arena, root, &facts, err);
+    int rc = facts_find(arena, root, "plan", &facts, err);
 
     builder.grid->loc = builder.where->loc = root->loc;
     rc = rc || refuse_auto(&builder) || add_axes(&builder) || read_goal(&builder, &space->goal) ? -1 : 0;

@@ -45,7 +45,4 @@ void space_release(struct space *space);
 /* Whether the micro-batch alone is searched: then the largest that fits is asked for, and all are replayed. */
 bool space_asks_largest(const struct space *space);
 
-/* The axes that have an `auto`, by number; NULL past the last. */
-const char *space_auto_at(size_t i);
-
 #endif

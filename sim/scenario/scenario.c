@@ -294,8 +294,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
 {
     memset(scenario, 0, sizeof *scenario);
     for (size_t i = 0; i < nsets; i++)
-        if (field_open(arena, &scenario_table, root, arena_strndup(arena, sets[i], strcspn(sets[i], "=")), err) ||
-            conf_set(arena, root, sets[i], err)) {
+        if (scenario_set(arena, root, sets[i], err)) {
             scenario->arena = *arena;
             *arena = (struct arena){0};
             return -1;

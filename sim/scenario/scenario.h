@@ -84,6 +84,8 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
  * called `name`. */
 int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
                   struct scenario *scenario, struct error *err);
+/* Changes the tree by "PATH=VALUE". */
+int scenario_set(struct arena *arena, struct node *root, const char *set, struct error *err);
 /* What many scenarios have in common: a tree that was parsed, so that of each of them only the values that differ are read
  * (field_parse_like). It must outlive them, as the tree must outlive it. */
 struct scenario_common {

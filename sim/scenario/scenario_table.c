@@ -321,3 +321,10 @@ const struct field *scenario_field(const char *path)
             return field;
     }
 }
+
+int scenario_set(struct arena *arena, struct node *root, const char *set, struct error *err)
+{
+    const char *path = arena_strndup(arena, set, strcspn(set, "="));
+
+    return field_open(arena, &scenario_table, root, path, err) || conf_set(arena, root, set, err) ? -1 : 0;
+}

@@ -32,8 +32,8 @@ static const struct table limits_table = {.name = "plan", .brief = "metrics and 
                                           .size = sizeof(struct search_value)};
 static const struct field search_fields[] = {
     {KEY(search_spec, gpus), .kind = FIELD_RECORD, .table = &value_table, .load = keep,
-     .brief = "numbers of GPUs, whole nodes: a list, or auto: powers of two nodes up to the cluster's; left out: the "
-              "cluster's"},
+     .brief = "numbers of GPUs, whole nodes: a list, or auto: 1 to 8 nodes, 10, 12, 14, 16, 20, ... up to the "
+              "cluster's; left out: the cluster's"},
     {KEY(search_spec, objective), .kind = FIELD_RECORD, .table = &value_table, .load = keep,
      .brief = "metrics by which configurations are ordered: iteration_time_s, gpus, cost or any other; of several those "
               "configurations are shown that no other one betters in all; left out: iteration_time_s, and gpus where "
@@ -45,13 +45,16 @@ static const struct field search_fields[] = {
      .choice_briefs = NAMES("configurations whose bound is above the time of the last that is shown are not replayed",
                             "all are replayed",
                             "instead of a search the choice of PipeDream's planner, by its own objective",
-                            "of PipeDream-2BW's", "of Piper's", "of FlexFlow's", "of Alpa's", "of DAPPLE's", "of Varuna's",
-                            "the same with this simulator as the objective", "of each of these planners"),
+                            "the choice of PipeDream-2BW's planner", "the choice of Piper's planner",
+                            "the choice of FlexFlow's planner", "the choice of Alpa's planner",
+                            "the choice of DAPPLE's planner", "the choice of Varuna's planner",
+                            "a choice like theirs, with this simulator as the objective",
+                            "the choice of each of these planners"),
      .brief = "how the search goes; a planner stands alone, without axes and limits"},
     {KEY(search_spec, top), .kind = FIELD_INT, .min = 1, .max = 1000, .brief = "configurations that are shown; left out: "
                                                                                "10"},
     {KEY(search_spec, verify), .kind = FIELD_INT, .min = 0, .max = 1000,
-     .brief = "the best that run on simgrid too; left out: 3"},
+     .brief = "of those that are shown the best so many, and those that tie with them, run on simgrid too; left out: 3"},
     {KEY(search_spec, time_limit), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true,
      .brief = "the search ends after this time; left out: when all is proven"},
 };

@@ -17,6 +17,7 @@ static void look(struct seen *seen, const char *text, enum engine engine, bool f
     struct workload workload = {0};
     struct run run = {0};
     struct simulate_options options;
+    struct measure measure;
     double bound;
 
     if (!conf_parse(&arena, "random", text, strlen(text), &root, &err) &&
@@ -24,7 +25,9 @@ static void look(struct seen *seen, const char *text, enum engine engine, bool f
         options = simulate_numbers_of(&scenario);
         options.engine = engine;
         options.free_network = free_network;
-        bound = workload_bound(&workload);
+        measure_init(&measure, engine, &scenario.cluster);
+        bound = workload_bound(&workload, free_network ? NULL : &measure);
+        measure_release(&measure);
         if (!simulate(&workload, options, &run, &err) && bound > 0) {
             double time = run.metrics.iteration_time;
 

@@ -1,7 +1,6 @@
-/* The axes of a space that have an `auto`: which values they take. */
-#include <string.h>
+#include "values/automatic.h"
 
-#include "plan/space_internal.h"
+#include <string.h>
 
 static void add_number(struct numbers *numbers, int value)
 {
@@ -104,11 +103,6 @@ static const struct automatic automatics[] = {
     {"strategy.sequence_parallel", .words = "false true", .why = "activations between GEMMs whole, or divided"},
 };
 
-const char *space_auto_at(size_t i)
-{
-    return i < COUNT(automatics) ? automatics[i].path : NULL;
-}
-
 const struct automatic *automatic_at(size_t i)
 {
     return i < COUNT(automatics) ? &automatics[i] : NULL;
@@ -120,4 +114,21 @@ const struct automatic *automatic_of(const char *path)
         if (strcmp(automatics[i].path, path) == 0)
             return &automatics[i];
     return NULL;
+}
+
+struct node *automatic_values(struct arena *arena, const struct automatic *automatic, const struct facts *facts,
+                              bool asked)
+{
+    struct node *list = node_sequence(arena);
+    struct numbers numbers = {.count = 0};
+    char *rest = automatic->words ? arena_strdup(arena, automatic->words) : NULL;
+
+    if (automatic->values)
+        numbers = asked && automatic->asked ? automatic->asked(facts) : automatic->values(facts);
+    for (int i = 0; i < numbers.count; i++)
+        node_append(arena, list, node_scalar(arena, arena_printf(arena, "%d", numbers.items[i]), false));
+    for (char *word; (word = strsep(&rest, " "));)
+        node_append(arena, list, node_scalar(arena, word, false));
+    list->loc = facts->root->loc;
+    return list;
 }
