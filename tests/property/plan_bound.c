@@ -61,9 +61,36 @@ static void bounds_hold(void **state)
     assert_true(free_network.near > free_network.bounded / 2);
 }
 
+/* All-to-alls of experts, sums and a pipeline on the narrow links of each kind of network: what they take there is part of
+ * the works, and so of the bound. */
+static void bounds_hold_on_narrow_links(void **state)
+{
+    static const char *const topologies[] = {
+        "{leaf_nodes: 1, oversubscription: 7}", "{levels: [{leaf_nodes: 2}, {units: 2, oversubscription: 7}]}",
+        "{unit_nodes: 2, oversubscription: 4, across_rails: spine}", "{dims: [2, 4], link: 5 GB/s}",
+        "{groups: 4, routers: 2, nodes_per_router: 1, global_links: 2, global_link: 2 GB/s}",
+        "{levels: [{name: site, leaf_nodes: 4, bandwidth: 2 GB/s, latency: 1 ms}]}",
+    };
+    struct seen seen = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(topologies); i++)
+        for (int k = 0; k < 4; k++) {
+            char text[1024];
+
+            snprintf(text, sizeof text, "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 512, vocabulary: "
+                     "4096, experts: 16, experts_per_token: 2}}\ncluster: {nodes: 8, gpus_per_node: 2, gpu: a100-40gb, inside: "
+                     "{bandwidth: 300 GB/s, latency: 1 us}, network: {bandwidth: 10 GB/s, latency: 5 us, nics: 2, topology: "
+                     "%s}}\nbatch: {micro: 2, micro_batches: 4}\nstrategy: {pipeline: %d, data: %d, expert: %d}\ncosts: "
+                     "{gpu: roofline}\n", topologies[i], k % 2 + 1, k % 2 ? 8 : 16, k < 2 ? 8 : 4);
+            look(&seen, text, k == 3 ? ENGINE_SIMGRID : ENGINE_FAST, false);
+        }
+    assert_int_equal(seen.bounded, 4 * COUNT(topologies));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(bounds_hold), cmocka_unit_test(bounds_hold_on_narrow_links)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

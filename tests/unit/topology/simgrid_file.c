@@ -67,6 +67,39 @@ static void test_routes(void **state)
     assert_links(&cluster, 1, 2, "nic0.up n0_link_1_UP spine n1_link_0_DOWN nic1.down");
 }
 
+static bool same_key(const struct cluster *cluster, const struct cluster *other)
+{
+    struct cache_key keys[2] = {{0}, {0}};
+    bool same;
+
+    cluster_key(cluster, &keys[0]);
+    cluster_key(other, &keys[1]);
+    same = keys[0].count == keys[1].count && !memcmp(keys[0].items, keys[1].items, keys[0].count);
+    free(keys[0].items);
+    free(keys[1].items);
+    return same;
+}
+
+/* What is remembered of a cluster is not that of another file by the same name; the same file is read once. */
+static void test_key(void **state)
+{
+    struct cluster first, again, other;
+    struct cache cache;
+
+    (void)state;
+    write_file("p.xml", HEAD SWITCH(0) SWITCH(1) SPINE("SPLITDUPLEX") ROUTE(UP) TAIL);
+    cache_init(&cache, CACHE_BYTES);
+    arena.cache = &cache;
+    first = load_good(CLUSTER);
+    again = load_good(CLUSTER);
+    write_file("p.xml", HEAD SWITCH(0) SWITCH(1) SPINE("SHARED") ROUTE("<link_ctn id=\"spine\"/>") TAIL);
+    other = load_good(CLUSTER);
+    assert_true(cache.found[CACHE_TOPOLOGY] == 1 && again.network.topology.network == first.network.topology.network);
+    assert_true(same_key(&first, &again) && !same_key(&first, &other));
+    arena.cache = NULL;
+    cache_release(&cache);
+}
+
 /* Hosts of a larger file: said, and no mistake. Parts of unequal nodes have their own numbers of GPUs. */
 static void test_hosts(void **state)
 {
@@ -235,7 +268,7 @@ static void test_hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_routes), cmocka_unit_test(test_hosts), cmocka_unit_test(test_same_as_topology),
+        cmocka_unit_test(test_routes), cmocka_unit_test(test_key), cmocka_unit_test(test_hosts), cmocka_unit_test(test_same_as_topology),
         cmocka_unit_test(test_mistakes), cmocka_unit_test(test_hostile),
     };
 
