@@ -45,8 +45,10 @@ static int find_busiest(const struct run *run, struct busiest found[KINDS])
                 continue;
             if (at == count)
                 found[count++] = link;
-            else if (found[at].links++ && link.busy > found[at].busy)
-                found[at].busy = link.busy, memcpy(found[at].name, link.name, sizeof link.name);
+            else if (found[at].links++ && link.busy > found[at].busy) {
+                memcpy(found[at].name, link.name, sizeof link.name);
+                found[at].busy = link.busy;
+            }
         }
     return count;
 }
