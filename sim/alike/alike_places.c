@@ -29,43 +29,53 @@ static int node_of(const struct scenario *scenario, int t, int d, int p)
     return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, t, d, p));
 }
 
-static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
+static bool same_kind(const struct cluster *cluster, int gpu, int other)
+{
+    return cluster_kind_of(cluster, cluster_node_of(cluster, gpu)) == cluster_kind_of(cluster, cluster_node_of(cluster, other));
+}
+
+/* Why the route from a to b is not like that from c to d; 0: it is. The same links of another kind of node are not as
+ * fast. */
+static uint32_t ways_differ(const struct cluster *cluster, int a, int b, int c, int d)
 {
     struct route one = cluster_route(cluster, a, b), other = cluster_route(cluster, c, d);
 
-    return one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth;
+    if (one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth)
+        return 0;
+    return one.count == other.count && !(same_kind(cluster, a, c) && same_kind(cluster, b, d)) ? WHY_KINDS : WHY_BOUNDARIES;
 }
 
-/* Whether all flows from rank p to rank q of replica d have routes like flow 0 of the replica `like`. */
-static bool flows_alike(const struct scenario *scenario, int d, int p, int q, int like)
+/* Why flows from rank p to rank q of replica d have routes unlike flow 0 of the replica `like`. */
+static uint32_t flows_unlike(const struct scenario *scenario, int d, int p, int q, int like)
 {
-    for (int t = 0; p != q && t < scenario->parallelism.tensor; t++)
-        if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, like, p), scenario_gpu(scenario, 0, like, q),
-                      scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q)))
-            return false;
-    return true;
+    uint32_t reasons = 0;
+
+    for (int t = 0; p != q && t < scenario->parallelism.tensor && !reasons; t++)
+        reasons = ways_differ(&scenario->cluster, scenario_gpu(scenario, 0, like, p), scenario_gpu(scenario, 0, like, q),
+                              scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q));
+    return reasons;
 }
 
-/* Whether all flows of replica d's boundaries have routes like flow 0 of the replica `like`. Every placement but a table puts
- * the next stage on the next rank or on the same rank. */
-static bool boundaries_alike(const struct scenario *scenario, int d, int like)
+/* Why flows of replica d's boundaries have routes unlike flow 0 of the replica `like`. Every placement but a table puts the
+ * next stage on the next rank or on the same rank. */
+static uint32_t boundaries_unlike(const struct scenario *scenario, int d, int like)
 {
     const struct plan *plan = &scenario->plan;
+    uint32_t reasons = 0;
 
     if (plan->placement != PLACEMENT_TABLE) {
-        for (int p = 0; p < plan->stages; p++)
-            if (!flows_alike(scenario, d, p, (p + 1) % plan->stages, like))
-                return false;
-        return true;
+        for (int p = 0; p < plan->stages && !reasons; p++)
+            reasons = flows_unlike(scenario, d, p, (p + 1) % plan->stages, like);
+        return reasons;
     }
     for (int direction = 0; direction < plan_directions(plan); direction++)
         for (int stage = 0; stage + 1 < plan_virtual_stages(plan); stage++)
-            for (int pair = 0; pair < plan_sharers(plan, stage) * plan_sharers(plan, stage + 1); pair++)
-                if (!flows_alike(scenario, d,
-                                 plan_rank(plan, direction, stage, pair / plan_sharers(plan, stage + 1), NULL),
-                                 plan_rank(plan, direction, stage + 1, pair % plan_sharers(plan, stage + 1), NULL), like))
-                    return false;
-    return true;
+            for (int pair = 0; pair < plan_sharers(plan, stage) * plan_sharers(plan, stage + 1) && !reasons; pair++)
+                reasons = flows_unlike(scenario, d,
+                                       plan_rank(plan, direction, stage, pair / plan_sharers(plan, stage + 1), NULL),
+                                       plan_rank(plan, direction, stage + 1, pair % plan_sharers(plan, stage + 1), NULL),
+                                       like);
+    return reasons;
 }
 
 /* Whether all tensor groups of a stage are spread over nodes alike; then its data groups are spread alike too. */
@@ -102,7 +112,7 @@ uint32_t flows_differ(const struct scenario *scenario, unsigned uneven)
     if (uneven & UNEVEN_KINDS && tensor_groups_mixed(scenario))
         reasons |= WHY_KINDS;
     for (int d = 0; d < scenario_replicas(scenario) && !reasons; d++)
-        reasons |= boundaries_alike(scenario, d, d) ? 0 : WHY_BOUNDARIES;
+        reasons |= boundaries_unlike(scenario, d, d);
     return reasons | (groups_alike(scenario) ? 0 : WHY_TENSOR_NODES);
 }
 
@@ -184,6 +194,6 @@ uint32_t replicas_differ(const struct scenario *scenario)
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT && !(reasons & WHY_NEIGHBOURS); kind++)
         reasons |= neighbours_alike(scenario, neighbours(scenario, kind)) ? 0 : WHY_NEIGHBOURS;
     for (int d = 1; d < scenario_replicas(scenario) && !(reasons & WHY_BOUNDARIES); d++)
-        reasons |= boundaries_alike(scenario, d, 0) ? 0 : WHY_BOUNDARIES;
+        reasons |= boundaries_unlike(scenario, d, 0);
     return reasons;
 }

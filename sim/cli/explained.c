@@ -144,13 +144,15 @@ void explain(const struct explain_request *request, struct error *err)
     scenario.arena.cache = &cache;       /* for its variations */
     if (request->engine >= 0)
         scenario.simulation.engine = request->engine;
-    struct simulate_options how = simulate_options_of(&scenario);
+    struct simulate_options how = simulate_options_of(&scenario), counted;
     how.causes = true;
+    counted = how;
+    counted.links = !rc && !scenario.cluster.ideal && cluster_between_links(&scenario.cluster);
     scenario.progress = &progress;
     if (request->nsets || request->engine >= 0)
         expected.seconds = 0;            /* another question than the folder's */
     if (!rc && !workload_init_advised(&workload, &scenario, err) &&
-        !simulate_advised(&workload, memory_is_short(&workload) ? memory_needs : how, &run, err) &&
+        !simulate_advised(&workload, memory_is_short(&workload) ? memory_needs : counted, &run, err) &&
         !check_time(&expected, &run, err))
         find(request, &run, how, &expected, err);
     progress_end(&progress);

@@ -4,6 +4,7 @@
 #define DTSIM_REPLAY_SIMGRID_H
 
 #include "engine/dispatcher.h"
+#include "topology/simgrid_file.h"
 
 /* A route of the platform as SimGrid understood it; for tests. */
 struct simgrid_route {
@@ -19,8 +20,9 @@ int simgrid_route(const struct cluster *cluster, int src, int dst, struct simgri
 /* How far a replay is: operations whose end is known, and SimGrid's clock in seconds. */
 struct simgrid_so_far { size_t done; double clock; };
 
-/* What the module gives, as its symbol module_simgrid. Both functions run in a child process, once, and end it. */
+/* What the module gives, as its symbol module_simgrid. Its functions run in a child process, once, and end it. */
 struct simgrid_module {
+    struct simgrid_reader reader;
     /* The dispatcher is that of the program; it has operations that are ready. `so_far` is for another process to
      * read. */
     void (*replay)(const struct cluster *cluster, struct dispatcher *dispatcher, struct simgrid_so_far *so_far);

@@ -130,6 +130,8 @@ const struct node *cluster_platform(struct arena *arena, const struct node *map,
                                     struct error *err);
 /* Sets network.file of a cluster whose network is named. -1 after an error. */
 int cluster_network_file(struct arena *arena, struct cluster *cluster, struct error *err);
+/* Settles the topology of a cluster whose nodes are known (topology_check), and reads the file that it may name. */
+int cluster_topology_settle(struct arena *arena, struct cluster *cluster, struct error *err);
 /* Refuses keys that have no effect on this cluster, whatever runs on it, if they differ from the platform's. The
  * platform's own are no mistake: another communication library may use them. `is_part`: of a larger cluster, which has a
  * network however few nodes this part has. -1 after an error. */

@@ -149,8 +149,9 @@ static void route_between(struct route *route, const struct cluster *cluster, in
     /* each end has its half of it, as on SimGrid's platform */
     route->latency = (cluster_latency(cluster, src_node, false) + cluster_latency(cluster, dst_node, false)) / 2;
     int sender = sender_of(route, cluster, src, src_node, nic, own);
-    topology_way(topology_of(cluster), (struct topology_end){src_node, sender == src ? own : nic},
-                 (struct topology_end){dst_node, nic}, &way);
+    topology_way(topology_of(cluster),
+                 (struct topology_end){src_node, sender == src ? own : nic, cluster_place_of(cluster, sender)},
+                 (struct topology_end){dst_node, nic, cluster_place_of(cluster, dst)}, &way);
     route->latency += way.latency;
     route_through(route, cluster, src_node, (struct link){LINK_NIC_UP, cluster_nic_of(cluster, sender)});
     for (int i = 0; i < way.count; i++)

@@ -282,7 +282,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 static int check_cluster(struct arena *arena, struct cluster *cluster, bool is_part, struct error *err)
 {
     struct host *host = &cluster->kinds[0].host;
-    int status = is_part ? 0 : topology_check(&cluster->network.topology, &cluster->nodes, err);
+    int status = is_part ? 0 : cluster_topology_settle(arena, cluster, err);
 
     if (check_nics(cluster, cluster->nodes == 1 && !is_part, err))
         status = -1;

@@ -194,7 +194,7 @@ int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct erro
     cluster->ideal = parts[0].cluster.ideal;
     for (size_t i = 0; i < count && !status; i++)
         status = add_part(cluster, &parts[i], err);
-    if (status || topology_check(&cluster->network.topology, &cluster->nodes, err))
+    if (status || cluster_topology_settle(arena, cluster, err))
         return -1;
     for (size_t i = 0; i < count; i++)
         parts[i].cluster.network.topology = cluster->network.topology;

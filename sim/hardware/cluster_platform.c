@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "files/data.h"
+#include "topology/simgrid_file.h"
 
 enum { CHAIN_MAX = 8 };
 
@@ -218,4 +219,24 @@ const struct node *cluster_platform(struct arena *arena, const struct node *map,
 
     *ideal = chain.ideal;
     return whole;
+}
+
+int cluster_topology_settle(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    struct topology *topology = &cluster->network.topology;
+    long long gpus = 0;
+
+    if (topology_check(topology, &cluster->nodes, err))
+        return -1;
+    if (topology->kind != TOPOLOGY_XML)
+        return 0;
+    for (int node = 0; node < cluster->nodes; node++)
+        gpus += cluster_node_gpus(cluster, node);
+    if (gpus > FILE_HOSTS_MAX)
+        return error_add(err, EXIT_INPUT, topology->node->loc, "topology: xml: for %lld GPUs; expected at most %d, as a file "
+                         "has a route from each to each", gpus, (int)FILE_HOSTS_MAX);
+    int *first = ARENA_ARRAY(arena, int, cluster->nodes + 1);
+    for (int node = 0; node < cluster->nodes; node++)
+        first[node + 1] = first[node] + cluster_node_gpus(cluster, node);
+    return simgrid_file_load(arena, topology, (struct hosts){cluster->nodes, first}, err);
 }

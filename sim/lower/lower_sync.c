@@ -358,7 +358,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
 {
     const struct scenario *scenario = lowering->scenario;
     double bytes = lowering->stages[plan_virtual_stages(lowering->plan) - 1].tied *
-                   scenario_parameter_bytes(scenario).sent /
+                   scenario_parameter_bytes(scenario).tied /
                    scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
     struct members *members = members_tied(lowering, replica);
     struct waits computed = {0};

@@ -13,6 +13,7 @@
  * make no difference; 30,000 of them take ten seconds to end. */
 #include "engine/replay.h"
 #include "engine/replay_simgrid.h"
+#include "modules/simgrid_file.h"
 #include "modules/simgrid_platform.h"
 #include "process/child.h"
 
@@ -318,4 +319,4 @@ static void look_up(const struct cluster *cluster, struct simgrid_route *route)
 }
 
 extern const struct simgrid_module module_simgrid;
-const struct simgrid_module module_simgrid = {simulate, look_up};
+const struct simgrid_module module_simgrid = {{simgrid_read_file}, simulate, look_up};

@@ -41,11 +41,13 @@ struct precision_spec {
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
  * and 4 for mixed precision), of a block's weights as replicas gather them under ZeRO 1 and 2, of gradients as they are
- * sent, and of those that are held beside those that are summed; what is read and written to make a layer's gradients
- * ready to be scattered under ZeRO 3, to add a micro-batch's gradient to the batch's, and by one update with all that
- * comes before it. */
+ * sent, of those that are held beside those that are summed, and of a tied embedding's gradients as its two stages sum
+ * them (widened ones are widened for the sum over replicas alone: DeepSpeed, runtime/pipe/module.py,
+ * allreduce_tied_weight_gradients, and runtime/engine.py, allreduce_bucket); what is read and written to make a layer's
+ * gradients ready to be scattered under ZeRO 3, to add a micro-batch's gradient to the batch's, and by one update with
+ * all that comes before it. */
 struct parameter_bytes {
-    double weights, gathered, gradients, sent, beside, master, flattening, accumulation, update_traffic;
+    double weights, gathered, gradients, sent, beside, tied, master, flattening, accumulation, update_traffic;
 };
 /* adds_up: several backwards add to the same gradients. */
 struct parameter_bytes precision_bytes(const struct precision_spec *precision, bool adds_up);

@@ -219,6 +219,7 @@ void explanation_print(const struct explanation *explanation, FILE *out)
     arena_release(&arena);
     print_idle(explanation, out);
     print_path(explanation, out);
+    explanation_links_print(explanation, out);
     print_gains(explanation, out);
 }
 

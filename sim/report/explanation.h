@@ -21,6 +21,11 @@ int explanation_init(struct explanation *explanation, const struct run *run, str
 void explanation_release(struct explanation *explanation);
 
 void explanation_print(const struct explanation *explanation, FILE *out);
+/* explanation_links.c: whether the network has links besides NICs, and the run counted what crosses them; then the
+ * busiest ones. */
+bool explanation_has_links(const struct explanation *explanation);
+void explanation_links_print(const struct explanation *explanation, FILE *out);
+json_t *explanation_links_json(const struct explanation *explanation);
 /* The three tables for a document. */
 void explanation_markdown(const struct explanation *explanation, FILE *out);
 /* In SI units; the caller owns the reference. */

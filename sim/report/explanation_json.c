@@ -85,8 +85,12 @@ json_t *explanation_json(const struct explanation *explanation)
 
     const struct scenario *scenario = explanation->run->workload->scenario;
 
-    return json_pack("{s:o, s:f, s:[f, f], s:o, s:o, s:o, s:o, s:s}", "name", json_words(scenario->name), "iteration_time_s",
+    json_t *json = json_pack("{s:o, s:f, s:[f, f], s:o, s:o, s:o, s:o, s:s}", "name", json_words(scenario->name), "iteration_time_s",
                      m->iteration_time, "window_s", m->window.from, m->window.to, "breakdown_s", breakdown_json(m),
                      "idle", idle_json(&explanation->idle), "critical_path", path_json(explanation), "what_if",
                      gains_json(explanation), "engine", engine_names[scenario->simulation.engine]);
+
+    if (explanation_has_links(explanation))
+        json_put(json, "busiest_links", explanation_links_json(explanation));
+    return json;
 }

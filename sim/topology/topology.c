@@ -1,4 +1,5 @@
 /* The tree of levels, the rails, and the choice among the kinds. */
+#include "topology/simgrid_file.h"
 #include "topology/topology_internal.h"
 
 #include <math.h>
@@ -252,6 +253,7 @@ static const struct topology_class *class_of(struct topology_of topology)
     static const struct topology_class *const classes[] = {
         [TOPOLOGY_NONBLOCKING] = &nonblocking, [TOPOLOGY_LEAF_SPINE] = &tree, [TOPOLOGY_LEVELS] = &tree,
         [TOPOLOGY_RAIL] = &rail, [TOPOLOGY_TORUS] = &topology_torus, [TOPOLOGY_DRAGONFLY] = &topology_dragonfly,
+        [TOPOLOGY_XML] = &topology_file,
     };
 
     return classes[topology.keys->kind];
@@ -263,6 +265,8 @@ int topology_longest(const struct topology *keys)
 
     if (keys->kind == TOPOLOGY_LEVELS)
         return 2 * (int)keys->levels.count;
+    if (keys->kind == TOPOLOGY_XML)
+        return keys->network->longest;
     if (keys->kind == TOPOLOGY_DRAGONFLY)
         return keys->routing == ROUTING_VALIANT ? 5 : 3;
     for (size_t k = 0; keys->kind == TOPOLOGY_TORUS && k < keys->dims.count; k++)

@@ -16,7 +16,8 @@
  * DRAGONFLY: the routers of a group are connected in pairs; pairs of groups share the groups' global links evenly (Kim,
  *     Dally, Scott, Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008). A message takes a local
  *     link to the router with the global link, this link, and a local link; with Valiant's routing it goes in this way
- *     to a third group first. */
+ *     to a third group first.
+ * XML: the links and routes that a file of SimGrid's own says (simgrid_file.h). */
 #ifndef DTSIM_TOPOLOGY_H
 #define DTSIM_TOPOLOGY_H
 
@@ -24,7 +25,7 @@
 
 #define TOPOLOGIES(X) \
     X(TOPOLOGY_NONBLOCKING, "nonblocking") X(TOPOLOGY_LEAF_SPINE, "leaf-spine") X(TOPOLOGY_LEVELS, "levels") \
-    X(TOPOLOGY_RAIL, "rail") X(TOPOLOGY_TORUS, "torus") X(TOPOLOGY_DRAGONFLY, "dragonfly")
+    X(TOPOLOGY_RAIL, "rail") X(TOPOLOGY_TORUS, "torus") X(TOPOLOGY_DRAGONFLY, "dragonfly") X(TOPOLOGY_XML, "xml")
 enum topology_kind { TOPOLOGIES(ENUM_VALUE) };
 
 /* How a message gets to a NIC on another rail. NVLINK: inside the sender's node to the GPU of that rail, and on from
@@ -62,6 +63,8 @@ struct topology {
     int groups, routers, nodes_per_router, global_links;     /* DRAGONFLY: of all, a group, a router, a router */
     double global_link;              /* DRAGONFLY: B/s of a global link in one direction; NaN: as a local one */
     int routing;                     /* DRAGONFLY: enum routing */
+    const char *xml;                 /* XML: the file's path; absolute once it is loaded */
+    const struct simgrid_network *network;   /* XML: what it says; set by simgrid_file_load */
 };
 extern const struct table topology_table;
 
@@ -72,11 +75,13 @@ int topology_check(struct topology *topology, int *nodes, struct error *err);
 
 /* What a person may not expect of the topology; NULL: nothing. */
 const char *topology_note(const struct topology *topology);
+/* Adds what its keys do not say: topologies with the same keys and the same of these bytes are alike. */
+void topology_key(const struct topology *topology, struct cache_key *key);
 
 /* A topology for so many nodes with up to so many NICs each. */
 struct topology_of { const struct topology *keys; int nodes, nics; };
-/* A NIC: its node, and its number there. */
-struct topology_end { int node, nic; };
+/* Where a message begins or ends: its node, and the numbers there of the NIC and of the GPU. */
+struct topology_end { int node, nic, gpu; };
 /* The links that a message crosses behind its NICs, in order; and the s that it takes longer. */
 enum { WAY_MAX = 60 };
 struct topology_way { int count; double latency; int links[WAY_MAX]; };

@@ -1,5 +1,5 @@
 /* topology_internal: what each kind of topology is: the functions of topology.h for it. Torus and dragonfly have files
- * of their own; topology.c has the tree and the rails. */
+ * of their own, and the file of SimGrid's; topology.c has the tree and the rails. */
 #ifndef DTSIM_TOPOLOGY_INTERNAL_H
 #define DTSIM_TOPOLOGY_INTERNAL_H
 
@@ -14,7 +14,7 @@ struct topology_class {
     int (*block)(struct topology_of topology);
     double (*crowding)(struct topology_of topology, int node, int other, double nic);
 };
-extern const struct topology_class topology_torus, topology_dragonfly;
+extern const struct topology_class topology_torus, topology_dragonfly, topology_file;
 
 /* Adds a link to a way. */
 void way_through(struct topology_way *way, int link);

@@ -1,5 +1,8 @@
 /* The keys of a topology, and what of them goes together. */
+#include "topology/simgrid_file.h"
 #include "topology/topology_internal.h"
+
+#include "cache/cache.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,7 +38,8 @@ static const char *const kind_briefs[] = {
     "no message waits for another one between the NICs", "nodes below leaf switches, which have uplinks to a spine",
     "a fat tree of several levels", "NIC i of each node of a unit is on the unit's switch i",
     "links to the neighbours in each dimension, and no switches",
-    "groups of routers, connected in pairs within a group and between groups", NULL,
+    "groups of routers, connected in pairs within a group and between groups",
+    "the links and routes between nodes of a file of SimGrid's", NULL,
 };
 
 /* New keys have no defaults here, so that a topology that does not use them does not show them. topology_check sets
@@ -76,6 +80,9 @@ static const struct field topology_fields[] = {
     {KEY(topology, routing), .kind = FIELD_CHOICE, .choices = routings,
      .choice_briefs = NAMES("the shortest way", "by a third group, which spreads what two groups send each other"),
      .brief = "dragonfly: the way to another group; left out: minimal"},
+    {KEY(topology, xml), .kind = FIELD_STRING,
+     .brief = "xml: a platform file of SimGrid's, FILE.xml, whose hosts host-N.gpu-M are GPU M of node N: messages between "
+              "nodes cross its links between their NICs, and take its latencies longer than network.latency"},
 };
 
 const struct table topology_table = {
@@ -88,6 +95,7 @@ static const char *const own_keys[] = {
     [TOPOLOGY_NONBLOCKING] = "", [TOPOLOGY_LEAF_SPINE] = "leaf_nodes oversubscription", [TOPOLOGY_LEVELS] = "levels",
     [TOPOLOGY_RAIL] = "unit_nodes oversubscription across_rails", [TOPOLOGY_TORUS] = "dims wrap link hop",
     [TOPOLOGY_DRAGONFLY] = "groups routers nodes_per_router global_links link global_link hop routing",
+    [TOPOLOGY_XML] = "xml",
 };
 
 static bool given(const struct topology *topology, const char *key)
@@ -105,7 +113,7 @@ static void infer_kind(struct topology *topology)
 {
     static const struct { const char *key; enum topology_kind kind; } signs[] = {
         {"levels", TOPOLOGY_LEVELS}, {"unit_nodes", TOPOLOGY_RAIL}, {"across_rails", TOPOLOGY_RAIL},
-        {"dims", TOPOLOGY_TORUS}, {"groups", TOPOLOGY_DRAGONFLY}, {"routers", TOPOLOGY_DRAGONFLY},
+        {"dims", TOPOLOGY_TORUS}, {"xml", TOPOLOGY_XML}, {"groups", TOPOLOGY_DRAGONFLY}, {"routers", TOPOLOGY_DRAGONFLY},
         {"leaf_nodes", TOPOLOGY_LEAF_SPINE}, {"oversubscription", TOPOLOGY_LEAF_SPINE},
     };
 
@@ -267,7 +275,16 @@ const char *topology_note(const struct topology *topology)
     for (size_t k = 0; topology->kind == TOPOLOGY_TORUS && topology->wraps && k < topology->dims.count; k++)
         if (dims[k] == 2)
             return "a dimension of 2 with wrap has two links between the same two nodes (wrap: false: one)";
-    return NULL;
+    return topology->network && *topology->network->said ? topology->network->said : NULL;
+}
+
+void topology_key(const struct topology *topology, struct cache_key *key)
+{
+    const struct simgrid_network *network = topology->network;
+
+    cache_key_add(key, &topology->wraps, sizeof topology->wraps);
+    if (network)
+        cache_key_add(key, network->digest, sizeof network->digest);
 }
 
 int topology_check(struct topology *topology, int *nodes, struct error *err)
@@ -280,6 +297,12 @@ int topology_check(struct topology *topology, int *nodes, struct error *err)
     status = check_keys(topology, err);
     if (check_leaves(topology, err) || check_levels(topology, err))
         status = -1;
+    if (topology->kind == TOPOLOGY_XML && !given(topology, "xml"))
+        status = error_add(err, EXIT_INPUT, topology->node->loc, "topology: 'xml' is missing: the path of a platform file of "
+                           "SimGrid's");
+    if (topology->kind == TOPOLOGY_XML && *nodes == 0)
+        status = error_add(err, EXIT_INPUT, topology->node->loc, "topology: xml: the cluster does not say how many nodes it "
+                           "has; expected 'nodes'");
     if (!status && (check_torus(topology, nodes, err) || check_dragonfly(topology, nodes, err)))
         status = -1;
     return status;

@@ -151,9 +151,34 @@ static void test_reasons(void **state)
         fail_msg("%d folded, %d whole, %d shorter, %d changes, reasons %#x", folded, whole, shorter, taken, seen);
 }
 
+static uint32_t replica_reasons(const char *other, int pipeline)
+{
+    struct simulated simulated;
+    uint32_t reasons;
+
+    simulated_load(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, boundary: 1 MB, parameters: 1 M}}\n"
+                   "cluster: {parts: [{name: one, platform: dgx-a100, nodes: 6}, {name: other, platform: %s, nodes: 6}]}\n"
+                   "batch: {micro_batches: 8}\nstrategy: {schedule: 1f1b, pipeline: %d, data: 8, placement: [pipeline, "
+                   "data, tensor]}\n", other, pipeline);
+    reasons = simulated_workload(&simulated)->alike.reasons[ALIKE_REPLICAS];
+    simulated_release(&simulated);
+    return reasons;
+}
+
+/* Pipelines that are a node each, on two kinds of nodes: the kinds are why, not the ways to the next stages. Where nodes cut
+ * them in different places, these ways are why too. */
+static void test_kinds_are_no_boundaries(void **state)
+{
+    (void)state;
+    assert_int_equal(replica_reasons("dgx-a100", 8) & (WHY_KINDS | WHY_BOUNDARIES), 0);
+    assert_int_equal(replica_reasons("dgx-h100", 8) & (WHY_KINDS | WHY_BOUNDARIES), WHY_KINDS);
+    assert_int_equal(replica_reasons("dgx-h100", 12) & (WHY_KINDS | WHY_BOUNDARIES), WHY_KINDS | WHY_BOUNDARIES);
+    assert_int_equal(replica_reasons("dgx-a100", 12) & (WHY_KINDS | WHY_BOUNDARIES), WHY_BOUNDARIES);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons), cmocka_unit_test(test_kinds_are_no_boundaries)};
 
     return cmocka_run_group_tests_name("alike", tests, NULL, NULL);
 }

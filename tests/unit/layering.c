@@ -22,7 +22,7 @@ struct rule {
 
 static const struct rule rules[] = {
     {"", " sim/config/conf.c ", NULL, " yaml.h "},
-    {"", " sim/modules/simgrid.c ", NULL, " simgrid/ xbt/ "},
+    {"", " sim/modules/simgrid.c sim/modules/simgrid_file.c ", NULL, " simgrid/ xbt/ "},
     {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
     {"", " sim/files/packed.c ", NULL, " zlib.h "},
     {"sim/recorded/", NULL, " base/ files/ recorded/ ", NULL},
@@ -38,9 +38,9 @@ static const struct rule rules[] = {
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h heat.h list.h pareto.h plot.h records.h rows.h ", NULL},
-    {"sim/engine/", NULL, " base/ process/ hardware/cluster.h flows/flows.h engine/ ", NULL},
+    {"sim/engine/", NULL, " base/ process/ topology/simgrid_file.h hardware/cluster.h flows/flows.h engine/ ", NULL},
     {"sim/flows/", NULL, " base/ hardware/cluster.h flows/ ", NULL},
-    {"sim/modules/simgrid", NULL, " base/ process/child.h hardware/cluster.h engine/ modules/simgrid_platform.h ", NULL},
+    {"sim/modules/simgrid", NULL, " base/ process/child.h topology/simgrid_file.h hardware/cluster.h engine/ modules/simgrid_ ", NULL},
     {"sim/cli/", NULL, NULL, " modules/ "},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},

@@ -31,6 +31,7 @@ static const struct { size_t begin, size; } apart[] = {
     MEMBER(node), MEMBER(base), MEMBER(kinds[0].inside.node), MEMBER(kinds[0].inside.meshes), MEMBER(network.node),
     MEMBER(network.topology.node), MEMBER(network.topology.levels), MEMBER(network.topology.dims),
     MEMBER(network.topology.hop_time),           /* follows from hop */
+    MEMBER(network.topology.xml), MEMBER(network.topology.network),      /* tests/unit/topology/simgrid_file.c */
     MEMBER(kinds[0].host.node), MEMBER(kinds[0].gpu.node),
     MEMBER(kinds[0].gpu.peak.node), MEMBER(platform), MEMBER(title), MEMBER(kinds[0].gpu_spec),
     MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(kinds[0].communication_spec),

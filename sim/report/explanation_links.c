@@ -1,0 +1,82 @@
+/* How busy NICs and the links of the topology are: of the links of one kind the busiest. */
+#include "report/explanation.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 12 };                 /* a file of SimGrid's may call each of its links in a way of its own */
+
+/* Links whose names differ in their numbers alone are of a kind: leaf0.up and leaf1.up. */
+struct busiest { char kind[48], name[48]; double busy; int links; };
+
+static double busy_of(const struct run *run, int carrier, int index)
+{
+    const struct cluster *cluster = &run->workload->scenario->cluster;
+    double bytes = run->links.loads[carrier][index].wire / run->metrics.window.all;
+
+    return bytes / carrier_bandwidth(cluster, carrier, index) / run->metrics.iteration_time;
+}
+
+static void without_numbers(const char *name, char *kind)
+{
+    for (; *name; name++)
+        if (!isdigit((unsigned char)*name))
+            *kind++ = *name;
+    *kind = '\0';
+}
+
+/* Returns how many kinds there are, up to KINDS: the NICs', then those of the topology in the order of its links. */
+static int find_busiest(const struct run *run, struct busiest found[KINDS])
+{
+    static const int carriers[] = {LINK_NIC_UP, LINK_NIC_DOWN, LINK_BETWEEN};
+    const struct cluster *cluster = &run->workload->scenario->cluster;
+    int count = 0;
+
+    for (size_t c = 0; c < COUNT(carriers); c++)
+        for (int i = 0, at = 0; i < run->links.counts[carriers[c]]; i++) {
+            struct busiest link = {.busy = busy_of(run, carriers[c], i), .links = 1};
+
+            carrier_name(cluster, carriers[c], i, link.name, sizeof link.name);
+            without_numbers(link.name, link.kind);
+            for (at = 0; at < count && strcmp(found[at].kind, link.kind) != 0; at++)
+                ;
+            if (at == KINDS)
+                continue;
+            if (at == count)
+                found[count++] = link;
+            else if (found[at].links++ && link.busy > found[at].busy) {
+                memcpy(found[at].name, link.name, sizeof link.name);
+                found[at].busy = link.busy;
+            }
+        }
+    return count;
+}
+
+void explanation_links_print(const struct explanation *explanation, FILE *out)
+{
+    struct busiest found[KINDS];
+    int count = explanation_has_links(explanation) ? find_busiest(explanation->run, found) : 0;
+
+    if (count)
+        fputs("\nthe busiest link of each kind: the share of the iteration that its full rate would need\n", out);
+    for (int i = 0; i < count; i++)
+        fprintf(out, "  %-26s %5.1f %%, of %d link%s\n", found[i].name, 100 * found[i].busy, found[i].links,
+                found[i].links == 1 ? "" : "s");
+}
+
+json_t *explanation_links_json(const struct explanation *explanation)
+{
+    struct busiest found[KINDS];
+    int count = find_busiest(explanation->run, found);
+    json_t *list = json_array();
+
+    for (int i = 0; i < count; i++)
+        json_append(list, json_pack("{s:s, s:f, s:i}", "link", found[i].name, "busy", found[i].busy, "of", found[i].links));
+    return list;
+}
+
+bool explanation_has_links(const struct explanation *explanation)
+{
+    return explanation->run->links.counts[LINK_BETWEEN] > 0;
+}

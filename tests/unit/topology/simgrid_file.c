@@ -1,0 +1,276 @@
+/* Platform files of SimGrid's: their routes are those that SimGrid finds; a file that says a topology link by link is that
+ * topology; files that are wrong, or hostile, are refused with what is wrong. */
+#include "topology/simgrid_file.h"
+#include "cluster_files.h"
+#include "engine/replay_simgrid.h"
+
+#define NODES(count, gpus) "nodes: " #count ", gpus_per_node: " #gpus ", inside: {bandwidth: 300 GB/s, latency: 1 us}, "
+#define NETWORK(nics, topology) "network: {bandwidth: 10 GB/s, latency: 5 us, nics: " #nics ", topology: " topology "}"
+#define CLUSTER "{" NODES(2, 2) NETWORK(2, "{xml: p.xml}") "}"
+
+/* Two switches of two hosts, with a line of both directions between them. */
+#define HEAD "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n" \
+    "<platform version=\"4.1\">\n<zone id=\"all\" routing=\"Full\">\n"
+#define SWITCH(n) "<cluster id=\"n" #n "\" prefix=\"host-" #n ".gpu-\" suffix=\"\" radical=\"0-1\" speed=\"1f\" " \
+    "bw=\"20GBps\" lat=\"1us\" router_id=\"r" #n "\"/>\n"
+#define SPINE(policy) "<link id=\"spine\" bandwidth=\"5GBps\" latency=\"2us\" sharing_policy=\"" policy "\"/>\n"
+#define ROUTE(link) "<zoneRoute src=\"n0\" dst=\"n1\" gw_src=\"r0\" gw_dst=\"r1\">" link "</zoneRoute>\n"
+#define UP "<link_ctn id=\"spine\" direction=\"UP\"/>"
+#define TAIL "</zone>\n</platform>\n"
+
+/* As the cluster has it, and as SimGrid does when it simulates. */
+static void assert_links(const struct cluster *cluster, int src, int dst, const char *links)
+{
+    struct route route = cluster_route(cluster, src, dst);
+    struct simgrid_route loaded = {0};
+    const char *names = "", *again = "";
+
+    for (int i = 0; i < route.count; i++) {
+        char name[48];
+
+        cluster_link_name(cluster, route.links[i], name, sizeof name);
+        names = arena_printf(&arena, "%s%s%s", names, i ? " " : "", name);
+    }
+    assert_string_equal(names, links);
+    loaded.src = src, loaded.dst = dst;
+    assert_int_equal(simgrid_route(cluster, src, dst, &loaded, &error), 0);
+    for (int i = 0; i < loaded.count; i++)
+        again = arena_printf(&arena, "%s%s%s", again, i ? " " : "", loaded.links[i]);
+    assert_string_equal(again, links);
+    assert_close(loaded.latency, route.latency);
+}
+
+static void test_routes(void **state)
+{
+    struct cluster cluster;
+    struct route route;
+
+    (void)state;
+    write_file("p.xml", HEAD SWITCH(0) SWITCH(1) SPINE("SPLITDUPLEX") ROUTE(UP) TAIL);
+    cluster = load_good(CLUSTER);
+    assert_int_equal(cluster_topology(&cluster), TOPOLOGY_XML);
+    assert_links(&cluster, 0, 1, "gpu0.up gpu1.down");
+    assert_links(&cluster, 1, 2, "nic1.up n0_link_1_UP spine_UP n1_link_0_DOWN nic2.down");
+    assert_links(&cluster, 2, 1, "nic2.up n1_link_0_UP spine_DOWN n0_link_1_DOWN nic1.down");
+    route = cluster_route(&cluster, 1, 2);
+    assert_close(route.latency, 5e-6 + 4e-6);
+    assert_close(route.bandwidth, 5e9);
+    assert_close(cluster_crowding(&cluster, 0, 2), 4);      /* 2 GPUs send 10 GB/s each through 5 GB/s */
+    assert_null(cluster_topology_note(&cluster));
+    /* one link for both directions */
+    write_file("p.xml", HEAD SWITCH(0) SWITCH(1) SPINE("SHARED") ROUTE("<link_ctn id=\"spine\"/>") TAIL);
+    cluster = load_good(CLUSTER);
+    assert_links(&cluster, 1, 2, "nic1.up n0_link_1_UP spine n1_link_0_DOWN nic2.down");
+    assert_links(&cluster, 2, 1, "nic2.up n1_link_0_UP spine n0_link_1_DOWN nic1.down");
+    /* GPUs that share a NIC have routes of their own behind it */
+    cluster = load_good("{" NODES(2, 2) NETWORK(1, "{xml: p.xml}") "}");
+    assert_links(&cluster, 1, 2, "nic0.up n0_link_1_UP spine n1_link_0_DOWN nic1.down");
+}
+
+static bool same_key(const struct cluster *cluster, const struct cluster *other)
+{
+    struct cache_key keys[2] = {{0}, {0}};
+    bool same;
+
+    cluster_key(cluster, &keys[0]);
+    cluster_key(other, &keys[1]);
+    same = keys[0].count == keys[1].count && !memcmp(keys[0].items, keys[1].items, keys[0].count);
+    free(keys[0].items);
+    free(keys[1].items);
+    return same;
+}
+
+/* What is remembered of a cluster is not that of another file by the same name; the same file is read once. */
+static void test_key(void **state)
+{
+    struct cluster first, again, other;
+    struct cache cache;
+
+    (void)state;
+    write_file("p.xml", HEAD SWITCH(0) SWITCH(1) SPINE("SPLITDUPLEX") ROUTE(UP) TAIL);
+    cache_init(&cache, CACHE_BYTES);
+    arena.cache = &cache;
+    first = load_good(CLUSTER);
+    again = load_good(CLUSTER);
+    write_file("p.xml", HEAD SWITCH(0) SWITCH(1) SPINE("SHARED") ROUTE("<link_ctn id=\"spine\"/>") TAIL);
+    other = load_good(CLUSTER);
+    assert_true(cache.found[CACHE_TOPOLOGY] == 1 && again.network.topology.network == first.network.topology.network);
+    assert_true(same_key(&first, &again) && !same_key(&first, &other));
+    arena.cache = NULL;
+    cache_release(&cache);
+}
+
+/* Hosts of a larger file: said, and no mistake. Parts of unequal nodes have their own numbers of GPUs. */
+static void test_hosts(void **state)
+{
+    struct cluster cluster;
+
+    (void)state;
+    write_file("p.xml", HEAD SWITCH(0) SWITCH(1) SPINE("SPLITDUPLEX") ROUTE(UP) TAIL);
+    cluster = load_good("{parts: [{name: a, " NODES(1, 2) NETWORK(2, "{xml: p.xml}") "}, {name: b, nodes: 1, "
+                        "gpus_per_node: 1, " NETWORK(1, "{xml: p.xml}") "}]}");
+    assert_links(&cluster, 1, 2, "nic1.up n0_link_1_UP spine_UP n1_link_0_DOWN nic2.down");
+    assert_string_equal(cluster_topology_note(&cluster), "of the hosts of p 1 are no GPU of the cluster: host-1.gpu-1");
+    expect_message("{" NODES(3, 2) NETWORK(2, "{xml: p.xml}") "}",
+                   "test.yaml:1:146: topology: xml: of the 6 GPUs of 3 nodes 'p.xml' lacks 2: host-2.gpu-0, host-2.gpu-1; its "
+                   "hosts that are none of them: none; expected GPU M of node N as host-N.gpu-M, both from 0");
+    expect_message("{" NODES(2, 1) NETWORK(1, "{kind: xml}") "}", "test.yaml:1:140: topology: 'xml' is missing: the path of "
+                   "a platform file of SimGrid's");
+    expect_message("{gpus_per_node: 2, inside: {bandwidth: 1 GB/s, latency: 1 us}, " NETWORK(2, "{xml: p.xml}") "}",
+                   "test.yaml:1:128: topology: xml: the cluster does not say how many nodes it has; expected 'nodes'");
+}
+
+/* Writes the cluster's network as a file: each link of its topology, and each pair's route. */
+static void export(const struct cluster *cluster)
+{
+    FILE *out = fopen(arena_printf(&arena, "%s/p.xml", folder), "w");
+    int gpus = cluster_gpus(cluster);
+
+    assert_non_null(out);
+    fputs(HEAD, out);
+    for (int gpu = 0; gpu < gpus; gpu++)
+        fprintf(out, "<host id=\"host-%d.gpu-%d\" speed=\"1f\"/>\n", cluster_node_of(cluster, gpu),
+                cluster_place_of(cluster, gpu));
+    for (int i = 0; i < cluster_between_links(cluster); i++) {
+        char name[48];
+
+        cluster_link_name(cluster, (struct link){LINK_BETWEEN, i}, name, sizeof name);
+        fprintf(out, "<link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", name,
+                cluster_link_bandwidth(cluster, (struct link){LINK_BETWEEN, i}), cluster_between_latency(cluster, i));
+    }
+    fputs("<link id=\"none\" bandwidth=\"1e15Bps\" latency=\"0s\"/>\n", out);      /* SimGrid refuses routes of no link */
+    for (int src = 0; src < gpus; src++)
+        for (int dst = 0; dst < gpus; dst++) {
+            struct route route = cluster_route(cluster, src, dst);
+            int between = 0;
+
+            fprintf(out, src == dst ? "" : "<route src=\"host-%d.gpu-%d\" dst=\"host-%d.gpu-%d\" symmetrical=\"NO\">",
+                    cluster_node_of(cluster, src), cluster_place_of(cluster, src), cluster_node_of(cluster, dst),
+                    cluster_place_of(cluster, dst));
+            for (int i = 0; src != dst && i < route.count; i++)
+                if (route.links[i].kind == LINK_BETWEEN) {
+                    char name[48];
+
+                    cluster_link_name(cluster, route.links[i], name, sizeof name);
+                    between += fprintf(out, "<link_ctn id=\"%s\"/>", name);
+                }
+            if (src != dst)
+                fprintf(out, "%s</route>\n", between ? "" : "<link_ctn id=\"none\"/>");
+        }
+    fputs(TAIL, out);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A topology written as a file has the same routes, but for links that carry all that ever comes. */
+static void test_same_as_topology(void **state)
+{
+    static const char *const topologies[] = {
+        "{levels: [{leaf_nodes: 2}, {units: 2, oversubscription: 7, latency: 1 us}]}", "{unit_nodes: 4, oversubscription: 2}",
+        "{dims: [2, 4], link: 4 GB/s, hop: 1 us}",
+        "{groups: 4, routers: 2, nodes_per_router: 1, global_links: 2, global_link: 3 GB/s}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(topologies); i++) {
+        struct cluster own = load_good(arena_printf(&arena, "{" NODES(8, 2) NETWORK(2, "%s") "}", topologies[i])), file;
+
+        export(&own);
+        file = load_good("{" NODES(8, 2) NETWORK(2, "{xml: p.xml}") "}");
+        for (int src = 0; src < 16; src++)
+            for (int dst = 0; dst < 16; dst++) {
+                struct route a = cluster_route(&own, src, dst), b = cluster_route(&file, src, dst);
+                char name[2][48];
+                int at = 0;
+
+                if (i == 1 && a.links[0].kind == LINK_PORT_UP)
+                    continue;            /* it crosses rails inside the node, as a file cannot say */
+                assert_close(b.latency, a.latency);
+                assert_close(b.bandwidth, a.bandwidth);
+                for (int k = 0; k < b.count; k++) {
+                    cluster_link_name(&file, b.links[k], name[1], sizeof name[1]);
+                    if (!strcmp(name[1], "none"))
+                        continue;
+                    cluster_link_name(&own, a.links[at++], name[0], sizeof name[0]);
+                    assert_string_equal(name[1], name[0]);
+                }
+                assert_int_equal(at, a.count);
+            }
+    }
+}
+
+/* The only message, which has these words; the path of the folder left out. */
+static void refuse(const char *file, const char *words)
+{
+    struct cluster cluster;
+
+    if (file)
+        write_file("p.xml", file);
+    assert_int_equal(load(CLUSTER, &cluster), -1);
+    if (error.count != 1 || error.messages[0].code != EXIT_INPUT || !strstr(error.messages[0].text, words) ||
+        strstr(error.messages[0].text, "Backtrace") || !error.messages[0].loc.line)
+        fail_msg("expected '%s', found '%s' at line %d", words, error.messages[0].text, error.messages[0].loc.line);
+    error_release(&error);
+    error = (struct error){0};
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    refuse("hello", "p.xml:1: Invalid XML");
+    refuse(HEAD SWITCH(0), "Premature EOF");
+    refuse(HEAD SWITCH(0) SWITCH(1) TAIL, "Bad gateways for route from 'host-0.gpu-0' to 'host-1.gpu-0'");
+    refuse(HEAD SWITCH(0) SWITCH(0) TAIL, "second");
+    refuse(HEAD SWITCH(0) SWITCH(1) ROUTE(UP) TAIL, "Link not found: spine");
+    refuse(HEAD SWITCH(0) SWITCH(1) SPINE("FATPIPE") ROUTE("<link_ctn id=\"spine\"/>") TAIL, "no two messages share");
+    refuse(HEAD SWITCH(0) SWITCH(1) "<link id=\"nic0.up\" bandwidth=\"1Bps\" latency=\"0s\"/>"
+           ROUTE("<link_ctn id=\"nic0.up\"/>") TAIL, "a link is called 'nic0.up'");
+    refuse(HEAD SWITCH(0) SWITCH(1) "<link id=\"a link\" bandwidth=\"1Bps\" latency=\"0s\"/>"
+           ROUTE("<link_ctn id=\"a link\"/>") TAIL, "a link is called 'a link'");
+    refuse(HEAD SWITCH(0) SWITCH(1) "<link id=\"a\" bandwidth=\"0Bps\" latency=\"0s\"/>" ROUTE("<link_ctn id=\"a\"/>") TAIL,
+           "expected a bandwidth of more than 0");
+}
+
+/* Files that are meant to do harm. */
+static void test_hostile(void **state)
+{
+    const char *path = arena_printf(&arena, "%s/p.xml", folder);
+    struct cluster cluster;
+
+    (void)state;
+    refuse("<?xml version=\"1.0\"?>\n<!DOCTYPE a [<!ENTITY b \"b\"><!ENTITY c \"&b;&b;&b;&b;\">]>\n<platform version=\"4.1\">"
+           "<zone id=\"&c;\" routing=\"Full\"/></platform>", "p.xml:2: Invalid XML");
+    refuse(HEAD "<zone id=\"a\" routing=\"Full\"><zone id=\"a\" routing=\"Full\"/></zone>" TAIL, "topology: xml: ");
+    if (!ADDRESS_SANITIZER)              /* which takes no limit of memory */
+        refuse(HEAD "<cluster id=\"n0\" prefix=\"host-0.gpu-\" suffix=\"\" radical=\"0-999999999\" speed=\"1f\" bw=\"1Bps\" "
+               "lat=\"1us\"/>" TAIL, "topology: xml: ");
+    write_file("p.xml", "<");
+    assert_int_equal(truncate(path, 1 << 30), 0);
+    refuse(NULL, "has 1073 MB; expected at most 67");
+    assert_int_equal(unlink(path), 0);
+    refuse(NULL, "cannot open 'p.xml'");
+    assert_int_equal(mkdir(path, 0700), 0);
+    refuse(NULL, "'p.xml' is no file");
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(symlink("/dev/zero", path), 0);
+    refuse(NULL, "'p.xml' is no file");
+    assert_int_equal(unlink(path), 0);
+    write_file("p.so", "a program that SimGrid would run");
+    assert_int_equal(load("{" NODES(2, 2) NETWORK(2, "{xml: p.so}") "}", &cluster), -1);
+    assert_non_null(strstr(error.messages[0].text, "found 'p.so'; expected the path of a file that ends in .xml"));
+    error_release(&error);
+    error = (struct error){0};
+    assert_int_equal(load("{" NODES(300, 8) NETWORK(8, "{xml: p.xml}") "}", &cluster), -1);
+    assert_non_null(strstr(error.messages[0].text, "for 2400 GPUs; expected at most 2048"));
+    error_release(&error);
+    error = (struct error){0};
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_routes), cmocka_unit_test(test_key), cmocka_unit_test(test_hosts), cmocka_unit_test(test_same_as_topology),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_hostile),
+    };
+
+    return cmocka_run_group_tests_name("simgrid_file", tests, setup, teardown);
+}
