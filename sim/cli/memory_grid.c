@@ -135,7 +135,7 @@ static int read_points(struct grid *grid, struct error *err)
     return rc;
 }
 
-/* The number, with a star where it is more than there is; "-" where the point is no scenario, "" where there is none. */
+/* The number, with a star where it is more than there is; "-" where it is no scenario, "" where there is no point. */
 static void add_cell(const struct grid *grid, struct sheet *sheet, const struct number_style *style, size_t row,
                      size_t column)
 {
@@ -243,8 +243,8 @@ int memory_grid_print(const struct sweep *sweep, bool json, FILE *out, struct er
     int rc = points_select(&sweep->points, POINTS_MOST, &grid.selection, err);
 
     if (!rc && grid.selection.count > MOST_POINTS)
-        rc = error_add(err, EXIT_USAGE, (struct loc){.file = sweep->file}, "show --memory of %zu points; expected %d at "
-                       "most, or 'dtsim sweep'", grid.selection.count, MOST_POINTS);
+        rc = error_add(err, EXIT_USAGE, (struct loc){.file = sweep->file}, "show --memory of %zu points; expected %d "
+                       "at most, or 'dtsim sweep'", grid.selection.count, MOST_POINTS);
     if (!rc)
         rc = read_points(&grid, err);
     if (!rc && json)

@@ -40,11 +40,11 @@ void product_kernel(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W, dW = dY^T X, where
- * X and dY have `kept` rows. Under LoRA W is frozen, unless it is an adapter. With `experts` each of so many has a W
- * and its share of the rows, and one kernel computes all of them; 0: one product. */
+/* Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W, dW = dY^T X, of as
+ * many rows as are kept. Under LoRA W is frozen, unless it is an adapter. With `experts` each of so many has a W and
+ * its share of the rows, and one kernel computes all of them; 0: one product. */
 static void products(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
-                     double kept, double out, double in)
+                     double out, double in)
 {
     const struct kernel each = {.product = product,
                                 .kind = experts > 0 ? KERNEL_GROUPED : KERNEL_MATMUL,
@@ -57,7 +57,7 @@ static void products(struct kernels *list, const struct cut *cut, enum product_i
     input.phase = PHASE_BACKWARD_INPUT, input.layout = LAYOUT_NN;
     input.m = rows, input.n = in, input.k = out;
     weight.phase = PHASE_BACKWARD_WEIGHT, weight.layout = LAYOUT_TN;
-    weight.m = out, weight.n = in, weight.k = kept;
+    weight.m = out, weight.n = in, weight.k = projected_rows(cut, rows);
     product_kernel(list, cut, forward);
     product_kernel(list, cut, input);
     if (!cut->lora || product == PRODUCT_LORA)
@@ -67,7 +67,10 @@ static void products(struct kernels *list, const struct cut *cut, enum product_i
 void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
                     double in)
 {
-    products(list, cut, product, 0, rows, rows, out, in);
+    struct cut whole = *cut;
+
+    whole.form.randomized_linear = 0;    /* which is of the linear layers of blocks alone */
+    products(list, &whole, product, 0, rows, out, in);
 }
 
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
@@ -151,7 +154,7 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
 
     if (cut->fp8)
         eight.dtype = cut->narrow;
-    products(list, &eight, product, experts, rows, projected_rows(cut, rows), out, in);
+    products(list, &eight, product, experts, rows, out, in);
     random_projections(list, cut, rows, out, in);
     if (product == PRODUCT_Q_UP || product == PRODUCT_KV_UP)
         mark_again(list, cut, 1u << MODULE_LATENT, first);
