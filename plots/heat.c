@@ -142,6 +142,59 @@ static void find_others(const struct chart *chart, struct heat *heat)
     }
 }
 
+/* Whether it is known of two cells that one fits in memory and the other does not. */
+static bool parts(const struct heat *heat, int one, int other)
+{
+    double a = heat->cells[one].row ? heat_margin(heat->cells[one].row) : NAN;
+    double b = heat->cells[other].row ? heat_margin(heat->cells[other].row) : NAN;
+
+    return isfinite(a) && isfinite(b) && (a < 0) != (b < 0);
+}
+
+/* The edges between cells that a limit of memory parts, of columns (`down`: edges that stand, each between a column and
+ * the next one) or rows; edges that follow one another are one line. `out`: NULL counts alone. */
+static int write_edges(const struct heat *heat, bool down, FILE *out, const char *look)
+{
+    int across = down ? heat->x.count : heat->y.count, along = down ? heat->y.count : heat->x.count, count = 0;
+
+    for (int i = 0; i + 1 < across; i++)
+        for (int k = 0, begin = -1; k <= along; k++) {
+            int cell = down ? k * heat->x.count + i : i * heat->x.count + k, next = cell + (down ? 1 : heat->x.count);
+            bool edge = k < along && parts(heat, cell, next);
+
+            if (edge && begin < 0)
+                begin = k;
+            if (edge || begin < 0)
+                continue;
+            if (out && down)
+                fprintf(out, "set arrow from %d.5,%d - 0.5 to %d.5,%d - 0.5 nohead front %s\n", i, begin, i, k, look);
+            else if (out)
+                fprintf(out, "set arrow from %d - 0.5,%d.5 to %d - 0.5,%d.5 nohead front %s\n", begin, i, k, i, look);
+            begin = -1;
+            count++;
+        }
+    return count;
+}
+
+/* Of peak memory: what the line says, where one is drawn. Rows of unequal GPUs have no limit in common. */
+static void find_limit(const struct chart *chart, struct heat *heat)
+{
+    double least = INFINITY, most = 0;
+
+    if (strcmp(heat->by.name, "peak_memory_bytes") != 0 ||
+        write_edges(heat, true, NULL, "") + write_edges(heat, false, NULL, "") == 0)
+        return;
+    for (int i = 0; i < heat->x.count * heat->y.count; i++)
+        if (heat->cells[i].state == CELL_VALUE && isfinite(heat_margin(heat->cells[i].row))) {
+            least = fmin(least, heat->cells[i].value + heat_margin(heat->cells[i].row));
+            most = fmax(most, heat->cells[i].value + heat_margin(heat->cells[i].row));
+        }
+    heat->limit = "the limits of memory";
+    if (most - least <= 1e-9 * most)
+        heat->limit = arena_printf(chart->arena, "the limit of memory, %s%s",
+                                   quantity_text(chart->arena, &heat->quantity, most, 3), heat->quantity.unit);
+}
+
 /* 0 to 1: from the worst to the best. */
 static double place_of(const struct heat *heat, double value)
 {
@@ -224,8 +277,14 @@ static void write_colours(const struct chart *chart, const struct heat *heat)
 
 static void write_plot(const struct chart *chart, const struct heat *heat)
 {
+    static const char *const lines[] = {"linewidth 7 linecolor rgb \"white\"",
+                                        "linewidth 3 linecolor rgb limit_colour"};
     FILE *out = chart->script;
 
+    for (size_t i = 0; heat->limit && i < COUNT(lines); i++) {
+        write_edges(heat, true, out, lines[i]);
+        write_edges(heat, false, out, lines[i]);
+    }
     fprintf(out, "best_x = %d; best_y = %d\n"
                  "set object 1 rectangle from best_x - 0.5, best_y - 0.5 to best_x + 0.5, best_y + 0.5 front \\\n"
                  "    fillstyle empty border rgb \"black\" linewidth 3\n", heat->best % heat->x.count,
@@ -246,6 +305,9 @@ static void write_plot(const struct chart *chart, const struct heat *heat)
     if (heat->used[CELL_EMPTY])
         fputs("    NaN with boxes fillstyle solid 1 border linecolor rgb line_colour fillcolor rgb \"white\" \\\n"
               "        title \"no point\", \\\n", out);
+    if (heat->limit)
+        fprintf(out, "    NaN with lines linewidth 3 linecolor rgb limit_colour title \"%s\", \\\n",
+                text_escape(chart->arena, heat->limit));
     fprintf(out, "    data using 1:($2 + $10):7:9 with labels textcolor rgb variable \\\n"
                  "        font at_size(%.3g*font_size) notitle, \\\n"
                  "    data using 1:($2 - $12):8:9 with labels textcolor rgb variable \\\n"
@@ -258,8 +320,8 @@ static void write_script(const struct chart *chart, struct heat *heat)
     struct layout layout = {
         .left = heat->left, .right = SCALE, .bottom = CHART_AXIS_HEIGHT,
         .title = sweep_title(chart), .lines = {over_text(chart, heat), best_text(chart, heat), sweep_outcome(chart)},
-        .entries = heat->used[CELL_INFEASIBLE] + heat->used[CELL_FAILED] + heat->used[CELL_EMPTY],
-        .longest = (int)strlen("infeasible, and why"),
+        .entries = heat->used[CELL_INFEASIBLE] + heat->used[CELL_FAILED] + heat->used[CELL_EMPTY] + !!heat->limit,
+        .longest = (int)strlen(heat->limit ? heat->limit : "infeasible, and why"),
     };
     FILE *out = chart->script;
 
@@ -268,8 +330,8 @@ static void write_script(const struct chart *chart, struct heat *heat)
     layout.width = layout.left + layout.right + heat->x.count * heat->wide;
     layout_height(chart, &layout, heat->y.count * heat->high, 0);
     script_begin(chart, &layout);
-    fprintf(out, "hatch_colour = 0x9a9a9a\n\nset xrange [-0.5:%d - 0.5]\nset yrange [-0.5:%d - 0.5]\n", heat->x.count,
-            heat->y.count);
+    fprintf(out, "hatch_colour = 0x9a9a9a\n%s\nset xrange [-0.5:%d - 0.5]\nset yrange [-0.5:%d - 0.5]\n", heat->limit ?
+            "limit_colour = 0xd7191c\n" : "", heat->x.count, heat->y.count);
     fprintf(out, "set label 5 \"%s\" at screen middle, 12.0/height center\n"
                  "set label 6 \"%s\" at screen 16.0/width, 0.5*(height - top + bottom)/height center rotate by 90\n",
             text_escape(chart->arena, heat->x.key), text_escape(chart->arena, heat->y.key));
@@ -291,6 +353,7 @@ int heat_draw(struct chart *chart)
         read_cells(chart, &heat))
         return -1;
     find_others(chart, &heat);
+    find_limit(chart, &heat);
     heat.left = 44 + LETTER * heat.y.longest;
     heat.wide = (int)fmax(CELL_LEAST, (layout_width(chart, WIDE + SCALE) - SCALE - heat.left) / (double)heat.x.count);
     if (chart->look->height)

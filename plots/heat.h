@@ -26,6 +26,7 @@ struct heat {
     bool logarithmic;
     int best, ties;                  /* the cell of the best row; further cells that are as good */
     bool used[CELL_STATES];
+    const char *limit;               /* what the line says between cells that fit in memory and others; NULL: there is none */
     const struct heat_style *style;  /* of numbers; NULL: they have no room */
     int lines;                       /* of the values of the other axes below all numbers, as far as they have room */
     int left;                        /* pixels of the margin */

@@ -345,5 +345,5 @@ const char *sweep_outcome(const struct chart *chart)
         text = arena_printf(chart->arena, "%s%s%s", text, *count ? before : "", count);
         before = *count ? ", " : before;
     }
-    return same && gpus >= 1 ? arena_printf(chart->arena, "%.0f GPUs; %s", gpus, text) : text;
+    return same && gpus >= 1 ? arena_printf(chart->arena, "%.0f GPU%s; %s", gpus, gpus > 1 ? "s" : "", text) : text;
 }

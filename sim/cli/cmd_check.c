@@ -58,18 +58,6 @@ static void check_memory(const struct workload *workload, bool strict, json_t *j
     run_release(&run);
 }
 
-/* Of standard input, which cannot be read twice, it is not known. */
-static int is_sweep(const char *path, bool *is, struct error *err)
-{
-    struct arena arena = {0};
-    struct node *root = NULL;
-    int rc = strcmp(path, "-") ? conf_load(&arena, path, &root, err) : 0;
-
-    *is = root && node_get(root, "sweep");
-    arena_release(&arena);
-    return rc;
-}
-
 /* The sweep itself and every value of an axis; what a dry run says of its points. */
 static int check_sweep(const struct arguments *arguments)
 {
@@ -226,7 +214,7 @@ static int check_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_VALUES])
         return check_values(&arguments);
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
-    if (is_sweep(arguments.positional[0], &sweep, &err))
+    if (sweep_is(arguments.positional[0], &sweep, &err))
         return report_as(&err, arguments.values[OPT_JSON]);
     if (sweep)
         return check_sweep(&arguments);

@@ -6,6 +6,7 @@
 #include "cli/alike_view.h"
 #include "cli/cmd.h"
 #include "cli/kernels_view.h"
+#include "cli/memory_grid.h"
 #include "engine/program_text.h"
 #include "report/caveats.h"
 #include "report/figure.h"
@@ -308,6 +309,21 @@ static void show(const struct workload *workload, const struct arguments *argume
         show_stages(workload, stdout);
 }
 
+/* The memory of a sweep's points. */
+static int show_memory_grid(const struct arguments *arguments)
+{
+    struct sweep sweep;
+    struct error err = {0};
+    bool json = arguments->values[OPT_JSON];
+    int code, rc = sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err);
+
+    if (!rc)
+        rc = memory_grid_print(&sweep, json, stdout, &err);
+    code = report_as(&err, rc && json);
+    sweep_release(&sweep);
+    return code;
+}
+
 static int show_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -315,6 +331,7 @@ static int show_main(const struct command *command, int argc, char **argv)
     struct scenario scenario;
     struct cache cache;
     struct workload workload = {0};
+    bool grid = false;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), views = 0, rc;
 
     if (code != ARGS_DONE)
@@ -327,6 +344,10 @@ static int show_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
         !arguments.values[OPT_KERNELS])
         return usage_error(command, "--json goes with --memory, --kernels or --alike");
+    if (arguments.values[OPT_MEMORY] && !sweep_is(arguments.positional[0], &grid, &err) && grid)
+        return show_memory_grid(&arguments);
+    error_release(&err);         /* the scenario says it again */
+    err = (struct error){0};
     cache_init(&cache, CACHE_BYTES);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
     scenario.arena.cache = &cache;       /* for its variations */
@@ -360,7 +381,8 @@ const struct command cmd_show = {
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
                "  --groups            which GPUs form which process group\n"
-               "  --memory            what each rank holds at its peak; with --json for programs\n"
+               "  --memory            what each rank holds at its peak; of a sweep file a table of all points' peaks, as over\n"
+               "                      batch and sequence in scenarios/sweeps/gpt2-activations.yaml; with --json for programs\n"
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"

@@ -199,6 +199,21 @@ struct lora {
 };
 extern const struct table lora_table;
 
+/* The form in which blocks keep what their backwards read; all 0: as it is. Gradients are then approximate.
+ * few_bit: of an activation function the index of a piece of its derivative, so many bits a value, instead of its input
+ *     (Novikov et al. 2023, "Few-bit Backward", arXiv 2202.00441, figure 2).
+ * randomized_linear: of a linear layer's input X the projection S'X, which has this share of its rows, at least one. S
+ *     is a random matrix that a seed gives again, and the gradient of the weights is (S'dY)'(S'X) (Bershatsky et al.
+ *     2022, "Memory-Efficient Backpropagation through Large Linear Layers", arXiv 2201.13195, algorithm 1). Each linear
+ *     layer keeps its own projection. NaN: as 0.
+ * activations_bits: so many bits for each floating-point value that is kept, and for each group of values a least value
+ *     and a scale (ActNN, Chen et al. 2021; GACT, Liu et al. 2022). Each linear layer keeps its own copy. */
+struct saved_form {
+    int few_bit;
+    double randomized_linear;
+    int activations_bits;
+};
+
 /* How the model is divided and computed. */
 struct shard {
     int micro;                   /* samples per micro-batch */
@@ -224,15 +239,15 @@ struct shard {
     double capacity;             /* rows of an expert, padding included / rows under balanced routing; 0: no padding */
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;
-    int few_bit;                 /* bits a value of an activation function's derivative that are kept instead of its
-                                    input; 0: none */
+    struct saved_form saved;
     enum cross_entropy cross_entropy;
     bool measured;               /* the training loop computes metrics from the logits */
 };
 
-/* Why blocks cannot keep the derivative of their activation function in a few bits; NULL: they can. */
-const char *few_bit_fault(const struct transformer *shape, enum recompute recompute, unsigned again,
-                          enum activation_formula formula);
+/* Whether blocks, computed so, can keep what they save in the form that the mapping `memory` asks for: errors
+ * (EXIT_INFEASIBLE) at its keys. `shape`: NULL for other models. */
+int saved_form_check(const struct transformer *shape, const struct shard *shard, const struct node *memory,
+                     struct error *err);
 
 /* Bytes that a layer holds while it is computed, in addition to what it keeps for the backward. */
 struct workspace { double forward, backward; };

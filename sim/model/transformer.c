@@ -40,7 +40,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .again = shard->again,
         .lora = shard->lora,
         .formula = shard->formula,
-        .few_bit = shard->few_bit / 8.,
+        .form = shard->saved,
         .cross_entropy = shard->cross_entropy,
         .measured = shard->measured,
         .tensor = shard->tensor,

@@ -14,7 +14,7 @@ struct cut {
     unsigned again;          /* what recompute: modules runs again: a bit for each enum recompute_module */
     const struct lora *lora;
     enum activation_formula formula;
-    double few_bit;          /* bytes per value of an activation function's derivative; 0: its input is kept */
+    struct saved_form form;
     enum cross_entropy cross_entropy;
     bool measured;           /* the training loop computes metrics from the logits */
     double tensor;           /* GPUs of the group */
@@ -93,7 +93,9 @@ void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
 /* The same cut as its attention sees it, where GPUs exchange heads for tokens: all tokens of theirs, a share of heads. */
 struct cut attention_cut(const struct cut *cut);
-/* Part of block_kernels: what turns and repeats queries and keys, and attention. */
+/* Parts of block_kernels: the products for queries, keys and values; what turns and repeats queries and keys, and
+ * attention. */
+void attention_inputs(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);
 void router_kernels(struct kernels *list, const struct cut *cut);        /* parts of block_kernels where it has experts */
 void expert_kernels(struct kernels *list, const struct cut *cut);
@@ -128,7 +130,6 @@ void weight_product(struct kernels *list, const struct cut *cut, enum product_id
  * have weights of their own; one grouped product computes all of them. */
 void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
                    double out, double in);
-void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements);
 void activation_function(struct kernels *list, const struct cut *cut, double elements);
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses);
 void norm_kernels(struct kernels *list, const struct cut *cut, const char *name);
@@ -144,11 +145,39 @@ size_t adapted_product(struct kernels *list, const struct cut *cut, enum lora_ta
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
 
+/* A tensor, or several alike, that a block keeps from its forward to its backward. Its kind says in which forms (struct
+ * saved_form) it can be kept. */
+enum saved_kind {
+    SAVED_AS_IT_IS,          /* masks, and what has a value a row */
+    SAVED_VALUES,            /* what a backward reads that is none of the others */
+    SAVED_INPUT,             /* the input of linear layers, which the gradients of their weights need */
+    SAVED_FUNCTION,          /* the input of an activation function, or all that its operations keep of it */
+};
+/* What computes it; the core of attention runs again under selective recomputation. */
+enum saved_part { SAVED_ATTENTION, SAVED_CORE, SAVED_MLP };
+struct saved {
+    enum saved_kind kind;
+    enum saved_part part;
+    double rows, width;      /* of a tensor: rows x width values */
+    double bytes;            /* of a value, as it is */
+    int tensors;             /* so many are kept; INPUT: as it is one, for so many linear layers */
+};
+struct saved_list {
+    struct saved items[32];
+    size_t count;
+};
+/* Whether linear layers keep random projections of their inputs; and how many rows those of `rows` rows have. */
+bool projects(const struct cut *cut);
+double projected_rows(const struct cut *cut, double rows);
+/* Append the kernels that quantize what a part keeps, and those that the backward needs it back from. */
+void quantization_kernels(struct kernels *list, const struct cut *cut, enum saved_part part);
+
 /* Bytes of one micro-batch on this GPU: activations are kept from the forward to the backward, workspaces are held only
  * while a layer is computed. */
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
 double block_input(const struct cut *cut);               /* the part of block_activation that is the block's input */
+double core_activation(const struct cut *cut);           /* of the core of attention, whether it runs again or not */
 /* Under recompute: operators. Marks the forward's kernels of a block whose results are kept: fused attention, and of
  * the products of weights the first, the third, and so on. Then the bytes of these results and of the sums that a tensor
  * group scatters; `needed`: of those that the backward needs. */

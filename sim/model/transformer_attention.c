@@ -1,8 +1,62 @@
-/* The kernels of attention, after the products for queries, keys and values and before the projection. */
+/* The kernels of attention: the products for queries, keys and values, and what follows up to the projection. */
 #include "kernels/kernel_time.h"
 #include "model/transformer.h"
 
 #include <math.h>
+
+/* The norm of a latent vector. */
+static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
+{
+    size_t first = list->count;
+
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
+    mark_again(list, cut, 1u << MODULE_NORMS | 1u << MODULE_LATENT, first);
+}
+
+/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries are computed from one narrow latent vector,
+ * keys and values from another one. Every GPU of the tensor group computes the whole latent vectors, for all tokens. */
+static void latent_inputs(struct kernels *list, const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+
+    if (shape->q_rank > 0) {
+        block_product(list, cut, PRODUCT_Q_DOWN, 0, cut->tokens, shape->q_rank, cut->hidden);
+        latent_norm(list, cut, "q-norm", shape->q_rank);
+    }
+    block_product(list, cut, PRODUCT_Q_UP, 0, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    block_product(list, cut, PRODUCT_KV_DOWN, 0, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    latent_norm(list, cut, "kv-norm", shape->kv_rank);
+    block_product(list, cut, PRODUCT_KV_UP, 0, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+                   shape->kv_rank);
+}
+
+/* One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products,
+ * and the gradients of their common input are added. */
+static void qkv(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->projected;
+
+    if (cut->shape->fused_qkv) {
+        adapted_product(list, cut, LORA_QKV, PRODUCT_QKV);
+        memory_kernel(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY,
+                      2 * cut->tokens * width * cut->value);
+    } else {
+        block_product(list, cut, PRODUCT_Q, 0, cut->tokens, cut->query, cut->hidden);
+        block_product(list, cut, PRODUCT_K, 0, cut->tokens, cut->key, cut->hidden);
+        block_product(list, cut, PRODUCT_V, 0, cut->tokens, cut->values, cut->hidden);
+        adapter_kernels(list, cut, LORA_QKV);
+        plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
+                      6 * cut->tokens * cut->hidden * cut->value);
+    }
+    if (cut->shape->qkv_bias)
+        bias_kernels(list, cut, "qkv-bias", cut->tokens, width, false);
+}
+
+void attention_inputs(struct kernels *list, const struct cut *cut)
+{
+    (cut->shape->kv_rank > 0 ? latent_inputs : qkv)(list, cut);
+}
 
 /* What turns queries and keys to their positions: for each value, what unvectorized kernels compute, read and write, v
  * bytes in the format of activations, and what contiguous ones read and write; and how many kernels do it (of queries

@@ -40,9 +40,9 @@ void product_kernel(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W, dW = dY^T X. Under
- * LoRA W is frozen, unless it is an adapter. With `experts` each of so many has a W and its share of the rows, and one
- * kernel computes all of them; 0: one product. */
+/* Y = X W^T, with X of rows x in and W of out x in, as frameworks store it. Gradients: dX = dY W, dW = dY^T X, of as
+ * many rows as are kept. Under LoRA W is frozen, unless it is an adapter. With `experts` each of so many has a W and
+ * its share of the rows, and one kernel computes all of them; 0: one product. */
 static void products(struct kernels *list, const struct cut *cut, enum product_id product, double experts, double rows,
                      double out, double in)
 {
@@ -57,7 +57,7 @@ static void products(struct kernels *list, const struct cut *cut, enum product_i
     input.phase = PHASE_BACKWARD_INPUT, input.layout = LAYOUT_NN;
     input.m = rows, input.n = in, input.k = out;
     weight.phase = PHASE_BACKWARD_WEIGHT, weight.layout = LAYOUT_TN;
-    weight.m = out, weight.n = in, weight.k = rows;
+    weight.m = out, weight.n = in, weight.k = projected_rows(cut, rows);
     product_kernel(list, cut, forward);
     product_kernel(list, cut, input);
     if (!cut->lora || product == PRODUCT_LORA)
@@ -67,7 +67,10 @@ static void products(struct kernels *list, const struct cut *cut, enum product_i
 void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
                     double in)
 {
-    products(list, cut, product, 0, rows, out, in);
+    struct cut whole = *cut;
+
+    whole.form.randomized_linear = 0;    /* which is of the linear layers of blocks alone */
+    products(list, &whole, product, 0, rows, out, in);
 }
 
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
@@ -113,6 +116,25 @@ static unsigned input_modules(enum product_id product)
     }
 }
 
+/* What a linear layer computes in addition where it keeps the projection of its input instead of the input: the random
+ * matrix is written and multiplied with the input, and the projection is divided by its rows; the backward writes the
+ * same matrix again and multiplies it with the results' gradient (skolai/fewbit, functional/linear.py, LinearGRPFunc:
+ * gaussian). */
+static void random_projections(struct kernels *list, const struct cut *cut, double rows, double out, double in)
+{
+    double kept = projected_rows(cut, rows);
+    struct kernel product = {.product = PRODUCT_RANDOM, .batch = 1, .m = kept, .n = in, .k = rows};
+
+    if (!projects(cut))
+        return;
+    memory_kernel(list, cut, "random-matrix", PHASE_FORWARD, CLASS_OTHER, kept * rows * cut->value);
+    product_kernel(list, cut, product);
+    memory_kernel(list, cut, "random-scale", PHASE_FORWARD, CLASS_OTHER, 2 * kept * in * cut->value);
+    memory_kernel(list, cut, "random-matrix", PHASE_BACKWARD_WEIGHT, CLASS_OTHER, kept * rows * cut->value);
+    product.phase = PHASE_BACKWARD_WEIGHT, product.n = out;
+    product_kernel(list, cut, product);
+}
+
 /* A product of weights in a block, or of the weights of `experts`. In fp8 (Micikevicius et al. 2022; Transformer
  * Engine on Hopper) the input, the weights and the output's gradient are cast first. For each of them one kernel
  * reads it and writes it in fp8 twice, as it is and transposed, because Hopper multiplies fp8 only in layout nt.
@@ -133,6 +155,7 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
     if (cut->fp8)
         eight.dtype = cut->narrow;
     products(list, &eight, product, experts, rows, out, in);
+    random_projections(list, cut, rows, out, in);
     if (product == PRODUCT_Q_UP || product == PRODUCT_KV_UP)
         mark_again(list, cut, 1u << MODULE_LATENT, first);
     if (!cut->fp8)
@@ -225,6 +248,24 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
+/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
+ * of inputs. */
+static void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    double index = cut->form.few_bit / 8.;
+
+    if (gated)                                                           /* a SiLU, and a product with the gate */
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+    else
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + index));
+    if (gated)
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
+                  elements * (2 * cut->value + index));
+}
+
 /* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
  * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
  * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
@@ -238,7 +279,7 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
     size_t first = list->count;
 
     clamp_kernels(list, cut, elements);
-    if (cut->few_bit > 0) {
+    if (cut->form.few_bit > 0) {
         few_bit_function(list, cut, name, elements);
     } else if (gated && !cut->shape->fused_kernels) {
         plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
@@ -259,12 +300,12 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
 /* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
  * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
  * mask follows. Autograd saves the factors of a product before it runs it, of a frozen one its weights alone; modules
- * in fp8 (Transformer Engine) save them after. What operators recompute is compiled where kernels are fused, and
- * torch.compile leaves out what nobody needs. */
+ * in fp8 (Transformer Engine), and linear layers that keep projections, save after it. What operators recompute is
+ * compiled where kernels are fused, and torch.compile leaves out what nobody needs. */
 static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
 {
     bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->fused_kernels;
-    bool ends = !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled);
+    bool ends = !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !projects(cut);
 
     for (size_t i = first; ends && i < list->count; i++)
         list->items[i].tail = list->items[i].phase == PHASE_FORWARD;
@@ -307,55 +348,6 @@ static void mlp(struct kernels *list, const struct cut *cut)
     }
 }
 
-/* The norm of a latent vector. */
-static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
-{
-    size_t first = list->count;
-
-    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
-    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
-    mark_again(list, cut, 1u << MODULE_NORMS | 1u << MODULE_LATENT, first);
-}
-
-/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries are computed from one narrow latent vector,
- * keys and values from another one. Every GPU of the tensor group computes the whole latent vectors, for all tokens. */
-static void latent_inputs(struct kernels *list, const struct cut *cut)
-{
-    const struct transformer *shape = cut->shape;
-
-    if (shape->q_rank > 0) {
-        block_product(list, cut, PRODUCT_Q_DOWN, 0, cut->tokens, shape->q_rank, cut->hidden);
-        latent_norm(list, cut, "q-norm", shape->q_rank);
-    }
-    block_product(list, cut, PRODUCT_Q_UP, 0, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
-    block_product(list, cut, PRODUCT_KV_DOWN, 0, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
-    latent_norm(list, cut, "kv-norm", shape->kv_rank);
-    block_product(list, cut, PRODUCT_KV_UP, 0, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
-                   shape->kv_rank);
-}
-
-/* One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products,
- * and the gradients of their common input are added. */
-static void qkv(struct kernels *list, const struct cut *cut)
-{
-    double width = cut->projected;
-
-    if (cut->shape->fused_qkv) {
-        adapted_product(list, cut, LORA_QKV, PRODUCT_QKV);
-        memory_kernel(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY,
-                      2 * cut->tokens * width * cut->value);
-    } else {
-        block_product(list, cut, PRODUCT_Q, 0, cut->tokens, cut->query, cut->hidden);
-        block_product(list, cut, PRODUCT_K, 0, cut->tokens, cut->key, cut->hidden);
-        block_product(list, cut, PRODUCT_V, 0, cut->tokens, cut->values, cut->hidden);
-        adapter_kernels(list, cut, LORA_QKV);
-        plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
-                      6 * cut->tokens * cut->hidden * cut->value);
-    }
-    if (cut->shape->qkv_bias)
-        bias_kernels(list, cut, "qkv-bias", cut->tokens, width, false);
-}
-
 /* A norm before the attention or the MLP. */
 static void block_norm(struct kernels *list, const struct cut *cut, const char *name)
 {
@@ -372,12 +364,14 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     size_t first;
 
     block_norm(list, cut, "attention-norm");
-    (cut->shape->kv_rank > 0 ? latent_inputs : qkv)(list, cut);
+    attention_inputs(list, cut);
     attention_kernels(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, PRODUCT_PROJECTION);
     if (cut->shape->projection_bias)
         bias_kernels(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
     residual(list, cut, "attention-residual");
+    quantization_kernels(list, cut, SAVED_ATTENTION);
+    quantization_kernels(list, cut, SAVED_CORE);
     if (!cut->shape->parallel)
         block_norm(list, cut, "mlp-norm");
     first = list->count;
@@ -390,6 +384,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     else
         mlp(list, cut);
     mark_again(list, cut, 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP), first);
+    quantization_kernels(list, cut, SAVED_MLP);
     first = list->count;
     residual(list, cut, "mlp-residual");
     mark_tail(list, cut, first);

@@ -1,199 +1,8 @@
-/* Memory of a transformer's layers on one GPU for one micro-batch: activations, which are kept from the forward to the
- * backward, and workspaces, which are held while a layer is computed. */
+/* Memory of a transformer's layers on one GPU for one micro-batch: what layers other than blocks keep from the forward
+ * to the backward (of blocks: transformer_saved.c), and workspaces, which are held while a layer is computed. */
 #include "model/transformer.h"
 
 #include <math.h>
-
-/* Rajbhandari et al. 2020, section 3.2, footnote: 12 x hidden x batch x sequence x layers values. They are the query,
- * the key, the value, the attention's output, and the input and output of the GELU; tensor parallelism divides them
- * all. */
-static double rajbhandari(const struct cut *cut)
-{
-    return 12 * cut->tokens * cut->hidden * cut->value / cut->tensor;
-}
-
-/* The attention core, in the paper's table the rows "softmax", "dropout" and "attention over values": 5 a s^2 b / t
- * bytes with 2-byte values. If Megatron-LM's softmax cannot be fused, its output is kept in fp32, and a converted copy
- * for the product with the values. */
-static double core_activation(const struct cut *cut)
-{
-    struct cut core = attention_cut(cut);
-    bool wide = cut->shape->fused_kernels && !softmax_fuses(&core), drops = cut->shape->attention_dropout > 0;
-
-    return cut->scores * (wide ? 4 : cut->value) +                        /* the softmax's output */
-           cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask and the dropout's output */
-}
-
-static bool runs_again(const struct cut *cut, enum recompute_module module)
-{
-    return cut->again >> module & 1;
-}
-
-/* The inputs of the activation function (with its gate) and, unless it runs again, of the second product; in plain
- * PyTorch then also the SiLU's output, the other factor of the gate, or of a GELU operation by operation the factors of
- * its three products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. With
- * few_bit a GELU keeps the index of a piece of its derivative alone, and a SiLU that index instead of its input (Novikov et
- * al. 2023, "Few-bit Backward", arXiv 2202.00441, figure 2). */
-static double mlp_activation(const struct cut *cut, double rows, double ffn)
-{
-    bool again = runs_again(cut, MODULE_ACTIVATION);
-    bool clamps = !again && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
-    int gelu = again || cut->shape->fused_gelu ? 1 : 7, swiglu = again || cut->shape->fused_kernels ? 2 : 3;
-
-    if (cut->few_bit > 0) {
-        gelu = 0;
-        swiglu--;
-    }
-    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? swiglu + 2 * clamps : gelu) * cut->value + cut->few_bit +
-                         (!again && lora_trains(cut, LORA_MLP_DOWN)) * cut->saved);
-}
-
-const char *few_bit_fault(const struct transformer *shape, enum recompute recompute, unsigned again,
-                          enum activation_formula formula)
-{
-    if (!shape)
-        return "needs a transformer; this model says nothing of its activation functions";
-    if (formula == ACTIVATIONS_RAJBHANDARI)
-        return "does not go with 'activations: rajbhandari', which counts values of a fixed size; expected korthikanti";
-    if (shape->mlp == MLP_SWIGLU && shape->fused_kernels)
-        return "saves nothing of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's result instead of "
-               "the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
-    if (recompute == RECOMPUTE_OPERATORS)
-        return "does not go with 'recompute: operators', which keeps results of GEMMs and computes the function again";
-    if (again >> MODULE_ACTIVATION & 1)
-        return "does not go with recomputation of the activation function (recompute: modules), which needs its input";
-    return NULL;
-}
-
-/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
- * of inputs. */
-void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-
-    if (gated)                                                           /* a SiLU, and a product with the gate */
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
-    else
-        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + cut->few_bit));
-    if (gated)
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
-                  elements * (2 * cut->value + cut->few_bit));
-}
-
-/* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of the
- * probabilities need; and the activations inside the MLPs of experts and shared experts. The input of the shared
- * experts is also the router's and is counted there. */
-static double experts_activation(const struct cut *cut)
-{
-    double bytes = 4 * cut->own_tokens * cut->shape->experts;
-
-    if (runs_again(cut, MODULE_EXPERTS))
-        return 0;
-    bytes += (cut->received + cut->sent) * cut->hidden * cut->value;
-    return bytes + mlp_activation(cut, cut->received, cut->expert_ffn) +
-           (runs_again(cut, MODULE_SHARED) ? 0 : mlp_activation(cut, cut->tokens, cut->shared_ffn));
-}
-
-/* What the MLP keeps, or what stands in its place. */
-static double branch_activation(const struct cut *cut)
-{
-    if (cut->has_experts)
-        return experts_activation(cut);
-    return runs_again(cut, MODULE_MLP) ? 0 : mlp_activation(cut, cut->tokens, cut->ffn);
-}
-
-/* Whether a norm that is one kernel keeps its input in fp32, and nobody the input itself. */
-static bool keeps_widened(const struct cut *cut)
-{
-    return cut->shape->widened_norms && cut->value < 4 && !runs_again(cut, MODULE_NORMS) &&
-           (cut->shape->norm != NORM_RMSNORM || cut->shape->fused_norm);
-}
-
-/* What unfused operations keep in addition to fused ones. An RMSNorm keeps its input in fp32 and, instead of the input
- * in half precision, the normalised values in half precision. Keys and values are kept once for every head that reads
- * them. */
-static double plain_activation(const struct cut *cut)
-{
-    const struct transformer *shape = cut->shape;
-    double bytes = 0, norms = shape->parallel ? 1 : 2;
-
-    if (shape->norm == NORM_RMSNORM && !shape->fused_norm && !runs_again(cut, MODULE_NORMS))
-        bytes += 4 * norms * cut->own_tokens * cut->hidden;
-    if (keeps_widened(cut))
-        bytes += (4 - cut->value) * norms * cut->own_tokens * cut->hidden;
-    if (shape->qk_norm)                                  /* the inputs of the norms of queries and keys */
-        bytes += cut->tokens * (cut->query + cut->key) *
-                 (shape->norm == NORM_RMSNORM && !shape->fused_norm ? 4 + cut->value : cut->value);
-    if (repeats_groups(cut))
-        bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
-    return bytes;
-}
-
-/* The first norm keeps its input, the block's input. A checkpoint already holds it, and a recomputation begins with a
- * view of the checkpoint (torch/utils/checkpoint.py, detach_variable; Megatron-LM's CheckpointFunction). But a norm in
- * plain PyTorch, or of a widened input, keeps a copy in fp32, and Rajbhandari et al. count no input: 0. */
-double block_input(const struct cut *cut)
-{
-    bool plain = cut->shape->norm == NORM_RMSNORM && !cut->shape->fused_norm && cut->value < 4;
-    bool copies = plain || keeps_widened(cut);
-
-    return cut->formula == ACTIVATIONS_RAJBHANDARI || copies ? 0 : cut->own_tokens * cut->hidden * cut->value;
-}
-
-/* Queries, keys and values are computed again from the latent vectors; the keys' rotated values, which all heads share,
- * are kept beside these. */
-static bool widens_again(const struct cut *cut)
-{
-    return cut->shape->kv_rank > 0 && runs_again(cut, MODULE_LATENT);
-}
-
-/* How many inputs of products that follow a norm are kept. Parallel attention and MLP have the same one. */
-static int norm_outputs(const struct cut *cut)
-{
-    int attention = lora_trains(cut, LORA_QKV), mlp = lora_trains(cut, LORA_MLP_UP);
-
-    return cut->shape->parallel ? attention || mlp : attention + mlp;
-}
-
-/* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that it holds for other shapes. For a GPT with
- * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)) bytes, all divided by t with sequence parallelism. The input of a
- * product is kept for the gradient of its weights, so under LoRA only if the product has an adapter. */
-double block_activation(const struct cut *cut)
-{
-    const struct transformer *shape = cut->shape;
-    double own = cut->own_tokens * cut->hidden, bytes = 0;
-
-    if (cut->formula == ACTIVATIONS_RAJBHANDARI)
-        return rajbhandari(cut);
-    bytes += (shape->parallel ? 1 : 2) * own * cut->value + plain_activation(cut);       /* the norms' inputs */
-    if (!runs_again(cut, MODULE_NORMS))                                  /* the inputs of QKV and of the MLP */
-        bytes += norm_outputs(cut) * cut->input_tokens * cut->hidden * cut->saved;
-    if (shape->shared_gate && cut->has_experts && !runs_again(cut, MODULE_EXPERTS))      /* the shared experts' result */
-        bytes += own * cut->value;
-    if (shape->dropout > 0)
-        bytes += 2 * own;                                                /* masks before both residual sums */
-    bytes += cut->tokens * (widens_again(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values) *
-             cut->value;                                                 /* Q, K, V */
-    if (cut->gathers_qkv)                                                /* V is a view of what was gathered */
-        bytes += cut->tokens * (cut->projected * cut->tensor - cut->values) * cut->value;
-    if (shape->flash_attention)                                          /* the attention's output */
-        bytes += cut->tokens * cut->attended * cut->value;
-    if (lora_trains(cut, LORA_PROJECTION) && (cut->fp8 || !shape->flash_attention))     /* the projection's input */
-        bytes += cut->tokens * cut->attended * cut->saved;
-    if (shape->kv_rank > 0)                                              /* inputs and outputs of the latent norms */
-        bytes += cut->tokens * ((double)shape->q_rank + shape->kv_rank) * cut->value *
-                 (runs_again(cut, MODULE_NORMS) || widens_again(cut) ? 1 : 2);
-    bytes += branch_activation(cut);
-    for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
-        bytes += lora_trains(cut, (enum lora_target)target) * cut->tokens * cut->lora->rank * cut->value;
-    if (cut->recompute == RECOMPUTE_SELECTIVE || runs_again(cut, MODULE_CORE))
-        return bytes;                                                    /* table 2, selective: without the core */
-    if (shape->flash_attention)
-        return bytes + 4 * cut->scores / cut->sequence;                  /* one fp32 sum per row of scores */
-    return bytes + core_activation(cut);
-}
 
 /* Whether the sums of a product's results over the tensor group are scattered. */
 static bool scatters(const struct kernel *kernel, const struct cut *cut)
@@ -287,14 +96,30 @@ struct workspace embedding_workspace(const struct cut *cut)
     return (struct workspace){.backward = cut->own_tokens * cut->hidden * cut->value};
 }
 
-/* The gradients of the activation function's inputs and output; with experts, if they are larger, the gradients on both
- * sides of the copy that brings rows into the experts' order. */
+/* Whether the backward of a block unpacks quantized tensors before it reads them. */
+static bool unpacks(const struct cut *cut)
+{
+    return cut->form.activations_bits > 0;
+}
+
+/* Bytes of the random matrix of a linear layer, which the forward makes and the backward makes again. */
+static double random_matrix(const struct cut *cut)
+{
+    return projects(cut) ? projected_rows(cut, cut->tokens) * cut->tokens * cut->value : 0;
+}
+
+/* The gradients of the activation function's inputs and output, and its inputs if they are unpacked; with experts, if
+ * they are larger, the gradients on both sides of the copy that brings rows into the experts' order. With projections
+ * of inputs also the random matrix of the MLP's last product, at whose backward the block still keeps most, and the
+ * projection of its gradient. */
 static double mlp_workspace(const struct cut *cut)
 {
-    double sides = (cut->shape->mlp == MLP_SWIGLU ? 3 : 2) * cut->value;
+    int inputs = cut->shape->mlp == MLP_SWIGLU ? 2 : 1;
+    double sides = (inputs + 1 + (unpacks(cut) ? inputs - (cut->form.few_bit > 0) : 0)) * cut->value;
+    double projected = projects(cut) ? projected_rows(cut, cut->tokens) * cut->hidden * cut->value : 0;
     double experts = fmax(cut->received * cut->expert_ffn, cut->tokens * cut->shared_ffn) * sides;
 
-    return !cut->has_experts ? cut->tokens * cut->ffn * sides
+    return !cut->has_experts ? cut->tokens * cut->ffn * sides + random_matrix(cut) + projected
                              : fmax(experts, (cut->sent + cut->received) * cut->hidden * cut->value);
 }
 
@@ -321,20 +146,22 @@ static struct workspace context_workspace(const struct cut *cut)
 /* Forward: the scores before the softmax. Backward: the gradient along the residual, and the larger of
  * - the gradients of the activation function's inputs and output;
  * - the gradients on both sides of the softmax and, under selective recomputation, the recomputed core; or those of
- *   FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32). */
+ *   FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32).
+ * What was quantized is unpacked beside the gradients. */
 struct workspace block_workspace(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
     struct workspace context = context_workspace(cut);
-    double attention = 2 * cut->scores * cut->value;
+    double attention = (unpacks(cut) ? 3 : 2) * cut->scores * cut->value;
+    double inputs = cut->attended + cut->query + cut->key + cut->values;
 
     if (shape->flash_attention)
-        attention = cut->tokens * ((cut->attended + cut->query + cut->key + cut->values) * cut->value + 4 * cut->query);
+        attention = cut->tokens * ((unpacks(cut) ? 2 : 1) * inputs * cut->value + 4 * cut->query);
     else if (cut->recompute == RECOMPUTE_SELECTIVE)
         attention += core_activation(cut);
     attention += context.backward;
     return (struct workspace){
-        .forward = context.forward + (shape->flash_attention ? 0 : cut->scores * cut->value),
+        .forward = fmax(context.forward + (shape->flash_attention ? 0 : cut->scores * cut->value), random_matrix(cut)),
         .backward = cut->own_tokens * cut->hidden * cut->value + fmax(mlp_workspace(cut), attention),
     };
 }

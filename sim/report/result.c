@@ -208,6 +208,12 @@ static const char *memory_said(struct arena *arena, const struct scenario *scena
     for (enum offload offload = OFFLOAD_NONE + 1; offload < COUNT(offloads) - 1; offload++)
         if (scenario_offloads(scenario, offload))
             text = with(arena, text, arena_printf(arena, "%s offloaded", offloads[offload]));
+    if (memory->saved.few_bit > 0)
+        text = with(arena, text, arena_printf(arena, "%d-bit activation functions", memory->saved.few_bit));
+    if (memory->saved.randomized_linear > 0)
+        text = with(arena, text, arena_printf(arena, "linear layers randomized to %g", memory->saved.randomized_linear));
+    if (memory->saved.activations_bits > 0)
+        text = with(arena, text, arena_printf(arena, "%d-bit activations", memory->saved.activations_bits));
     return memory->lora ? with(arena, text, "LoRA") : text;
 }
 

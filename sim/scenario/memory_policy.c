@@ -158,19 +158,6 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
                        fault);
 }
 
-/* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets
- * nobody do that (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer adds up in
- * fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO 2 and 3 of
- * DeepSpeed and FSDP keep and send them as the weights unless told otherwise; so does who has no master weights. */
-int memory_default_gradients(const struct scenario *scenario)
-{
-    const struct precision_spec *precision = &scenario->memory.precision;
-    bool wide = precision->format >= PRECISION_MIXED_BF16;
-
-    wide = wide && scenario->parallelism.zero <= 1 && precision->master != MASTER_NONE;
-    return wide ? GRADIENTS_FP32 : GRADIENTS_HALF;
-}
-
 bool scenario_offloads(const struct scenario *scenario, enum offload what)
 {
     return list_has(&scenario->memory.offload, (int)what);
@@ -360,19 +347,27 @@ static int check_master(const struct scenario *scenario, struct error *err)
     return 0;
 }
 
+static int check_saved(const struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    const struct shard shard = {
+        .saved = memory->saved, .recompute = (enum recompute)memory->recompute.mode, .lora = memory->lora,
+        .again = recompute_again(&memory->recompute), .formula = (enum activation_formula)memory->activations,
+        .fp8 = precision_is_narrow(&memory->precision), .sequence_parallel = scenario->parallelism.sequence_parallel,
+    };
+
+    return saved_form_check(scenario->model.transformer, &shard, memory->node, err);
+}
+
 int scenario_check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     struct loc lora = node_loc(memory->node, "lora");
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master};
-    const char *few_bit = few_bit_fault(shape, (enum recompute)memory->recompute.mode,
-                                        recompute_again(&memory->recompute), (enum activation_formula)memory->activations);
+    static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master, check_saved};
     int rc = scenario_check(scenario, rules, COUNT(rules), err);
 
-    if (memory->few_bit && few_bit)
-        rc = error_clash(err, node_loc(memory->node, "few_bit"), "memory: few_bit: %s", few_bit);
     if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)
         rc = error_clash(err, node_loc(memory->node, "fused_accumulation"),
                          "software: fused_accumulation: GEMMs that add to the fp32 sums leave nothing to convert; "

@@ -38,7 +38,7 @@ struct memory_spec {
     struct list offload;             /* of int, enum offload: what waits in host memory */
     struct lora *lora;               /* NULL: every weight is trained */
     int activations;                 /* enum activation_formula */
-    int few_bit;                     /* bits a value of an activation function's derivative; 0: its input is kept */
+    struct saved_form saved;         /* how blocks keep what their backwards read */
     int cross_entropy;               /* enum cross_entropy */
     int logits;                      /* enum logits */
     bool fused_gradients, flat_gradients, bucket_copies;

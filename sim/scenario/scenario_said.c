@@ -206,6 +206,19 @@ static int check_costs(struct scenario *scenario, struct error *err)
     return model_is_timed(&scenario->model) ? refuse(scenario, options, COUNT(options), err) : 0;
 }
 
+/* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets
+ * nobody do that (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer adds up in
+ * fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO 2 and 3 of
+ * DeepSpeed and FSDP keep and send them as the weights unless told otherwise; so does who has no master weights. */
+int memory_default_gradients(const struct scenario *scenario)
+{
+    const struct precision_spec *precision = &scenario->memory.precision;
+    bool wide = precision->format >= PRECISION_MIXED_BF16;
+
+    wide = wide && scenario->parallelism.zero <= 1 && precision->master != MASTER_NONE;
+    return wide ? GRADIENTS_FP32 : GRADIENTS_HALF;
+}
+
 /* What the library takes, where it is known what that would be; else the collective that all libraries have. */
 static int usual_all_reduce(const struct scenario *scenario)
 {

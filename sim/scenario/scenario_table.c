@@ -158,9 +158,16 @@ static const struct field memory_spec_fields[] = {
      .choices = CHOICES(ACTIVATION_FORMULAS),
      .choice_briefs = NAMES("every tensor that the backward reads", "ZeRO's estimate: 12 x hidden values per token"),
      .brief = "the formula for the activations that a block keeps"},
-    {KEY(memory_spec, few_bit), .kind = FIELD_INT, .max = 8,
+    {.key = "few_bit", AT(memory_spec, saved.few_bit), .kind = FIELD_INT, .max = 8,
      .brief = "bits a value that a block's activation function keeps for its backward: the index of a piece of a "
               "piecewise constant derivative (Few-bit Backward), instead of its input; left out or 0: the input"},
+    {.key = "randomized_linear", AT(memory_spec, saved.randomized_linear), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
+     .max = 1,
+     .brief = "each linear layer of a block keeps a random projection of its input for its backward, with this share of "
+              "the input's rows; left out or 0: the input"},
+    {.key = "activations_bits", AT(memory_spec, saved.activations_bits), .kind = FIELD_INT, .max = 8,
+     .brief = "bits a value, 2 to 8, in which a block keeps tensors for its backward, with a scale for each 256 values "
+              "(ActNN, GACT): the forward quantizes them, the backward unpacks them; left out or 0: as they are"},
     {KEY(memory_spec, cross_entropy), .kind = FIELD_CHOICE, .fallback = "fp32", .choices = CHOICES(CROSS_ENTROPIES),
      .choice_briefs = NAMES("Megatron-LM's kernels on logits that are converted to fp32",
                             "PyTorch's log_softmax of the logits in their own format",

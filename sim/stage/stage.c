@@ -303,7 +303,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora,
         .formula = (enum activation_formula)scenario->memory.activations,
-        .few_bit = scenario->memory.few_bit,
+        .saved = scenario->memory.saved,
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
         .measured = scenario->memory.logits == LOGITS_HELD,
     };

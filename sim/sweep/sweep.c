@@ -184,6 +184,17 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct s
     return points_read(&sweep->arena, section, text, base, sweep->name, &sweep->points, err);
 }
 
+int sweep_is(const char *path, bool *is, struct error *err)
+{
+    struct arena arena = {0};
+    struct node *root = NULL;
+    int rc = strcmp(path, "-") ? conf_load(&arena, path, &root, err) : 0;
+
+    *is = root && node_get(root, "sweep");
+    arena_release(&arena);
+    return rc;
+}
+
 void sweep_release(struct sweep *sweep)
 {
     points_release(&sweep->points);

@@ -27,6 +27,8 @@ extern const struct table sweep_table;
  * are the sweep itself and every value of an axis by itself, not yet the scenarios. Release in either case. */
 int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err);
 void sweep_release(struct sweep *sweep);
+/* Whether the file is a sweep's; of standard input, which cannot be read twice, it is not known and said to be none. */
+int sweep_is(const char *path, bool *is, struct error *err);
 
 /* A point and the id of its row. */
 struct located { char id[ID_DIGITS + 1]; uint64_t number; };

@@ -101,6 +101,42 @@ static void cells_have_the_best(void **state)
     json_decref(rows);
 }
 
+/* A line parts cells that fit in memory from those that do not, whether these have a number or none; its pieces are as long
+ * as they can be. Of other metrics there is none, nor where all fit. */
+static void memory_has_a_limit(void **state)
+{
+    static const struct plot_key memory = {"peak_memory_bytes", false};
+    const char *script;
+
+    (void)state;
+    for (int limit = 30; limit <= 90; limit += 60) {
+        json_t *rows = json_array();
+
+        for (int i = 0; i < 12; i++) {       /* 4 x 3 cells of 5 x + 20 y + 1 bytes */
+            int x = i % 4, y = i / 4, bytes = 5 * x + 20 * y + 1;
+
+            json_array_append_new(rows, row_of(
+                arena_printf(&arena, "{\"a\": %d, \"b\": %d}", x, y), x == 3 && bytes > limit ? "infeasible" : "ok",
+                arena_printf(&arena, "\"rule\": \"memory\", \"metrics\": {\"peak_memory_bytes\": %d, "
+                             "\"iteration_time_s\": %d, \"memory_margin_bytes\": %d}", bytes, 1 + i, limit - bytes)));
+        }
+        draw("heat", rows, none, none, fastest, EXIT_NO_TOOL, "gnuplot");
+        assert_null(strstr(script_of("heat"), "limit of memory"));
+        assert_null(strstr(script_of("heat"), "set arrow"));
+        draw("heat", rows, none, none, memory, EXIT_NO_TOOL, "gnuplot");
+        script = script_of("heat");
+        if (limit == 30) {                   /* 21 26 | 31 36 in the middle; all above are beyond it, none below */
+            assert_non_null(strstr(script, "\"the limit of memory, 30 B\""));
+            assert_non_null(strstr(script, "set arrow from 1.5,1 - 0.5 to 1.5,2 - 0.5 "));
+            assert_non_null(strstr(script, "set arrow from 2 - 0.5,0.5 to 4 - 0.5,0.5 "));
+            assert_non_null(strstr(script, "set arrow from 0 - 0.5,1.5 to 2 - 0.5,1.5 "));
+        } else {
+            assert_null(strstr(script, "set arrow"));
+        }
+        json_decref(rows);
+    }
+}
+
 /* Below its number a cell says where its best row is on the axes in which cells differ, in as many lines as it needs.
  * What all cells have is said once. */
 static void cells_say_where_the_best_is(void **state)
@@ -282,7 +318,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_have_the_best), cmocka_unit_test(cells_say_where_the_best_is),
-        cmocka_unit_test(axes_are_in_order), cmocka_unit_test(fronts_and_labels),
+        cmocka_unit_test(memory_has_a_limit), cmocka_unit_test(axes_are_in_order), cmocka_unit_test(fronts_and_labels),
         cmocka_unit_test(crowded_fronts), cmocka_unit_test(text_of_others),
         cmocka_unit_test(quantities_have_units),
     };
