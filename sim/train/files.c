@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cells.h"
+#include "base/units.h"
 #include "files/digest.h"
 #include "report/result.h"
 
@@ -20,7 +21,7 @@ static void put_estimate(json_t *json, struct arena *arena, const char *key, con
 /* Shares of the mean wall time. */
 static json_t *shares_json(const struct training *training)
 {
-    double wall = training->days.mean * 86400, ramp = steps_ramp(&training->steps);
+    double wall = training->days.mean * SECONDS_A_DAY, ramp = steps_ramp(&training->steps);
     json_t *json = json_object();
 
     json_put(json, "steps", json_finite((training->course.useful - ramp) / wall));
@@ -71,7 +72,7 @@ static json_t *closed_form_json(const struct training *training)
     json_put(json, "daly", optimum_json(training->daly));
     json_put(json, "exact", optimum_json(training->exact));
     json_put(json, "chosen", optimum_json(training->chosen));
-    json_put(json, "days", json_finite(training->expected_wall / 86400));
+    json_put(json, "days", json_finite(training->expected_wall / SECONDS_A_DAY));
     json_put(json, "goodput", json_finite(training->course.useful / training->expected_wall));
     return json;
 }
@@ -113,7 +114,7 @@ json_t *training_json(const struct training *training)
     put_estimate(json, &arena, "cost", &training->price);
     put_estimate(json, &arena, "energy_j", &training->energy);
     json_put(json, "goodput_standard_error", json_finite(training->goodput_error));
-    json_put(json, "steady_days", json_finite(training->course.useful / 86400));
+    json_put(json, "steady_days", json_finite(training->course.useful / SECONDS_A_DAY));
     json_put(json, "steps", json_integer((json_int_t)training->course.steps));
     json_put(json, "samples", json_finite(training->samples));
     json_put(json, "tokens", json_finite(training->tokens));

@@ -81,7 +81,7 @@ static void print_sentences(const struct training *training, FILE *out)
     if (!isnan(training->energy.mean)) {
         fputs("\n  takes ", out);
         print_estimate(&training->energy, 3.6e9, "%.5g", " MWh", out);
-        fprintf(out, ", %.0f W a GPU", training->energy.mean / (training->gpu_hours.mean * 3600));
+        fprintf(out, ", %.0f W a GPU", training->energy.mean / (training->gpu_hours.mean * SECONDS_AN_HOUR));
     }
     if (!isnan(training->price.mean)) {
         fputs("\n  costs ", out);
@@ -96,7 +96,7 @@ static void row(const struct training *training, const char *name, double value,
     char text[48];
 
     if (value != 0)
-        fprintf(out, "  %-26s %8.3f %%  %s\n", name, 100 * value / (training->days.mean * 86400), seconds(value, text));
+        fprintf(out, "  %-26s %8.3f %%  %s\n", name, 100 * value / (training->days.mean * SECONDS_A_DAY), seconds(value, text));
 }
 
 static void print_time(const struct training *training, FILE *out)

@@ -1,14 +1,11 @@
 // The page of a training: how long it takes, how sure that is, and where the time goes.
-import { render } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { readParts, jsonOf, tableOf } from './data.js';
-import { html, Part, Bars, Fact, Table, Copied, ThemeSwitch } from './parts.js';
+import { jsonOf, tableOf } from './data.js';
+import { html, show, Part, Bars, Fact, Table, Copied, ThemeSwitch } from './parts.js';
 import { Canvas } from './canvas.js';
 import { useTheme } from './theme.js';
-import { amount, bytes, longTime, longUnit, number, percent, plain, roundStep, short } from './format.js';
+import { amount, bytes, has, longTime, longUnit, number, percent, plain, roundStep, short, words } from './format.js';
 
-const has = value => value !== null && value !== undefined;
-const words = key => short(key.replaceAll('_', ' '), 60);
 const day = 86400;
 const days = value => longTime(value * day);
 const energy = joules => `${number(joules / 3.6e9)} MWh`;
@@ -225,16 +222,7 @@ function Page({ head, result, parts }) {
     <footer>dtsim ${short(result.version ?? '')}, training ${short(result.run_id ?? '')}, engine ${short(result.engine ?? '')}. The numbers are of a simulation.</footer>`;
 }
 
-async function start() {
-  const parts = await readParts(), head = jsonOf(parts.page), result = jsonOf(parts.result);
-  if (head.theme) document.documentElement.dataset.theme = head.theme;
-  document.title = `${short(result.scenario?.name ?? 'dtsim', 60)} - dtsim report`;
-  const at = document.getElementById('page');
-  at.replaceChildren();
-  render(html`<${Page} head=${head} result=${result} parts=${parts}/>`, at);
-  document.documentElement.dataset.opened = Math.round(performance.now());
-}
-start().catch(error => {
-  document.getElementById('page').textContent = `The report cannot be shown: ${error.message}`;
-  throw error;
+show((parts, head) => {
+  const result = jsonOf(parts.result);
+  return { title: short(result.scenario?.name ?? 'dtsim', 60), page: html`<${Page} head=${head} result=${result} parts=${parts}/>` };
 });

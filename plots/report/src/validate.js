@@ -1,11 +1,10 @@
 // The page of 'dtsim validate --json': predicted against measured, by table and by software.
-import { render } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { readParts, jsonOf } from './data.js';
-import { html, Part, Table, ThemeSwitch } from './parts.js';
+import { jsonOf } from './data.js';
+import { html, show, Part, Table, ThemeSwitch } from './parts.js';
 import { Canvas } from './canvas.js';
 import { useTheme } from './theme.js';
-import { percent, number, plain, short } from './format.js';
+import { percent, number, plain, short, words } from './format.js';
 
 // The rows that have a prediction of the first thing that their table measures: {table, id, key, measured, predicted, error, software}.
 function rowsOf(tables) {
@@ -83,22 +82,10 @@ function Page({ head, tables }) {
     <${Part} id="tables" title="By table">${groups('table', row => row.table, 'by-table')}<//>
     <${Part} id="software" title="By software">${groups('software', row => row.software, 'by-software')}<//>
     ${shown && html`<${Part} id="rows" title=${`Rows of ${short(shown, 60)}`}><${Table} caption="" rows=${rows.filter(row => row.table === shown || row.software === shown)} columns=${[
-      ['table', row => short(row.table, 50)], ['row', row => short(row.id, 50)], ['', row => row.key.replaceAll('_', ' ')], ['measured', row => number(row.measured), 'number'],
+      ['table', row => short(row.table, 50)], ['row', row => short(row.id, 50)], ['', row => words(row.key)], ['measured', row => number(row.measured), 'number'],
       ['predicted', row => number(row.predicted), 'number'], ['error', row => signed(row.error), 'number']]}/>
       ${tables.filter(table => table.name === shown).map(table => html`<p class="note">${plain(table.source)}</p>`)}<//>`}
     <footer>dtsim. Predictions are of a simulation.</footer>`;
 }
 
-async function start() {
-  const parts = await readParts(), head = jsonOf(parts.page), tables = jsonOf(parts.validation);
-  if (head.theme) document.documentElement.dataset.theme = head.theme;
-  document.title = 'Predicted against measured - dtsim report';
-  const at = document.getElementById('page');
-  at.replaceChildren();
-  render(html`<${Page} head=${head} tables=${tables}/>`, at);
-  document.documentElement.dataset.opened = Math.round(performance.now());
-}
-start().catch(error => {
-  document.getElementById('page').textContent = `The report cannot be shown: ${error.message}`;
-  throw error;
-});
+show((parts, head) => ({ title: 'Predicted against measured', page: html`<${Page} head=${head} tables=${jsonOf(parts.validation)}/>` }));
