@@ -9,6 +9,11 @@ export function time(seconds, count) {
   const [, scale, unit] = pick(seconds, times);
   return `${digits(seconds / scale, count)} ${unit}`;
 }
+// All of them in the unit of the last one, which is the largest.
+export function timesLike(all) {
+  const [, scale, unit] = pick(all.at(-1) ?? 0, times);
+  return all.map(seconds => `${digits(seconds / scale, 6)} ${unit}`);
+}
 // Of minutes, hours and days.
 const long = [[86400, 86400, 'days'], [3600, 3600, 'h'], [60, 60, 'min'], [1, 1, 's']];
 export const longUnit = seconds => pick(seconds, long);
@@ -43,4 +48,4 @@ export const short = (text, most = 80) => {
   return shown.length > most ? `${shown.slice(0, most)}\u2026` : shown;
 };
 // A key as words.
-export const words = key => short(String(key).replaceAll('_', ' '), 60);
+export const words = key => short(String(key).replaceAll('_', ' ').replace(/\bgpu\b/, 'GPU'), 60);

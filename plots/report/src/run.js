@@ -49,7 +49,7 @@ function Utilization({ table }) {
     return { at: [...table.t0.map(Number), Number(table.t1[count - 1])],
       series: keys.map(key => ({ name: words(key), look: () => lookOf(key), values: column(key) })).filter(one => one.values.some(x => x > 0)) };
   }, [table]);
-  return html`<p class="note">What the compute lanes of all ranks do, as a share of their time, in each hundredth of the iteration.</p>
+  return html`<p class="note">What the compute lanes of all ranks do, as a share of their time, in one window of utilization.tsv after the other.</p>
     <${Stacked} id="utilization-chart" at=${at} series=${series} value=${percent} label="utilization over time"/>`;
 }
 
