@@ -240,13 +240,13 @@ static void summarize(struct training *training, size_t count)
 
 struct trial_rules training_rules(const struct training *training)
 {
-    const struct checkpoint_spec *checkpoint = training->scenario->train->checkpoint;
-    bool memory = checkpoint && checkpoint->mode == CHECKPOINT_MEMORY;
+    const struct training_spec *spec = training->scenario->train;
+    bool memory = spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY;
 
     return (struct trial_rules){
-        .copies = memory ? checkpoint->copies : 0, .stored = memory ? checkpoint->stored : 0,
-        .course = &training->course, .failures = &training->failures, .spares = training->scenario->train->spares,
-        .most = HOPELESS * 10 * training->course.end, .seed = training->options.seed,
+        .copies = memory ? spec->checkpoint->copies : 0, .stored = memory ? spec->checkpoint->stored : 0,
+        .course = &training->course, .failures = &training->failures, .spares = spec->spares, .seed = training->options.seed,
+        .init = spec->restart ? spec->restart->init : 0, .most = HOPELESS * 10 * training->course.end,
     };
 }
 
