@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "files/tsv.h"
 
 enum { PROGRESS = 300, LEAST_PROGRESS = 120, BAR = 22, LEAST_BAR = 15, BETWEEN = 66 };       /* pixels */
@@ -24,20 +25,15 @@ struct training_chart {
     double wall;                     /* s, mean over the trials */
 };
 
-/* A unit in which a number reads best: how many make one of it. */
-struct scale { double size; const char *name; };
-static const struct scale time_scales[] = {{86400, "days"}, {3600, "hours"}, {60, "minutes"}, {1, "s"}};
-static const struct scale amount_scales[] = {
-    {1e12, "trillion "}, {1e9, "billion "}, {1e6, "million "}, {1e3, "thousand "}, {1, ""},
-};
+/* The unit in which a number reads best: how much of s, or of a count, one of it is. */
+struct scale { double size; char name[16]; };
 
-static const struct scale *scale_for(const struct scale *scales, size_t count, double value)
+static struct scale scale_for(enum unit unit, double value)
 {
-    size_t i = 0;
+    struct scale scale;
 
-    while (i + 1 < count && value < scales[i].size)
-        i++;
-    return &scales[i];
+    scale.size = unit_readable(unit, value, scale.name);
+    return scale;
 }
 
 /* The first of tokens, samples and steps that the row has, in `amount`. */
@@ -94,7 +90,7 @@ static int read_losses(struct training_chart *training, const struct chart *char
                          "which 'dtsim train -o' writes");
     if (headline_number(headline, "days", &days, chart->err))
         return -1;
-    training->wall = 86400 * days;
+    training->wall = SECONDS_A_DAY * days;
     json_object_foreach(shares, name, share) {
         double value = json_number_value(share);
 
@@ -151,10 +147,10 @@ static void write_data(const struct chart *chart, const struct training_chart *t
         fprintf(out, "spread\t%.15g\t%.15g\t\n", items[i].amount, items[i].p90);
     for (int i = 0; i < training->nlosses; i++) {
         const struct loss *loss = &training->losses[i];
-        const struct scale *scale = scale_for(time_scales, COUNT(time_scales), loss->seconds);
+        struct scale scale = scale_for(UNIT_TIME, loss->seconds);
 
         fprintf(out, "lost\t%d\t%.17g\t%.2g %%, %.3g %s\n", i, loss->seconds, 100 * loss->seconds / training->wall,
-                loss->seconds / scale->size, scale->name);
+                loss->seconds / scale.size, scale.name);
     }
 }
 
@@ -163,17 +159,18 @@ static void set_lines(const struct chart *chart, const struct training_chart *tr
 {
     const struct headline *headline = chart->runs;
     double p10 = headline_number_or(headline, "days_p10", NAN), p90 = headline_number_or(headline, "days_p90", NAN);
-    const struct scale *scale = scale_for(time_scales, COUNT(time_scales), training->wall);
+    struct scale scale = scale_for(UNIT_TIME, training->wall);
     const char *text;
     int lines = 0;
 
     layout->title = headline->name;
     if (*headline->system)
         layout->lines[lines++] = headline->system;
-    text = arena_printf(chart->arena, "%.4g %s", training->wall / scale->size, scale->name);
+    text = arena_printf(chart->arena, "%.4g %s", training->wall / scale.size, scale.name);
     if (p10 < p90)
-        text = arena_printf(chart->arena, "%s (P10 %.4g, P90 %.4g of %.0f trials)", text, p10 * 86400 / scale->size,
-                            p90 * 86400 / scale->size, headline_number_or(headline, "finished", NAN));
+        text = arena_printf(chart->arena, "%s (P10 %.4g, P90 %.4g of %.0f trials)", text,
+                            p10 * SECONDS_A_DAY / scale.size, p90 * SECONDS_A_DAY / scale.size,
+                            headline_number_or(headline, "finished", NAN));
     layout->lines[lines++] = arena_printf(chart->arena, "%s, goodput %.1f %%", text,
                                           100 * headline_number_or(headline, "goodput", NAN));
 }
@@ -181,15 +178,14 @@ static void set_lines(const struct chart *chart, const struct training_chart *tr
 static void write_progress(const struct chart *chart, const struct training_chart *training)
 {
     const struct passed *last = &training->passed.items[training->passed.count - 1];
-    const struct scale *time = scale_for(time_scales, COUNT(time_scales), last->p90);
-    const struct scale *amount = scale_for(amount_scales, COUNT(amount_scales), last->amount);
+    struct scale time = scale_for(UNIT_TIME, last->p90), amount = scale_for(UNIT_COUNT, last->amount);
     FILE *out = chart->script;
 
-    fprintf(out, "\nunit = %.15g    # s\nscale = %g\n", time->size, amount->size);
-    fprintf(out, "set xrange [0:%.6g]\nset yrange [0:%.6g]\n", 1.02 * last->p90 / time->size,
-            fmax(1.02 * last->amount / amount->size, 1e-9));
-    fprintf(out, "set xlabel \"wall time (%s)\" offset 0,0.3\nset ylabel \"%s%s\" offset 0.8,0\n", time->name,
-            amount->name, training->amount);
+    fprintf(out, "\nunit = %.15g    # s\nscale = %g\n", time.size, amount.size);
+    fprintf(out, "set xrange [0:%.6g]\nset yrange [0:%.6g]\n", 1.02 * last->p90 / time.size,
+            fmax(1.02 * last->amount / amount.size, 1e-9));
+    fprintf(out, "set xlabel \"wall time (%s)\" offset 0,0.3\nset ylabel \"%s%s%s\" offset 0.8,0\n", time.name,
+            amount.name, *amount.name ? " " : "", training->amount);
     fputs("set tmargin at screen 1 - 1.0*top/height\nset bmargin at screen 1 - (top + progress)/(1.0*height)\n"
           "at(part) = strcol(1) eq part ? $3/unit : NaN\nplot \\\n", out);
     if (is_spread(training))
@@ -203,13 +199,13 @@ static void write_progress(const struct chart *chart, const struct training_char
 
 static void write_losses(const struct chart *chart, const struct training_chart *training)
 {
-    const struct scale *scale = scale_for(time_scales, COUNT(time_scales), training->losses[0].seconds);
+    struct scale scale = scale_for(UNIT_TIME, training->losses[0].seconds);
     FILE *out = chart->script;
 
     fprintf(out, "\nunset label      # said once\nunset ylabel\n"
-                 "unit = %g    # s\nset xrange [0:%.6g]\nset yrange [%d - 0.5:-0.5]\n", scale->size,
-            1.25 * training->losses[0].seconds / scale->size, training->nlosses);
-    fprintf(out, "set xlabel \"lost time (%s), mean of the trials\" offset 0,0.3\nset ytics () scale 0\n", scale->name);
+                 "unit = %g    # s\nset xrange [0:%.6g]\nset yrange [%d - 0.5:-0.5]\n", scale.size,
+            1.25 * training->losses[0].seconds / scale.size, training->nlosses);
+    fprintf(out, "set xlabel \"lost time (%s), mean of the trials\" offset 0,0.3\nset ytics () scale 0\n", scale.name);
     for (int i = 0; i < training->nlosses; i++)
         fprintf(out, "set ytics add (\"%s\" %d)\n",
                 text_tic(chart->arena, words_of(chart->arena, training->losses[i].name)), i);

@@ -58,8 +58,8 @@ static const struct rule {
     [UNIT_COUNT] = {"a count such as '1536' or '124.4 M'", "^[+-]?" DIGITS "( *[kKMGBT])?$",
                     {{"", 1, count_prefixes, false}}},
     [UNIT_TIME] = {"a time such as '1.5 us' or '2 h'", PATTERN("(n|u|\u00b5|\u03bc|m)?s|min|h|d"),
-                   {{"s", 1, time_prefixes, false}, {"min", 60, none, false}, {"h", 3600, none, false},
-                    {"d", 86400, none, false}}},
+                   {{"s", 1, time_prefixes, false}, {"min", 60, none, false}, {"h", SECONDS_AN_HOUR, none, false},
+                    {"d", SECONDS_A_DAY, none, false}}},
     [UNIT_BYTES] = {"bytes such as '80 GiB' or '25 MB'", PATTERN(BYTE_PREFIX "B"), {{"B", 1, byte_prefixes, false}}},
     [UNIT_BANDWIDTH] = {"a bandwidth such as '300 GB/s' or '400 Gb/s'",
                         PATTERN(BYTE_PREFIX "(B/s|b/s|bit/s|bps)"),
@@ -371,18 +371,23 @@ static void short_find(enum unit unit, double value, const struct name **best_na
             }
 }
 
-char *unit_format_like(enum unit unit, double like, double value, char *buffer, size_t size)
+double unit_readable(enum unit unit, double value, char text[16])
 {
     const struct name *name;
     const struct prefix *prefix;
-    const char *gap;
-    double quotient;
 
-    short_find(unit, like, &name, &prefix);
-    quotient = value / name->scale / pow(10, prefix->exp10) / ldexp(1, prefix->exp2);
-    gap = *name->text || *prefix->text ? " " : "";
-    snprintf(buffer, size, fabs(quotient) >= 9999.5 && fabs(quotient) < 1e15 ? "%.0f%s%s%s" : "%.4g%s%s%s", quotient,
-             gap, prefix->text, name->text);
+    short_find(unit, value, &name, &prefix);
+    snprintf(text, 16, "%s%s", prefix->text, name->text);
+    return name->scale * pow(10, prefix->exp10) * ldexp(1, prefix->exp2);
+}
+
+char *unit_format_like(enum unit unit, double like, double value, char *buffer, size_t size)
+{
+    char name[16];
+    double quotient = value / unit_readable(unit, like, name);
+
+    snprintf(buffer, size, fabs(quotient) >= 9999.5 && fabs(quotient) < 1e15 ? "%.0f%s%s" : "%.4g%s%s", quotient,
+             *name ? " " : "", name);
     return buffer;
 }
 

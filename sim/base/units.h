@@ -17,6 +17,8 @@ enum unit {
     UNIT_PRICE,      /* $/h, also inside the program: "2.50 $/h", of one GPU */
 };
 
+enum { SECONDS_AN_HOUR = 3600, SECONDS_A_DAY = 24 * SECONDS_AN_HOUR };
+
 /* Reads text as a quantity of that unit into *value (SI). Returns 0, or -1 and in `why` (at most size bytes) a message
  * that says what is wrong and what is expected: "'80' has no unit; expected bytes such as '80 GiB' or '25 MB'". A bare
  * "0" is allowed for every unit. NaN, "inf", hexadecimal digits, underscores and trailing text are refused. */
@@ -37,6 +39,10 @@ char *unit_format(enum unit unit, double value, char *buffer, size_t size);
 char *unit_format_short(enum unit unit, double value, char *buffer, size_t size);
 /* The same with the prefix that `like` gets, so that a table has one, usually that of its largest value. */
 char *unit_format_like(enum unit unit, double like, double value, char *buffer, size_t size);
+
+/* The unit in which people read the value: its name in `text` ("d", "ms", "GiB", "B" of a billion, ""), and how much of the
+ * unit inside the program it is. */
+double unit_readable(enum unit unit, double value, char text[16]);
 
 /* The kind of the quantity and examples, for messages, help and the schema: "bytes such as '80 GiB' or '25 MB'". */
 const char *unit_expectation(enum unit unit);

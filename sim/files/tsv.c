@@ -101,6 +101,25 @@ static bool is_there(const struct tsv *tsv, int column)
     return tsv->place[column] < tsv->in_file;
 }
 
+/* The other columns of the file, in its order. */
+static int want_others(struct tsv *tsv, struct error *err)
+{
+    for (int place = 0; place < tsv->in_file; place++) {
+        const char *name = tsv->cells[place];
+        int known = 0;
+
+        while (known < tsv->wanted && strcmp(tsv->names[known], name) != 0)
+            known++;
+        if (known < tsv->wanted && tsv->place[known] != place)
+            return error_add(err, EXIT_INPUT, tsv->loc, "column '%.*s' stands twice in the header", SHOWN, name);
+        if (known == tsv->wanted) {
+            tsv->names[tsv->wanted] = name;
+            tsv->place[tsv->wanted++] = place;
+        }
+    }
+    return 0;
+}
+
 static int read_header(struct tsv *tsv, const char *const *columns, struct error *err)
 {
     int failed = 0;
@@ -114,11 +133,12 @@ static int read_header(struct tsv *tsv, const char *const *columns, struct error
 
         while (place < tsv->in_file && strcmp(tsv->cells[place], name) != 0)
             place++;
+        tsv->names[tsv->wanted] = name;
         tsv->place[tsv->wanted] = place;
         if (place == tsv->in_file && !is_optional(tsv, name))
             failed = error_add(err, EXIT_INPUT, tsv->loc, "no column '%s' in the header", name);
     }
-    return failed;
+    return failed || (tsv->all && want_others(tsv, err)) ? -1 : 0;
 }
 
 int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, struct error *err)

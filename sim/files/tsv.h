@@ -10,10 +10,12 @@ enum { TSV_COLUMNS = 64 };       /* at most, in a file */
 /* Zero-initialise; tsv_release when done. */
 struct tsv {
     const char *const *optional; /* columns that the file may lack, ends in NULL; set before tsv_open; NULL: none */
+    bool all;                    /* the file's other columns are wanted too, behind those that are named; set before tsv_open */
     struct loc loc;              /* of the row at hand; of the file when there is none */
     char *text, *next, *end;     /* the whole file, the row to come, the terminating zero */
     int in_file;                 /* columns in the file */
     int wanted;                  /* columns asked for */
+    const char *names[TSV_COLUMNS];      /* theirs */
     int place[TSV_COLUMNS];      /* which column of the file the i-th wanted one is */
     char *cells[TSV_COLUMNS];    /* of the row at hand, by the file's columns */
 };

@@ -177,11 +177,14 @@ static void put_span(struct writer *writer, const struct recorded_span *span, in
     put_after(writer, span);
 }
 
-/* The spans of a rank that are in one lane. */
+/* The spans of a rank that are in one lane; in the head stand the rank, the lane, how many spans, and the bytes of their
+ * levels, which a browser reads when it first draws them. */
 static void put_row(struct writer *writer, struct recorded_rows spans, int rank, int lane)
 {
+    FILE *levels = writer->columns[LEVELS];
     size_t count = 0;
     int64_t until = 0;
+    off_t before = ftello(levels);
     json_t *row;
 
     for (size_t i = 0; i < spans.count; i++) {
@@ -198,11 +201,12 @@ static void put_row(struct writer *writer, struct recorded_rows spans, int rank,
     }
     if (!count)
         return;
-    page_levels(writer->columns[LEVELS], writer->row, writer->row_kinds, count);
+    page_levels(levels, writer->row, writer->row_kinds, count);
     row = json_array();
     json_append(row, json_integer(rank));
     json_append(row, json_integer(lane));
     json_append(row, json_integer((json_int_t)count));
+    json_append(row, json_integer(ftello(levels) - before));
     json_append(writer->rows, row);
 }
 

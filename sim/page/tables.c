@@ -7,23 +7,23 @@
 
 #include "base/decimal.h"
 
-int page_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts,
-               struct error *err)
+static int put_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts, bool all,
+                     struct error *err)
 {
-    struct tsv tsv = {0};
+    struct tsv tsv = {.all = all};
     int before = err->count + err->dropped;
     char *path = xprintf("%s/%s.tsv", dir, name);
     FILE *out = page_part(page, name);
     double number;
 
     if (!tsv_open(&tsv, path, columns, err)) {
-        for (int column = 0; columns[column]; column++)
-            fprintf(out, "%s%c", columns[column], columns[column + 1] ? '\t' : '\n');
+        for (int column = 0; column < tsv.wanted; column++)
+            fprintf(out, "%s%c", tsv.names[column], column + 1 < tsv.wanted ? '\t' : '\n');
         while (tsv_next(&tsv, err))
-            for (int column = 0; columns[column]; column++) {
-                if (!(texts >> column & 1) && tsv_number(&tsv, column, &number, err))
+            for (int column = 0; column < tsv.wanted; column++) {
+                if (!(column < 32 && texts >> column & 1) && tsv_number(&tsv, column, &number, err))
                     continue;
-                fprintf(out, "%s%c", tsv_text(&tsv, column), columns[column + 1] ? '\t' : '\n');
+                fprintf(out, "%s%c", tsv_text(&tsv, column), column + 1 < tsv.wanted ? '\t' : '\n');
             }
     }
     tsv_release(&tsv);
@@ -31,69 +31,34 @@ int page_table(struct page *page, const char *dir, const char *name, const char 
     return err->count + err->dropped > before ? -1 : 0;
 }
 
-enum { KINDS = 32 };
-/* A rank from then on holds so many bytes of a kind. */
-struct change { int rank; uint8_t kind; int64_t at; double bytes; };
-struct holder { double of[KINDS], most; bool known; };
+int page_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts,
+               struct error *err)
+{
+    return put_table(page, dir, name, columns, texts, false, err);
+}
+
+struct change { int rank, kind; int64_t at; double bytes; };
+/* The most that a rank holds. */
+struct holder { double most; bool known; };
 struct memory {
     struct { struct change *items; size_t count, capacity; } changes;
     struct { struct holder *items; size_t count, capacity; } ranks;
     json_t *kinds;
 };
 
-static int read_kind(struct memory *memory, const struct tsv *tsv, uint8_t *kind, struct error *err)
+static void note_change(void *context, const struct recorded_change *change)
 {
-    const char *name = tsv_text(tsv, 2);
-    size_t count = json_array_size(memory->kinds), i = 0;
-
-    while (i < count && strcmp(json_string_value(json_array_get(memory->kinds, i)), name))
-        i++;
-    if (i == KINDS)
-        return error_add(err, EXIT_INPUT, tsv_loc(tsv, 2), "more than %d kinds of memory", KINDS);
-    if (i == count)
-        json_append(memory->kinds, json_words(name));
-    *kind = (uint8_t)i;
-    return 0;
-}
-
-/* The most that a rank holds once all changes of a time are made. */
-static void note_most(struct memory *memory, const struct change *change)
-{
+    struct memory *memory = context;
     struct holder *holder;
-    double sum = 0;
 
+    if ((size_t)change->kind == json_array_size(memory->kinds))
+        json_append(memory->kinds, json_words(change->name));
+    *GROW(&memory->changes) = (struct change){change->rank, change->kind, change->at, change->bytes};
     while (memory->ranks.count <= (size_t)change->rank)
         *GROW(&memory->ranks) = (struct holder){0};
     holder = &memory->ranks.items[change->rank];
     holder->known = true;
-    holder->of[change->kind] = change->bytes;
-    for (size_t kind = 0; kind < json_array_size(memory->kinds); kind++)
-        sum += holder->of[kind];
-    holder->most = sum > holder->most ? sum : holder->most;
-}
-
-static int read_memory(struct memory *memory, const char *path, struct error *err)
-{
-    static const char *const columns[] = {"rank", "t", "kind", "bytes", NULL};
-    struct tsv tsv = {0};
-    int before = err->count + err->dropped;
-    struct change change;
-
-    if (!tsv_open(&tsv, path, columns, err))
-        while (tsv_next(&tsv, err)) {
-            if (recorded_integer(&tsv, 0, 0, RECORDED_MOST_RANKS, &change.rank, err) ||
-                recorded_ns(&tsv, 1, &change.at, err) || read_kind(memory, &tsv, &change.kind, err) ||
-                tsv_number(&tsv, 3, &change.bytes, err))
-                continue;
-            if (change.at < 0) {
-                error_add(err, EXIT_INPUT, tsv_loc(&tsv, 1), "the bytes change before 0");
-                continue;
-            }
-            *GROW(&memory->changes) = change;
-            note_most(memory, &change);
-        }
-    tsv_release(&tsv);
-    return err->count + err->dropped > before ? -1 : 0;
+    holder->most = change->held > holder->most ? change->held : holder->most;
 }
 
 /* The ranks that are shown, and a line for each of their changes. */
@@ -132,22 +97,16 @@ static void put_memory(struct page *page, const struct memory *memory)
 
 int page_tables(struct page *page, const char *dir, struct error *err)
 {
-    static const char *const use[] = {
-        "t0", "t1", "forward", "backward", "backward_input", "backward_weight", "recompute", "update", "pack",
-        "exposed_tensor", "exposed_pipeline", "exposed_data", "exposed_context", "exposed_expert", "exposed_offload",
-        "bubble", NULL,
-    };
+    static const char *const use[] = {"t0", "t1", NULL};
     static const char *const links[] = {"link", "class", "payload_bytes", "wire_bytes", "busy", "replicas", NULL};
     struct memory memory = {.kinds = json_array()};
-    char *path = xprintf("%s/memory.tsv", dir);
-    int rc = page_table(page, dir, "utilization", use, 0, err) | page_table(page, dir, "links", links, 3, err) |
-             read_memory(&memory, path, err);
+    int rc = put_table(page, dir, "utilization", use, 0, true, err) | page_table(page, dir, "links", links, 3, err) |
+             recorded_read_memory(dir, note_change, &memory, err);
 
     if (!rc && memory.changes.count)
         put_memory(page, &memory);
     json_decref(memory.kinds);
     free(memory.changes.items);
     free(memory.ranks.items);
-    free(path);
     return rc ? -1 : 0;
 }

@@ -103,6 +103,13 @@ int recorded_group_at(const struct recorded *run, int group, int rank);
 /* "0, 4, ...": the first ranks of a group; the caller frees the text. */
 char *recorded_group_ranks(const struct recorded_group *group, int most);
 
+/* memory.c: from then on a rank holds so many bytes of a kind, and so many of all. Kinds are numbered from 0 by the order
+ * in which they first come. */
+struct recorded_change { int rank, kind; const char *name; int64_t at; double bytes, held; };
+typedef void recorded_visit_change(void *context, const struct recorded_change *change);
+/* Reads the folder's memory.tsv, a change at a time. */
+int recorded_read_memory(const char *dir, recorded_visit_change *visit, void *context, struct error *err);
+
 /* As tsv_integer. Plain digits, which nearly all cells are, cost little. */
 int recorded_integer(const struct tsv *tsv, int column, int low, int high, int *value, struct error *err);
 /* A time in s as ns, rounded; -1 of one before 0. */

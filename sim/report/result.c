@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "report/caveats.h"
 
 /* A scalar as YAML's JSON schema types it; quoted ones are strings. */
@@ -286,7 +287,7 @@ double result_cost(const struct run *run)
 {
     const struct scenario *scenario = run->workload->scenario;
 
-    return run->metrics.iteration_time / 3600 * scenario_gpus(scenario) * scenario->price;
+    return run->metrics.iteration_time / SECONDS_AN_HOUR * scenario_gpus(scenario) * scenario->price;
 }
 
 json_t *result_metrics_json(const struct run *run)

@@ -3,8 +3,7 @@
 #include <math.h>
 
 #include "base/random.h"
-
-enum { DAY = 86400 };
+#include "base/units.h"
 
 static double either(double own, double usual)
 {
@@ -16,7 +15,7 @@ static void add(struct failures *failures, const struct restart_spec *restart, c
     struct cause *new = &failures->causes[failures->count++];
 
     *new = (struct cause){
-        .name = cause->name, .rate = cause->per_node_day / DAY, .loses_node = cause->loses_node,
+        .name = cause->name, .rate = cause->per_node_day / SECONDS_A_DAY, .loses_node = cause->loses_node,
         .detect = either(cause->detect, restart->detect), .replace = either(cause->replace, restart->replace),
         .init = either(cause->init, restart->init),
     };

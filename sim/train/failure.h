@@ -2,7 +2,7 @@
 #ifndef DTSIM_FAILURE_H
 #define DTSIM_FAILURE_H
 
-#include "train/course.h"
+#include "course/course.h"
 
 enum { FAILURE_CAUSES = 64 };        /* at most, of one training */
 struct cause {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cells.h"
+#include "base/units.h"
 #include "files/digest.h"
 #include "report/result.h"
 
@@ -20,14 +21,14 @@ static void put_estimate(json_t *json, struct arena *arena, const char *key, con
 /* Shares of the mean wall time. */
 static json_t *shares_json(const struct training *training)
 {
-    double wall = training->days.mean * 86400, ramp = steps_ramp(&training->steps);
+    double wall = training->days.mean * SECONDS_A_DAY, ramp = steps_ramp(&training->steps);
     json_t *json = json_object();
 
     json_put(json, "steps", json_finite((training->course.useful - ramp) / wall));
     json_put(json, "ramp", json_finite(ramp / wall));
     json_put(json, "checkpoint_stall", json_finite(training->course.stalls / wall));
     json_put(json, "validation", json_finite(training->course.validations / wall));
-    for (int loss = 0; loss < LOSS_COUNT; loss++)
+    for (int loss = 0; loss < training_losses(training); loss++)
         json_put(json, loss_names[loss], json_finite(training->losses[loss] / wall));
     return json;
 }
@@ -71,9 +72,33 @@ static json_t *closed_form_json(const struct training *training)
     json_put(json, "daly", optimum_json(training->daly));
     json_put(json, "exact", optimum_json(training->exact));
     json_put(json, "chosen", optimum_json(training->chosen));
-    json_put(json, "days", json_finite(training->expected_wall / 86400));
+    json_put(json, "days", json_finite(training->expected_wall / SECONDS_A_DAY));
     json_put(json, "goodput", json_finite(training->course.useful / training->expected_wall));
     return json;
+}
+
+/* What it is on each number of nodes below its own: the shapes, the largest first. */
+static json_t *shapes_json(const struct training *training)
+{
+    const struct course *course = &training->course;
+    json_t *list = json_array();
+
+    for (int nodes = course->shapes.nodes - 1; nodes > 0; nodes--) {
+        const struct shape *shape = &course->shapes.on[nodes];
+        json_t *json;
+
+        if (shape->nodes != nodes)
+            continue;
+        json = json_object();
+        json_put(json, "nodes", json_integer(nodes));
+        json_put(json, "gpus", json_integer(shape->gpus));
+        json_put(json, "replicas", json_integer(shape->replicas));
+        json_put(json, "pipeline", json_integer(shape->pipeline));
+        json_put(json, "iteration_time_s", json_finite(shape->seconds));
+        json_put(json, "pace", json_finite(course->shrunk[nodes].pace));
+        json_append(list, json);
+    }
+    return list;
 }
 
 static void put_failures(json_t *json, const struct training *training)
@@ -113,7 +138,7 @@ json_t *training_json(const struct training *training)
     put_estimate(json, &arena, "cost", &training->price);
     put_estimate(json, &arena, "energy_j", &training->energy);
     json_put(json, "goodput_standard_error", json_finite(training->goodput_error));
-    json_put(json, "steady_days", json_finite(training->course.useful / 86400));
+    json_put(json, "steady_days", json_finite(training->course.useful / SECONDS_A_DAY));
     json_put(json, "steps", json_integer((json_int_t)training->course.steps));
     json_put(json, "samples", json_finite(training->samples));
     json_put(json, "tokens", json_finite(training->tokens));
@@ -129,6 +154,8 @@ json_t *training_json(const struct training *training)
     put_failures(json, training);
     json_put(json, "checkpoint", checkpoint_json(training));
     json_put(json, "closed_form", closed_form_json(training));
+    if (training->course.shrunk)
+        json_put(json, "shapes", shapes_json(training));
     json_put(json, "notes", notes_json(training));
     json_put(json, "engine", json_words(engine_names[training->scenario->simulation.engine]));
     json_put(json, "version", json_words(DTSIM_VERSION));
@@ -146,7 +173,7 @@ static void write_trials(const struct training *training, struct cells *cells)
     cells_text(cells, "energy_j");
     cells_text(cells, "failures");
     cells_text(cells, "nodes_lost");
-    for (int loss = 0; loss < LOSS_COUNT; loss++) {
+    for (int loss = 0; loss < training_losses(training); loss++) {
         char name[64];
 
         snprintf(name, sizeof name, "%s_s", loss_names[loss]);
@@ -163,7 +190,7 @@ static void write_trials(const struct training *training, struct cells *cells)
         cells_number(cells, trial->joules);
         cells_number(cells, trial->failures);
         cells_number(cells, trial->nodes_lost);
-        for (int loss = 0; loss < LOSS_COUNT; loss++)
+        for (int loss = 0; loss < training_losses(training); loss++)
             cells_number(cells, trial->losses[loss]);
         cells_end_line(cells);
     }

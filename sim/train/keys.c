@@ -33,6 +33,7 @@ static const struct training_key keys[] = {
     {"time_shares.replacement", "of nodes"},
     {"time_shares.initialisation", "of the job"},
     {"time_shares.loading", "of checkpoints"},
+    {"time_shares.fewer_nodes", "what steps on fewer nodes take longer; of trainings with 'elastic' alone"},
     {"failures", "of a trial, mean"},
     {"nodes_lost", "of these, with a node"},
     {"memory_lost", "times that all copies in memory of a share of a checkpoint were lost, mean"},
@@ -49,6 +50,9 @@ static const struct training_key keys[] = {
     {"closed_form",
      "null: nothing fails, or not exponentially; else young, daly, exact and chosen (interval_s and goodput, of "
      "blocking checkpoints), days and goodput (of this training; null: it has spare nodes)"},
+    {"shapes",
+     "with 'elastic' alone: what it is on fewer nodes, each with nodes, gpus, replicas, pipeline, iteration_time_s of the "
+     "whole batch, and pace: its speed over that on all nodes"},
     {"notes", "what to know before relying on the numbers"},
     {"engine", "that simulated the steps"},
     {"version", "of dtsim"},
@@ -59,7 +63,8 @@ static const struct training_key keys[] = {
     {"trials.tsv",
      "a line a trial: end, wall_s, gpu_s, energy_j (of computers), failures, nodes_lost, and each loss in s"},
     {"events.tsv",
-     "trial 0: time_s of wall time, kind, node (-1: none; from the number of nodes on: spare ones), cause, "
+     "trial 0: time_s of wall time, kind, node (-1: none; from the number of nodes on: spare ones; resized: how "
+     "many train from then on), cause, "
      "steps_lost"},
     {"phases.tsv",
      "a line for steps that are alike: phase, ramp (1: its batch still grows), batch, sequence, gpus, nodes, steps, "

@@ -81,7 +81,7 @@ static void print_sentences(const struct training *training, FILE *out)
     if (!isnan(training->energy.mean)) {
         fputs("\n  takes ", out);
         print_estimate(&training->energy, 3.6e9, "%.5g", " MWh", out);
-        fprintf(out, ", %.0f W a GPU", training->energy.mean / (training->gpu_hours.mean * 3600));
+        fprintf(out, ", %.0f W a GPU", training->energy.mean / (training->gpu_hours.mean * SECONDS_AN_HOUR));
     }
     if (!isnan(training->price.mean)) {
         fputs("\n  costs ", out);
@@ -96,7 +96,8 @@ static void row(const struct training *training, const char *name, double value,
     char text[48];
 
     if (value != 0)
-        fprintf(out, "  %-26s %8.3f %%  %s\n", name, 100 * value / (training->days.mean * 86400), seconds(value, text));
+        fprintf(out, "  %-26s %8.3f %%  %s\n", name, 100 * value / (training->days.mean * SECONDS_A_DAY),
+                seconds(value, text));
 }
 
 static void print_time(const struct training *training, FILE *out)
@@ -110,7 +111,7 @@ static void print_time(const struct training *training, FILE *out)
     row(training, "steps of the ramp, slower", ramp, out);
     row(training, "checkpoints", training->course.stalls, out);
     row(training, "validation", training->course.validations, out);
-    for (int loss = 0; loss < LOSS_COUNT; loss++) {
+    for (int loss = 0; loss < training_losses(training); loss++) {
         char name[32];
 
         snprintf(name, sizeof name, "%s", loss_names[loss]);
@@ -118,6 +119,36 @@ static void print_time(const struct training *training, FILE *out)
             *at = *at == '_' ? ' ' : *at;
         row(training, name, training->losses[loss], out);
     }
+}
+
+enum { SHAPES_PRINTED = 8 };
+
+/* What it is on fewer nodes, the largest first. */
+static void print_shapes(const struct training *training, FILE *out)
+{
+    const struct course *course = &training->course;
+    int printed = 0, more = 0;
+    char text[48];
+
+    if (!course->shrunk)
+        return;
+    fputs("on fewer nodes\n", out);
+    for (int nodes = course->shapes.nodes - 1; nodes > 0; nodes--) {
+        const struct shape *shape = &course->shapes.on[nodes];
+
+        if (shape->nodes != nodes || printed == SHAPES_PRINTED) {
+            more += shape->nodes == nodes;
+            continue;
+        }
+        fprintf(out, "  %d node%s: %d replica%s of %d stage%s, a step takes %s\n", nodes, nodes == 1 ? "" : "s",
+                shape->replicas, shape->replicas == 1 ? "" : "s", shape->pipeline, shape->pipeline == 1 ? "" : "s",
+                seconds(shape->seconds, text));
+        printed++;
+    }
+    if (more)
+        fprintf(out, "  and %d more shapes (--json)\n", more);
+    if (!printed)
+        fputs("  it waits: none of fewer replicas runs\n", out);
 }
 
 static void print_failures(const struct training *training, FILE *out)
@@ -328,6 +359,9 @@ const char **training_notes(struct arena *arena, const struct training *training
                                   training->steps.over, training->steps.over == 1 ? "" : "s"));
     add_failures(&notes, training);
     add_checkpoints(&notes, training);
+    if (training->course.shrunk)
+        note(&notes, "on fewer nodes the batch stays as it is, idle nodes do not fail, GPU-hours are of the nodes that train, "
+                     "and nodes that come back are taken when the next checkpoint is finished");
     if (training->course.zones.count > 1)
         note(&notes, "a change of the number of GPUs takes no time but that of a checkpoint");
     if (training->ended[TRIAL_STOPPED])
@@ -350,6 +384,7 @@ void training_print(const struct training *training, FILE *out)
     print_sentences(training, out);
     print_time(training, out);
     print_failures(training, out);
+    print_shapes(training, out);
     print_checkpoints(training, out);
     print_reported(training, out);
     fputs("notes\n", out);

@@ -131,7 +131,7 @@ static double price_of(const struct training *training, const struct trial *tria
     const struct spares_spec *spares = training->scenario->train->spares;
     double spare = spares ? (double)spares->nodes * cluster_node_gpus(&training->scenario->cluster, 0) : 0;
 
-    return training->scenario->price * (trial->gpu_seconds + spare * trial->wall) / 3600;
+    return training->scenario->price * (trial->gpu_seconds + spare * trial->wall) / SECONDS_AN_HOUR;
 }
 
 static double energy_of(const struct training *training, const struct trial *trial)
@@ -147,7 +147,7 @@ static double energy_of(const struct training *training, const struct trial *tri
 static double days_of(const struct training *training, const struct trial *trial)
 {
     (void)training;
-    return trial->wall / 86400;
+    return trial->wall / SECONDS_A_DAY;
 }
 
 static double goodput_of(const struct training *training, const struct trial *trial)
@@ -158,7 +158,7 @@ static double goodput_of(const struct training *training, const struct trial *tr
 static double gpu_hours_of(const struct training *training, const struct trial *trial)
 {
     (void)training;
-    return trial->gpu_seconds / 3600;
+    return trial->gpu_seconds / SECONDS_AN_HOUR;
 }
 
 static struct estimate estimate(const struct training *training, size_t count, double *values,
@@ -179,7 +179,7 @@ static void estimate_goodput(struct training *training, size_t count, double *va
     double mean, squares = 0, finished = (double)training->ended[TRIAL_FINISHED];
 
     training->goodput = estimate(training, count, values, goodput_of);
-    mean = training->days.mean * 86400;
+    mean = training->days.mean * SECONDS_A_DAY;
     training->goodput.mean = training->course.useful / mean;
     for (size_t i = 0; i < count; i++)
         if (training->trials[i].end == TRIAL_FINISHED)
@@ -235,18 +235,18 @@ static void summarize(struct training *training, size_t count)
         flop_share += stretch->steps * step->seconds * step->gpus * step->mfu;
     }
     training->mfu = flop_share / training->mfu;
-    training->mfu_all_in = flop_share / (training->gpu_hours.mean * 3600);
+    training->mfu_all_in = flop_share / (training->gpu_hours.mean * SECONDS_AN_HOUR);
 }
 
 struct trial_rules training_rules(const struct training *training)
 {
-    const struct checkpoint_spec *checkpoint = training->scenario->train->checkpoint;
-    bool memory = checkpoint && checkpoint->mode == CHECKPOINT_MEMORY;
+    const struct training_spec *spec = training->scenario->train;
+    bool memory = spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY;
 
     return (struct trial_rules){
-        .copies = memory ? checkpoint->copies : 0, .stored = memory ? checkpoint->stored : 0,
-        .course = &training->course, .failures = &training->failures, .spares = training->scenario->train->spares,
-        .most = HOPELESS * 10 * training->course.end, .seed = training->options.seed,
+        .copies = memory ? spec->checkpoint->copies : 0, .stored = memory ? spec->checkpoint->stored : 0,
+        .course = &training->course, .failures = &training->failures, .spares = spec->spares, .seed = training->options.seed,
+        .init = spec->restart ? spec->restart->init : 0, .most = HOPELESS * 10 * training->course.end,
     };
 }
 

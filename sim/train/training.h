@@ -51,6 +51,11 @@ int training_init(struct training *training, const struct scenario *scenario, st
 void training_release(struct training *training);
 /* The wall time of an undisturbed training, s. */
 static inline double training_undisturbed(const struct training *training) { return training->course.end; }
+/* How many of its losses it can have: LOSS_FEWER where it goes on with fewer nodes alone. */
+static inline int training_losses(const struct training *training)
+{
+    return training->course.shrunk ? LOSS_COUNT : LOSS_FEWER;
+}
 /* What a reader should know before believing the numbers; in the arena, NULL past the last. */
 const char **training_notes(struct arena *arena, const struct training *training);
 

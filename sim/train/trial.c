@@ -1,4 +1,4 @@
-#include "train/trial.h"
+#include "train/trial_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,33 +9,7 @@ const char *const loss_names[] = ENUM_NAMES(LOSSES);
 const char *const trial_end_names[] = ENUM_NAMES(TRIAL_ENDS);
 const char *const trial_event_names[] = ENUM_NAMES(TRIAL_EVENTS);
 
-/* Nodes that are remembered until a recovery has ended; further ones are as rare as they are many. */
-enum { LOST_MOST = 32 };
-
-/* A trial under way. */
-struct going {
-    const struct trial_rules *rules;
-    void (*observe)(void *context, const struct trial_event *event);
-    void *context;
-    struct trial trial;
-    struct luck luck;
-    double clock;                    /* of the course */
-    size_t mark;                     /* the last finished checkpoint */
-    bool recovers;
-    int pool;                        /* spare nodes that are there */
-    int missing;                     /* nodes that were lost and are not replaced yet */
-    struct {
-        double *items;
-        size_t count, capacity;
-    } repairs;                       /* s of wall time at which nodes come back, ascending */
-    size_t repaired;                 /* of these, how many have */
-    size_t row;                      /* of a trace: that will be next */
-    int lost[LOST_MOST], nlost;      /* nodes that were lost since the training stands still */
-    bool gone;                       /* all copies of a share in memory */
-    bool stored;                     /* what is loaded comes from the storage, because copies in memory are lost */
-};
-
-static void tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost)
+void trial_tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost)
 {
     struct trial_event event = {going->trial.wall, kind, node, cause, steps_lost};
 
@@ -48,7 +22,7 @@ static int warm_spares(const struct going *going)
     return going->rules->spares && going->rules->spares->warm ? going->rules->spares->nodes : 0;
 }
 
-static void return_repaired(struct going *going)
+void trial_return_repaired(struct going *going)
 {
     while (going->repaired < going->repairs.count && going->repairs.items[going->repaired] <= going->trial.wall) {
         going->repaired++;
@@ -69,7 +43,7 @@ static void send_to_repair(struct going *going)
 static double until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
 {
     const struct trace *trace = going->rules->failures->trace;
-    double rate = going->rules->failures->rate * (zone->nodes + warm_spares(going)), seconds = limit;
+    double rate = going->rules->failures->rate * (zone_whole(going, zone)->nodes + warm_spares(going)), seconds = limit;
 
     if (trace) {
         double until = going->row < trace->count ? fmax(0, trace->rows[going->row].time - going->trial.wall) : INFINITY;
@@ -87,15 +61,9 @@ static double until_failure(struct going *going, const struct zone *zone, double
 
 /* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays
  * finished. */
-static size_t last_mark(struct going *going)
+size_t trial_last_mark(struct going *going)
 {
     return going->mark = course_mark(going->rules->course, going->mark, going->clock);
-}
-
-/* Nodes that the trace has up. */
-static int nodes_up(const struct going *going)
-{
-    return going->row ? going->rules->failures->trace->rows[going->row - 1].nodes : 0;
 }
 
 /* The next row of the trace: the cause, if it takes nodes away that train. Which nodes it takes is luck. */
@@ -103,7 +71,7 @@ static const struct cause *trace_goes_on(struct going *going, const struct zone 
 {
     const struct trial_rules *rules = going->rules;
     const struct cause *cause = &rules->failures->causes[0];
-    int up = nodes_up(going), lost, training = 0;
+    int up = trial_nodes_up(going), lost, training = 0;
 
     lost = up - rules->failures->trace->rows[going->row].nodes;
     going->row++;
@@ -113,8 +81,8 @@ static const struct cause *trace_goes_on(struct going *going, const struct zone 
         return NULL;
     going->trial.failures++;
     going->trial.nodes_lost += training;
-    tell(going, EVENT_FAILURE, -1, cause->name,
-         going->recovers ? 0 : course_steps_since(rules->course, last_mark(going), going->clock));
+    trial_tell(going, EVENT_FAILURE, -1, cause->name,
+         going->recovers ? 0 : course_steps_since(rules->course, trial_last_mark(going), going->clock));
     return cause;
 }
 
@@ -162,72 +130,91 @@ static const struct cause *node_fails(struct going *going, const struct zone *zo
     if (rules->failures->trace)
         return trace_goes_on(going, zone);
 
-    int node = (int)(luck_share(&going->luck) * (zone->nodes + warm_spares(going)));
+    int nodes = zone_whole(going, zone)->nodes, node = (int)(luck_share(&going->luck) * (nodes + warm_spares(going)));
     const struct cause *cause = luck_cause(&going->luck, rules->failures);
 
     luck_draw(&going->luck, rules->failures);
-    return_repaired(going);
-    if (node >= zone->nodes && node - zone->nodes < going->pool && cause->loses_node) {
-        tell(going, EVENT_SPARE_FAILURE, node, cause->name, 0);
+    trial_return_repaired(going);
+    if (node >= nodes && node - nodes < going->pool && cause->loses_node) {
+        trial_tell(going, EVENT_SPARE_FAILURE, node, cause->name, 0);
         going->pool--;
         send_to_repair(going);
     }
-    if (node >= zone->nodes - going->missing)
+    if (node >= nodes - going->missing)
         return NULL;
     going->trial.failures++;
-    tell(going, EVENT_FAILURE, node, cause->name,
-         going->recovers ? 0 : course_steps_since(rules->course, last_mark(going), going->clock));
+    trial_tell(going, EVENT_FAILURE, node, cause->name,
+         going->recovers ? 0 : course_steps_since(rules->course, trial_last_mark(going), going->clock));
     if (cause->loses_node) {
         going->trial.nodes_lost++;
         send_to_repair(going);
         going->missing += rules->spares != NULL;
-        going->gone |= copies_lost(going, node, zone->nodes);
+        going->gone |= copies_lost(going, node, nodes);
     }
     return cause;
 }
 
 /* The training goes on for so many seconds, up to a time on the clock. A part that it passes once more, after a
- * failure, it passes later. */
-static void advance(struct going *going, double seconds, double to)
+ * failure, it passes later. Of GPUs and energy the course has what the whole training takes. */
+static void advance(struct going *going, const struct zone *zone, double seconds, double to)
 {
-    double part = going->rules->course->end / TRIAL_PARTS, behind = going->trial.wall - going->clock;
+    const struct course *course = going->rules->course;
+    double part = course->end / TRIAL_PARTS, behind = going->trial.wall - going->clock, passed = to - going->clock;
     int first = part > 0 ? (int)(going->clock / part) : TRIAL_PARTS;
 
     for (int i = first; i <= TRIAL_PARTS && i * part <= to; i++)
         if (i * part >= going->clock)
-            going->trial.passed[i] = behind + i * part;
+            going->trial.passed[i] = zone->pace == 1 ? behind + i * part :
+                                     going->trial.wall + (i * part - going->clock) / zone->pace;
+    if (going->fewer) {
+        going->trial.losses[LOSS_FEWER] += seconds - passed;
+        going->trial.gpu_seconds += seconds * zone->gpus - passed * course->zones.items->gpus;
+        going->trial.joules += seconds * zone->power - passed * course->joules / course->end;
+    }
     going->clock = to;
     going->trial.wall += seconds;
+}
+
+/* The work since the last checkpoint is lost. */
+void trial_lose_work(struct going *going, const struct zone *zone)
+{
+    const struct course *course = going->rules->course;
+    double lost = going->clock - course->marks.items[trial_last_mark(going)].resumes;
+
+    going->clock -= lost;
+    going->trial.losses[LOSS_WORK] += lost / zone->pace;
+    going->trial.losses[LOSS_FEWER] -= lost / zone->pace - lost;
+    going->trial.gpu_seconds += lost * zone_whole(going, zone)->gpus;
+    going->trial.joules += lost * (going->fewer ? course->joules / course->end : zone->power);
 }
 
 /* The training goes on until it ends (NULL) or a failure ends it, whose work since the last checkpoint is lost then. */
 static const struct cause *go_on(struct going *going)
 {
     const struct course *course = going->rules->course;
-    const struct zone *zone = course_zone(course, going->clock), *last = course->zones.items + course->zones.count - 1;
+    const struct zone *zone = zone_now(going), *last = course->zones.items + course->zones.count - 1;
     const struct cause *cause = NULL;
 
     while (!cause) {
-        bool fails;
-        double seconds = until_failure(going, zone, zone->end - going->clock, &fails), lost;
+        struct growth growth = trial_next_growth(going, zone);
+        double left = (zone->end - going->clock) / zone->pace, seconds;
+        bool looks = growth.seconds < left, fails;
 
-        advance(going, seconds, fails ? going->clock + seconds : zone->end);
-        if (!fails && zone == last)
+        seconds = until_failure(going, zone, looks ? growth.seconds : left, &fails);
+        advance(going, zone, seconds, fails ? going->clock + seconds * zone->pace : looks ? growth.clock : zone->end);
+        if (!fails && !looks && (going->fewer || zone == last))
             return NULL;
-        zone += !fails;
-        if (!fails || !(cause = node_fails(going, zone)))
-            continue;
-        lost = going->clock - course->marks.items[last_mark(going)].resumes;
-        going->clock -= lost;
-        going->trial.losses[LOSS_WORK] += lost;
-        going->trial.gpu_seconds += lost * zone->gpus;
-        going->trial.joules += lost * zone->power;
+        if (!fails && growth.grows && looks && (cause = trial_grow(going)))
+            return cause;
+        zone = going->fewer || looks ? zone_now(going) : zone + !fails;
+        if (fails && (cause = node_fails(going, zone)))
+            trial_lose_work(going, zone);
     }
     return cause;
 }
 
 /* So much wall time in which the training stands still. */
-static void stand(struct going *going, const struct zone *zone, double seconds, enum loss loss)
+void trial_stand(struct going *going, const struct zone *zone, double seconds, enum loss loss)
 {
     going->trial.wall += seconds;
     going->trial.losses[loss] += seconds;
@@ -236,7 +223,7 @@ static void stand(struct going *going, const struct zone *zone, double seconds, 
 }
 
 /* So much of a recovery. The cause, where a failure comes into it. */
-static const struct cause *spend(struct going *going, const struct zone *zone, double seconds, enum loss loss)
+const struct cause *trial_spend(struct going *going, const struct zone *zone, double seconds, enum loss loss)
 {
     const struct cause *cause = NULL;
     bool fails = true;
@@ -245,76 +232,46 @@ static const struct cause *spend(struct going *going, const struct zone *zone, d
         double passed = until_failure(going, zone, seconds, &fails);
 
         seconds -= passed;
-        stand(going, zone, passed, loss);
+        trial_stand(going, zone, passed, loss);
         if (fails)
             cause = node_fails(going, zone);
     }
     return cause;
 }
 
-/* Takes spare nodes for those that are missing, once there are enough. The cause of a failure that comes before. */
-static const struct cause *take_spares(struct going *going, const struct zone *zone)
+/* What follows once the nodes are there. */
+static const struct cause *start_again(struct going *going, const struct cause *of, const struct zone *zone)
 {
-    const struct spares_spec *spares = going->rules->spares;
-    const struct cause *cause = NULL;
+    const struct cause *cause;
 
-    return_repaired(going);
-    while (spares && !cause && going->missing > going->pool) {
-        if (spares->empty == SPARES_STOP) {
-            going->trial.end = TRIAL_STOPPED;
-            return NULL;
-        }
-        cause = spend(going, zone, fmax(0, going->repairs.items[going->repaired] - going->trial.wall), LOSS_WAITING);
-        return_repaired(going);
-    }
-    if (cause)
+    if ((cause = trial_spend(going, zone, of->replace, LOSS_REPLACEMENT)) ||
+        (cause = trial_spend(going, zone, of->init, LOSS_INITIALISATION)))
         return cause;
-    going->pool -= going->missing;
-    going->missing = 0;
-    return NULL;
-}
-
-/* The same of nodes that a trace has up: waits until they are enough. A trace that ends before never has them. */
-static void wait_for_trace(struct going *going, const struct zone *zone)
-{
-    const struct trace *trace = going->rules->failures->trace;
-
-    while (trace && nodes_up(going) < zone->nodes && going->trial.end == TRIAL_FINISHED) {
-        if (going->row == trace->count) {
-            going->trial.end = TRIAL_STUCK;
-            return;
-        }
-        stand(going, zone, fmax(0, trace->rows[going->row].time - going->trial.wall), LOSS_WAITING);
-        going->row++;
-    }
+    return trial_spend(going, zone, going->stored ? zone->cost.load_stored : zone->cost.load, LOSS_LOADING);
 }
 
 /* From a failure until the training goes on; a failure on the way begins it anew. */
 static void recover(struct going *going, const struct cause *cause)
 {
-    const struct course *course = going->rules->course;
-
     going->recovers = true;
     while (cause && going->trial.end == TRIAL_FINISHED) {
         const struct cause *of = cause;
-        const struct zone *zone = course_zone(course, going->clock);
+        const struct zone *zone = zone_now(going);
 
         if (going->gone)
             go_back_to_stored(going, zone);
         going->gone = false;
-        zone = course_zone(course, going->clock);
+        zone = zone_now(going);
         if (going->trial.wall > going->rules->most)
             going->trial.end = TRIAL_STUCK;
-        else if (!(cause = spend(going, zone, of->detect, LOSS_DETECTION)) && !(cause = take_spares(going, zone)) &&
-                 (wait_for_trace(going, zone), true) &&
-                 going->trial.end == TRIAL_FINISHED && !(cause = spend(going, zone, of->replace, LOSS_REPLACEMENT)) &&
-                 !(cause = spend(going, zone, of->init, LOSS_INITIALISATION)))
-            cause = spend(going, zone, going->stored ? zone->cost.load_stored : zone->cost.load, LOSS_LOADING);
+        else if (!(cause = trial_spend(going, zone, of->detect, LOSS_DETECTION)) && !(cause = trial_take_spares(going, zone)) &&
+                 (trial_wait_for_trace(going, zone), true) && going->trial.end == TRIAL_FINISHED)
+            cause = start_again(going, of, zone_now(going));
     }
     going->recovers = going->stored = false;
     going->nlost = 0;
     if (going->trial.end == TRIAL_FINISHED)
-        tell(going, EVENT_RESUMED, -1, NULL, 0);
+        trial_tell(going, EVENT_RESUMED, -1, NULL, 0);
 }
 
 struct trial trial_run(const struct trial_rules *rules, uint64_t number,
@@ -333,7 +290,7 @@ struct trial trial_run(const struct trial_rules *rules, uint64_t number,
         luck_draw(&going.luck, rules->failures);
     else
         going.luck.left = INFINITY;
-    wait_for_trace(&going, rules->course->zones.items);
+    trial_wait_for_trace(&going, rules->course->zones.items);
     while (going.trial.end == TRIAL_FINISHED && (cause = go_on(&going)))
         recover(&going, cause);
     if (going.trial.end == TRIAL_FINISHED) {
@@ -344,7 +301,7 @@ struct trial trial_run(const struct trial_rules *rules, uint64_t number,
         going.trial.wall = rules->course->end + lost;        /* without the rounding of many small sums */
         going.trial.passed[TRIAL_PARTS] = going.trial.wall;
     }
-    tell(&going, ends[going.trial.end], -1, NULL, 0);
+    trial_tell(&going, ends[going.trial.end], -1, NULL, 0);
     free(going.repairs.items);
     return going.trial;
 }

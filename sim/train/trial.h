@@ -7,7 +7,8 @@
 /* Where the wall time of a trial goes besides steps, checkpoints and validations. */
 #define LOSSES(X) \
     X(LOSS_WORK, "lost_work") X(LOSS_DETECTION, "detection") X(LOSS_WAITING, "waiting") \
-    X(LOSS_REPLACEMENT, "replacement") X(LOSS_INITIALISATION, "initialisation") X(LOSS_LOADING, "loading")
+    X(LOSS_REPLACEMENT, "replacement") X(LOSS_INITIALISATION, "initialisation") X(LOSS_LOADING, "loading") \
+    X(LOSS_FEWER, "fewer_nodes")     /* what steps on fewer nodes take longer; last: of elastic trainings alone */
 enum loss { LOSSES(ENUM_VALUE) LOSS_COUNT };
 extern const char *const loss_names[];
 
@@ -33,13 +34,14 @@ struct trial {
 /* What happens to a trial. */
 #define TRIAL_EVENTS(X) \
     X(EVENT_FAILURE, "failure") X(EVENT_SPARE_FAILURE, "spare_failure") X(EVENT_RESUMED, "resumed") \
+    X(EVENT_RESIZED, "resized") \
     X(EVENT_FINISHED, "finished") X(EVENT_STOPPED, "stopped") X(EVENT_STUCK, "stuck")
 enum trial_event_kind { TRIAL_EVENTS(ENUM_VALUE) };
 extern const char *const trial_event_names[];
 struct trial_event {
     double time;                     /* s of wall time */
     enum trial_event_kind kind;
-    int node;                        /* -1: of none */
+    int node;                        /* -1: of none; of resized: how many nodes train from then on */
     const char *cause;               /* or NULL */
     double steps_lost;
 };
@@ -50,6 +52,7 @@ struct trial_rules {
     const struct failures *failures;
     const struct spares_spec *spares;        /* NULL: there is always one */
     int copies, stored; /* of checkpoints in memory, as struct checkpoint_spec has them; copies 0: in the storage */
+    double init;                     /* s until a training of another size runs */
     double most;                     /* s of wall time after which a trial is stuck */
     uint64_t seed;
 };

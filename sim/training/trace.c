@@ -37,7 +37,7 @@ static int read_header(struct reading *reading, char *line, struct error *err)
 
     if (nodes && (!strcmp(time, "time_s") || !strcmp(time, "time_h")) &&
         (!strcmp(nodes, "nodes") || !strcmp(nodes, "change"))) {
-        reading->unit = time[5] == 'h' ? 3600 : 1;
+        reading->unit = time[5] == 'h' ? SECONDS_AN_HOUR : 1;
         reading->changes = *nodes == 'c';
         return 0;
     }

@@ -54,6 +54,28 @@ static int check_interval(const struct node *mapping, const char *section, const
     return error_add(err, EXIT_INPUT, node_loc(mapping, "every"), "train: %s: every: %s", section, why);
 }
 
+/* A training that shrinks, and why it may. */
+static int check_elastic(const struct training_spec *spec, struct error *err)
+{
+    bool shrinks = spec->spares && spec->spares->empty == SPARES_SHRINK;
+
+    if (shrinks && !spec->elastic)
+        return error_clash(err, node_loc(spec->spares->node, "empty"), "train: spares: empty: shrink goes with 'elastic', which "
+                           "says how; try 'elastic: {least: 1}'");
+    if (!spec->elastic)
+        return 0;
+    if (!shrinks && !(spec->failures && spec->failures->trace))
+        return error_clash(err, spec->elastic->node->loc, "train: elastic: nodes are never short here; expected 'spares: {empty: "
+                           "shrink}' or 'failures: {trace: FILE}'");
+    if (spec->phases.count || spec->ramp)
+        return error_clash(err, spec->elastic->node->loc, "train: elastic: it holds for one batch on one number of GPUs; "
+                           "expected neither 'phases' nor 'batch' beside it");
+    if (spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY)
+        return error_clash(err, node_loc(spec->checkpoint->node, "mode"), "train: checkpoint: mode: memory does not go with "
+                           "'elastic': groups of nodes that hold copies change with it");
+    return 0;
+}
+
 /* Failures that take a node away from a pool need one that comes back, or an end. */
 static int check_spares(const struct spares_spec *spares, struct error *err)
 {
@@ -138,6 +160,8 @@ int training_load(struct arena *arena, const struct node *value, void *object, s
                          "train: checkpoint: mode: memory does not go with a "
                          "trace, which does not say which nodes are lost");
     if (spec->spares && check_spares(spec->spares, err))
+        rc = -1;
+    if (check_elastic(spec, err))
         rc = -1;
     if (spec->energy && check_energy(spec->energy, err))
         rc = -1;

@@ -62,6 +62,11 @@ struct training_spec {
         int empty;                   /* enum spares_empty */
         double repair;               /* s; NaN: nodes do not come back */
     } *spares;
+    struct elastic_spec {            /* what the training is on fewer nodes than it wants; NULL: it waits */
+        const struct node *node;
+        struct list pipeline;        /* of int: numbers of stages to choose from; empty: the scenario's */
+        int least;                   /* replicas */
+    } *elastic;
     struct validation_spec {
         const struct node *node;
         const char *every;
@@ -98,7 +103,7 @@ struct cause_spec {
 #define CHECKPOINT_MODES(X) \
     X(CHECKPOINT_BLOCKING, "blocking") X(CHECKPOINT_ASYNC, "async") X(CHECKPOINT_MEMORY, "memory")
 enum checkpoint_mode { CHECKPOINT_MODES(ENUM_VALUE) };
-#define SPARES_EMPTIES(X) X(SPARES_WAIT, "wait") X(SPARES_STOP, "stop")
+#define SPARES_EMPTIES(X) X(SPARES_WAIT, "wait") X(SPARES_SHRINK, "shrink") X(SPARES_STOP, "stop")
 enum spares_empty { SPARES_EMPTIES(ENUM_VALUE) };
 
 /* A file of platforms/failures/: what was published of the failures of one system. */

@@ -106,13 +106,28 @@ static const struct field spares_fields[] = {
     {KEY(spares_spec, warm), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "whether they are switched on all the time, and so fail too"},
     {KEY(spares_spec, empty), .kind = FIELD_CHOICE, .fallback = "wait", .choices = CHOICES(SPARES_EMPTIES),
-     .choice_briefs = NAMES("the training waits until a node has been repaired", "the training ends"),
+     .choice_briefs = NAMES("the training waits until a node has been repaired",
+                            "it goes on with those that are there, as 'elastic' says", "the training ends"),
      .brief = "what happens when a node is lost and there is no spare"},
     {KEY(spares_spec, repair), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true,
      .brief = "time after which a lost node is a spare one again; left out: it never is"},
 };
 static const struct table spares_table = {
     TABLE("train: spares", "nodes that replace lost ones", spares_spec, spares_fields), .shorthand = "nodes",
+};
+
+static const struct field elastic_fields[] = {
+    {KEY(elastic_spec, pipeline), .kind = FIELD_INTS, .min = 1, .max = 1048576, .may_be_empty = true,
+     .brief = "numbers of stages, of which the fastest on the nodes that are there is taken; left out: the scenario's"},
+    {KEY(elastic_spec, least), .kind = FIELD_INT, .min = 1, .max = 1048576, .fallback = "1",
+     .brief = "replicas that there are at least: with fewer the training waits"},
+};
+static const struct table elastic_table = {
+    TABLE("train: elastic",
+          "fewer nodes than the training wants: it goes on with as many whole replicas as they hold, each with more "
+          "micro-batches of the same batch, and takes the nodes that come back when a checkpoint is finished (Varuna's "
+          "job morphing, Athlur et al. 2022, arXiv 2111.04007)",
+          elastic_spec, elastic_fields),
 };
 
 static const struct field validation_fields[] = {
@@ -170,6 +185,8 @@ static const struct field training_fields[] = {
      .brief = "how long a recovery takes; failures need it"},
     {KEY(training_spec, spares), .kind = FIELD_OPTIONAL, .table = &spares_table,
      .brief = "nodes that replace lost ones; left out: there is always one"},
+    {KEY(training_spec, elastic), .kind = FIELD_OPTIONAL, .table = &elastic_table,
+     .brief = "how the training goes on with fewer nodes, of a trace or with 'spares: {empty: shrink}'; left out: it waits"},
     {KEY(training_spec, validation), .kind = FIELD_OPTIONAL, .table = &validation_table,
      .brief = "validation; left out: none"},
     {KEY(training_spec, energy), .kind = FIELD_OPTIONAL, .table = &energy_table,

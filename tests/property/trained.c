@@ -1,41 +1,8 @@
 /* A training of days: exact without failures, by the closed form with them, and the same whoever computes it. */
-#include "simulated.h"
 #include "train/closed_form.h"
-#include "train/training.h"
+#include "trained.h"
 
 enum { TRIALS = 1000 };
-
-struct trained { struct scenario scenario; struct training training; };
-
-static void train_whole(struct trained *trained, const char *text, struct training_options options)
-{
-    struct error err = {0};
-    struct arena arena = {0};
-    struct node *root;
-
-    if (conf_parse(&arena, "train.yaml", text, strlen(text), &root, &err) ||
-        scenario_read(&arena, root, NULL, 0, "train", &trained->scenario, &err) ||
-        training_init(&trained->training, &trained->scenario, options, &err)) {
-        error_print(&err, stderr);
-        fail_msg("%s", text);
-    }
-}
-
-/* The training of a scenario whose steps take 3 s each; `train`: what stands under it, in flow style. */
-static void train_text(struct trained *trained, const char *train, struct training_options options)
-{
-    char *text = xprintf("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 1}\n"
-                         "strategy: {pipeline: 1}\ntrain: {%s}\n", train);
-
-    train_whole(trained, text, options);
-    free(text);
-}
-
-static void trained_release(struct trained *trained)
-{
-    training_release(&trained->training);
-    scenario_release(&trained->scenario);
-}
 
 static const struct training_options usual = {TRIALS, 7, 1};
 

@@ -4,7 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { html } from './parts.js';
 import { tileOf } from './palette.js';
 import { useTheme } from './theme.js';
-import { short, time } from './format.js';
+import { short, time, timesLike } from './format.js';
 
 // `series`: [{name, look(), values}] from the lowest area to the highest; `limit`: a line {name, value}, or none.
 export function Stacked({ at, series, value, limit, label, id, steps }) {
@@ -30,7 +30,7 @@ export function Stacked({ at, series, value, limit, label, id, steps }) {
       chart = new uPlot({
         width: place.current.clientWidth, height: 240, series: [{ label: 'time', value: (self, x) => x === null ? '' : time(x, 6) }, ...areas],
         scales: { x: { time: false }, y: { range: (self, low, high) => [0, high * 1.02 || 1] } },
-        axes: [{ ...axis, values: (self, marks) => marks.map(x => time(x, 6)) },
+        axes: [{ ...axis, values: (self, marks) => timesLike(marks) },
           { ...axis, size: 76, ...(steps && { incrs: steps }), values: (self, marks) => marks.map(value) }],
         legend: { markers: { width: 0, fill: (self, which) => colours[which] ?? ink } },
         cursor: { drag: { x: true, y: false } },

@@ -50,7 +50,9 @@ export function tableOf(part) {
 export class Varints {
   constructor(bytes) { this.bytes = bytes; this.at = 0; }
   next() {
-    let byte = this.bytes[this.at++], value = byte & 127;
+    let byte = this.bytes[this.at++];
+    if (byte < 128) return byte;
+    let value = byte & 127;
     for (let scale = 128; byte > 127; scale *= 128) {
       byte = this.bytes[this.at++];
       value += (byte & 127) * scale;
@@ -64,27 +66,34 @@ export class Varints {
   }
 }
 
+// A property that is made when it is first asked for: not all of a million spans is needed to open a page.
+function later(object, name, make) {
+  Object.defineProperty(object, name, { configurable: true, enumerable: true, get() {
+    const value = make();
+    Object.defineProperty(object, name, { value });
+    return value;
+  } });
+}
+
 // The spans by columns. A row is a lane of a rank: its spans are [first, first + count), by start.
 export function spansOf(parts, head) {
   const count = head.rows.reduce((sum, row) => sum + row[2], 0);
   const column = (name, Type) => new Varints(parts[name]).all(new Type(count));
-  const spans = {
-    start: column('gap', Float64Array), end: column('duration', Float64Array), kind: column('kind', Uint16Array),
-    name: column('name', Uint32Array), communication: column('communication', Float64Array),
-    op: column('op', Uint8Array), size: column('size', Uint32Array), peer: column('peer', Int32Array),
-    group: column('group', Int32Array), stage: column('stage', Int32Array), rows: [], count, until: 0,
-    awaits: awaitsOf(parts.after, count),
-  };
-  const levels = new Varints(parts.levels);
-  let first = 0;
-  for (const [rank, lane, length] of head.rows) {
+  const spans = { start: column('gap', Float64Array), end: column('duration', Float64Array), kind: column('kind', Uint16Array),
+    rows: [], count, until: 0, awaits: awaitsOf(parts.after, count) };
+  const others = { name: Uint32Array, communication: Float64Array, op: Uint8Array, size: Uint32Array, peer: Int32Array, group: Int32Array, stage: Int32Array };
+  for (const [name, Type] of Object.entries(others)) later(spans, name, () => column(name, Type));
+  let first = 0, at = 0;
+  for (const [rank, lane, length, bytes] of head.rows) {
+    const row = { rank, lane, first, count: length }, levels = parts.levels.subarray(at, at += bytes);
     let until = 0;
     for (let i = first; i < first + length; i++) {
       spans.start[i] += until;
       until = spans.end[i] += spans.start[i];
     }
     spans.until = Math.max(spans.until, until);
-    spans.rows.push({ rank, lane, first, count: length, levels: levelsOf(levels) });
+    later(row, 'levels', () => levelsOf(new Varints(levels)));
+    spans.rows.push(row);
     first += length;
   }
   return spans;
@@ -95,19 +104,20 @@ export function spansOf(parts, head) {
 function awaitsOf(bytes, count) {
   let first = null, others = null, parts = null;
   const read = () => {
-    const varints = new Varints(bytes), all = [];
+    const varints = new Varints(bytes), all = new Uint32Array(bytes.length);
+    let length = 0;
     parts = new Map();
     first = new Uint32Array(count + 1);
     for (let i = 0; i < count; i++) {
-      first[i] = all.length;
+      first[i] = length;
       for (let number = varints.next(); number; number = varints.next()) {
         const half = Math.floor(number / 2), back = half % 2 ? -(half - 1) / 2 : half / 2;
-        if (number % 2) parts.set(all.length, varints.next());
-        all.push(i - back);
+        if (number % 2) parts.set(length, varints.next());
+        all[length++] = i - back;
       }
     }
-    first[count] = all.length;
-    others = Uint32Array.from(all);
+    first[count] = length;
+    others = all.subarray(0, length);
   };
   return i => {
     if (!first) read();

@@ -2,9 +2,8 @@
 import { useState } from 'preact/hooks';
 import { html, Table, Swatch } from './parts.js';
 import { lookOf } from './palette.js';
-import { time, percent, short } from './format.js';
+import { time, percent, short, words } from './format.js';
 
-const words = key => short(key.replaceAll('_', ' '), 60);
 const set = change => change.set.map(one => `--set '${one}'`).join(' ');
 
 export function CriticalPath({ explanation }) {

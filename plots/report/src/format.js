@@ -9,6 +9,11 @@ export function time(seconds, count) {
   const [, scale, unit] = pick(seconds, times);
   return `${digits(seconds / scale, count)} ${unit}`;
 }
+// All of them in the unit of the last one, which is the largest.
+export function timesLike(all) {
+  const [, scale, unit] = pick(all.at(-1) ?? 0, times);
+  return all.map(seconds => `${digits(seconds / scale, 6)} ${unit}`);
+}
 // Of minutes, hours and days.
 const long = [[86400, 86400, 'days'], [3600, 3600, 'h'], [60, 60, 'min'], [1, 1, 's']];
 export const longUnit = seconds => pick(seconds, long);
@@ -34,6 +39,7 @@ export function roundStep(width, marks) {
   const rough = width / marks, power = 10 ** Math.floor(Math.log10(rough));
   return power * [1, 2, 5, 10].find(times => times * power >= rough * (1 - 1e-9));
 }
+export const has = value => value !== null && value !== undefined;
 // Names of others may hold characters that turn text around or draw nothing: they are shown by their codes.
 export const plain = text => String(text).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
   letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
@@ -41,3 +47,5 @@ export const short = (text, most = 80) => {
   const shown = plain(text);
   return shown.length > most ? `${shown.slice(0, most)}\u2026` : shown;
 };
+// A key as words.
+export const words = key => short(String(key).replaceAll('_', ' ').replace(/\bgpu\b/, 'GPU'), 60);

@@ -2,8 +2,8 @@
 import { useRef, useState } from 'preact/hooks';
 import { html } from './parts.js';
 import { shown } from './metrics.js';
-import { Canvas } from './canvas.js';
-import { short } from './format.js';
+import { Canvas, drawAxes, linear, binarySteps } from './canvas.js';
+import { bytes, short } from './format.js';
 
 const range = values => {
   let low = Infinity, high = -Infinity;
@@ -29,18 +29,12 @@ export function Front({ head, store, row, choose }) {
   const { rows, front } = frontOf(store, metrics[x], metrics[y]), spot = useRef();
   const draw = (context, width, high, colour) => {
     const a = store.values(metrics[x].key), b = store.values(metrics[y].key);
-    const [left, right] = range(rows.map(one => a[one])), [low, top] = range(rows.map(one => b[one]));
-    spot.current = one => [90 + (a[one] - left) / (right - left) * (width - 130), high - 44 - (b[one] - low) / (top - low) * (high - 70)];
-    context.strokeStyle = colour.line;
-    context.fillStyle = colour.ink;
-    for (let i = 0; i <= 4; i++) {
-      const u = 90 + i / 4 * (width - 130), v = high - 44 - i / 4 * (high - 70);
-      context.strokeRect(90, v, width - 130, 0);
-      context.fillText(metrics[y].format(low + i / 4 * (top - low)), 4, v + 4);
-      context.fillText(metrics[x].format(left + i / 4 * (right - left)), u - 20, high - 26);
-    }
-    context.fillText(metrics[x].name, width / 2, high - 6);
-    context.fillText(metrics[y].name, 4, 12);
+    const axis = (metric, values) => {
+      const [low, most] = range(rows.map(one => values[one])), pad = 0.04 * (most - low);
+      return linear(low >= 0 ? Math.max(low - pad, 0) : low - pad, most + pad, 6, metric.format, metric.name, metric.format === bytes ? binarySteps : undefined);
+    };
+    const { at, up } = drawAxes(context, width, high, colour, axis(metrics[x], a), axis(metrics[y], b));
+    spot.current = one => [at(a[one]), up(b[one])];
     for (const one of rows) {
       const [u, v] = spot.current(one);
       context.fillStyle = colour.link;

@@ -13,4 +13,3 @@ const ofPlans = ['iteration_time_s', 'tokens_per_s', 'mfu', 'peak_memory_bytes',
 export const shown = store => known.filter(([key]) => store.has(key) && store.metrics.includes(key)).map(([key, name, format, less]) =>
   ({ key, name, format, less: !!less, plan: ofPlans.includes(key) }));
 export const isLess = key => !!known.find(one => one[0] === key)?.[3];
-export const words = key => String(key).replaceAll('_', ' ');

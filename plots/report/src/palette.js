@@ -1,4 +1,4 @@
-// Colours and patterns, those of 'dtsim plot' (plots/chart.c).
+// Colours and patterns, those of 'dtsim plot' (plots/chart.c, plots/memory.c).
 
 import { isDark } from './theme.js';
 
@@ -31,21 +31,24 @@ function shown(fill, ink, pattern) {
   return { fill: tone, ink: text, pattern };
 }
 const moves = { activation: 'communication', gradient: 'communication', sync: 'communication', weights: 'communication',
-  prefetch: 'offload' };
+  prefetch: 'offload', 'host-update': 'host' };
 const others = ['#8c564b', '#17becf', '#bcbd22', '#7f7f7f'];
 
+const of = (table, key) => Object.hasOwn(table, key) ? table[key] : undefined;        // names may be 'constructor'
 // The look of a kind of span, or of a share of time: {fill, ink, pattern}.
 export function lookOf(kind) {
   const key = kind.replaceAll('_', kind.startsWith('exposed') ? ' ' : '-');
-  const tone = tones[moves[key] ?? key];
+  const tone = of(tones, of(moves, key) ?? key);
   if (tone) return shown(...tone);
   let sum = 0;
   for (const letter of kind) sum += letter.codePointAt(0);
   return { fill: others[sum % others.length], ink: '#000000', pattern: 1 + sum % 6 };
 }
 // What memory is held for.
-const memory = ['#0072b2', '#56b4e9', '#e69f00', '#009e73', '#cc79a7', '#f0e442', '#d55e00', '#999999', '#117733', '#882255'];
-export const memoryLook = i => shown(memory[i % memory.length], '#000000', i % 7);
+const memory = { context: ['#666666', '#ffffff', lying], parameters: ['#0072b2', '#ffffff', solid], gathered: ['#a6d4fa', '#000000', dotted],
+  gradients: ['#e69f00', '#000000', rising], optimizer: ['#225522', '#ffffff', crossed], buffers: ['#b39ddb', '#000000', standing],
+  fragmentation: ['#bfbfbf', '#000000', falling], activations: ['#44bb99', '#000000', falling], workspace: ['#4b0082', '#ffffff', lying] };
+export const memoryLook = kind => shown(...of(memory, kind) ?? ['#f0e442', '#000000', standing]);
 
 function strokes(context, pattern, size) {
   const line = (x0, y0, x1, y1) => { context.moveTo(x0, y0); context.lineTo(x1, y1); };

@@ -1,9 +1,10 @@
 // Pieces that several views use.
-import { h } from 'preact';
+import { h, render } from 'preact';
 import { useRef, useEffect, useState } from 'preact/hooks';
 import htm from 'htm';
-import { tileOf } from './palette.js';
-import { percent, plain } from './format.js';
+import { readParts, jsonOf } from './data.js';
+import { lookOf, tileOf } from './palette.js';
+import { percent, plain, time, words } from './format.js';
 
 export const html = htm.bind(h);
 
@@ -40,6 +41,14 @@ export function Bars({ caption, rows, id, titles, whole }) {
     ...(rows.some(row => row.note) ? [['', row => row.note]] : [])]}/>`;
 }
 
+// Where the average rank's time went, as one bar: [key, s] each.
+export function Breakdown({ parts }) {
+  const whole = parts.reduce((sum, [, x]) => sum + x, 0);
+  return html`<div class="stack" role="img" aria-label="shares of the average rank's time">${parts.map(([key, x]) => html`
+    <div style=${{ width: `${100 * x / whole}%`, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>
+      ${x / whole > 0.08 ? words(key) : ''}</div>`)}</div>`;
+}
+
 // Text that can be copied.
 export function Copied({ text, id }) {
   const [said, setSaid] = useState('');
@@ -63,4 +72,20 @@ export function ThemeSwitch({ first }) {
   useEffect(() => { document.documentElement.dataset.theme = theme; }, [theme]);
   return html`<label class="theme">theme <select id="theme" value=${theme} onChange=${event => setTheme(event.target.value)}>
     <option value="">of the system</option><option value="light">light</option><option value="dark">dark</option></select></label>`;
+}
+
+// Reads the data of the page and shows what `view(parts, head)` makes of them: {title, page}.
+export async function show(view) {
+  const place = document.getElementById('page'), root = document.documentElement;
+  try {
+    const parts = await readParts(), head = jsonOf(parts.page), { title, page } = view(parts, head);
+    if (head.theme) root.dataset.theme = head.theme;
+    document.title = `${title} - dtsim report`;
+    place.replaceChildren();
+    render(page, place);
+    root.dataset.opened = Math.round(performance.now());
+  } catch (error) {
+    place.textContent = `The report cannot be shown: ${error.message}`;
+    throw error;
+  }
 }

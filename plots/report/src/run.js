@@ -1,17 +1,13 @@
 // The page of a run.
-import { render } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { readParts, jsonOf, tableOf, spansOf } from './data.js';
-import { html, Part, Fact, Table, Copied, ThemeSwitch, Swatch } from './parts.js';
+import { jsonOf, tableOf, spansOf } from './data.js';
+import { html, show, Part, Fact, Table, Breakdown, Copied, ThemeSwitch, Swatch } from './parts.js';
 import { TimelineView } from './timeline-view.js';
 import { CriticalPath, Waits, WhatIf, piecesOf } from './explanation.js';
 import { Stacked } from './charts.js';
 import { lookOf, memoryLook } from './palette.js';
 import { useTheme } from './theme.js';
-import { time, bytes, percent, number, plain, short } from './format.js';
-
-const has = value => value !== null && value !== undefined;
-const words = key => key.replaceAll('_', ' ');
+import { time, bytes, percent, number, plain, short, has, words } from './format.js';
 
 // The main numbers: key of result.json, name, how it reads.
 const main = [
@@ -37,13 +33,9 @@ function Summary({ result }) {
     ${result.notes?.length > 0 && html`<h3>What to know before believing it</h3><ul>${result.notes.map(note => html`<li>${plain(note)}</li>`)}</ul>`}`;
 }
 
-function Breakdown({ result }) {
-  const entries = Object.entries(result.breakdown_s ?? {}), whole = entries.reduce((sum, [, x]) => sum + x, 0);
-  const shown = entries.filter(([, x]) => x > 0);
-  return html`
-    <div class="stack" role="img" aria-label="shares of the average rank's time">${shown.map(([key, x]) => html`
-      <div style=${{ width: `${100 * x / whole}%`, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>
-        ${x / whole > 0.08 ? words(key) : ''}</div>`)}</div>
+function WhereTime({ result }) {
+  const shown = Object.entries(result.breakdown_s ?? {}).filter(([, x]) => x > 0), whole = shown.reduce((sum, [, x]) => sum + x, 0);
+  return html`<${Breakdown} parts=${shown}/>
     <${Table} id="breakdown-table" caption="The average rank's time in the iteration" rows=${shown} columns=${[
       ['', ([key]) => html`<${Swatch} look=${lookOf(key)}/>`], ['part', ([key]) => words(key)],
       ['time', ([key, x]) => html`<data data-key=${key} value=${x}>${time(x)}</data>`, 'number'],
@@ -52,12 +44,12 @@ function Breakdown({ result }) {
 
 function Utilization({ table }) {
   const { at, series } = useMemo(() => {
-    const keys = Object.keys(table).slice(2), count = table.t0.length;
+    const keys = Object.keys(table).filter(key => key !== 't0' && key !== 't1'), count = table.t0.length;
     const column = key => [...table[key].map(Number), Number(table[key][count - 1])];
     return { at: [...table.t0.map(Number), Number(table.t1[count - 1])],
       series: keys.map(key => ({ name: words(key), look: () => lookOf(key), values: column(key) })).filter(one => one.values.some(x => x > 0)) };
   }, [table]);
-  return html`<p class="note">What the compute lanes of all ranks do, as a share of their time, in each hundredth of the iteration.</p>
+  return html`<p class="note">What the compute lanes of all ranks do, as a share of their time, in one window of utilization.tsv after the other.</p>
     <${Stacked} id="utilization-chart" at=${at} series=${series} value=${percent} label="utilization over time"/>`;
 }
 
@@ -73,7 +65,7 @@ function heldBy(table, rank, kinds, until) {
     else push(seconds);
   }
   push(Math.max(until, at[at.length - 1] ?? 0));
-  return { at, series: kinds.map((name, kind) => ({ name, look: () => memoryLook(kind), values: values[kind] })).filter(one => one.values.some(x => x > 0)) };
+  return { at, series: kinds.map((name, kind) => ({ name, look: () => memoryLook(name), values: values[kind] })).filter(one => one.values.some(x => x > 0)) };
 }
 
 function Memory({ table, head, result }) {
@@ -113,7 +105,7 @@ function Page({ head, result, parts, spans, explanation }) {
   return html`
     <header><h1>${short(result.scenario?.name ?? head.input, 120)}</h1><${ThemeSwitch} first=${head.theme}/></header>
     <${Part} id="summary" title="Summary"><${Summary} result=${result}/><//>
-    <${Part} id="breakdown" title="Where the time goes"><${Breakdown} result=${result}/><//>
+    <${Part} id="breakdown" title="Where the time goes"><${WhereTime} result=${result}/><//>
     <${Part} id="timeline-part" title="Timeline">
       <p class="note">${spans.count.toLocaleString('en')} spans of ${new Set(spans.rows.map(row => row.rank)).size} ranks. A rank is a pipeline
         rank of a replica, whose tensor group acts as one${head.replicas > 1 ? `; each row stands for ${head.replicas} replicas that do the same` : ''}.</p>
@@ -131,19 +123,9 @@ function Page({ head, result, parts, spans, explanation }) {
       simulation.</footer>`;
 }
 
-async function start() {
-  const parts = await readParts(), head = jsonOf(parts.page), result = jsonOf(parts.result), explanation = jsonOf(parts.explanation);
-  const spans = spansOf(parts, head);
-  if (head.theme) document.documentElement.dataset.theme = head.theme;
-  document.title = `${short(result.scenario?.name ?? 'dtsim', 60)} - dtsim report`;
-  const place = document.getElementById('page');
-  place.replaceChildren();
-  window.dtsimReport = {};
-  render(html`<${Page} head=${head} result=${result} parts=${parts} spans=${spans} explanation=${explanation}/>`, place);
-  Object.assign(window.dtsimReport, { spans, head });           // for tests, and for who looks into it by the console
-  document.documentElement.dataset.opened = Math.round(performance.now());
-}
-start().catch(error => {
-  document.getElementById('page').textContent = `The report cannot be shown: ${error.message}`;
-  throw error;
+show((parts, head) => {
+  const result = jsonOf(parts.result), explanation = jsonOf(parts.explanation), spans = spansOf(parts, head);
+  window.dtsimReport = { spans, head };          // for tests, and for who looks into it by the console
+  return { title: short(result.scenario?.name ?? 'dtsim', 60),
+    page: html`<${Page} head=${head} result=${result} parts=${parts} spans=${spans} explanation=${explanation}/>` };
 });

@@ -1,16 +1,15 @@
 // The page of a sweep.
-import { render } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Tabulator } from './tabulator.js';
-import { readParts, jsonOf } from './data.js';
-import { html, Part, Fact, Copied, ThemeSwitch, Swatch } from './parts.js';
+import { jsonOf } from './data.js';
+import { html, show, Part, Fact, Breakdown, Copied, ThemeSwitch, Swatch } from './parts.js';
 import { HeatMap, heatOf } from './heat.js';
 import { Front, Parallel } from './front.js';
 import { Plan, orderOf } from './plan-view.js';
 import { useTheme } from './theme.js';
 import { lookOf } from './palette.js';
-import { shown, words } from './metrics.js';
-import { time, percent, plain, short } from './format.js';
+import { shown } from './metrics.js';
+import { time, percent, plain, short, words } from './format.js';
 
 // The rows by columns: values(key)[row]; NaN or null where a row has none.
 function storeOf(parts, head) {
@@ -52,8 +51,7 @@ function Chosen({ head, store, row }) {
       ${shown(store).map(({ key, name, format }) => store.values(key)[row] === store.values(key)[row] &&
         html`<${Fact} name=${name} text=${format(store.values(key)[row])} value=${store.values(key)[row]} id=${`chosen-${key}`}/>`)}</dl>
     ${reason && html`<p id="reason">${plain(reason)}</p>`}
-    ${parts.length > 0 && html`<div class="stack" role="img" aria-label="shares of the average rank's time">${parts.map(([key, x]) => html`
-        <div style=${{ width: `${100 * x / whole}%`, background: lookOf(key).fill, color: lookOf(key).ink }} title=${`${words(key)}: ${time(x)}`}>${x / whole > 0.1 ? words(key) : ''}</div>`)}</div>
+    ${parts.length > 0 && html`<${Breakdown} parts=${parts}/>
       <ul class="legend">${parts.map(([key, x]) => html`<li><${Swatch} look=${lookOf(key)}/>${words(key)} ${time(x)}, ${percent(x / whole)}</li>`)}</ul>`}
     <p class="note">${head.base ? "The scenario as it was searched, with what this point sets. 'dtsim run' reads it in the folder of that scenario."
       : 'What this point sets: the rows were written by an older build, without its scenario.'}</p>
@@ -123,17 +121,8 @@ function Points({ head, store, row, setRow, metrics }) {
     ${metrics.length > 0 && html`<${Part} id="parallel" title="Parallel coordinates"><${Parallel} head=${head} store=${store} row=${row} choose=${setRow}/><//>`}`;
 }
 
-async function start() {
-  const parts = await readParts(), head = jsonOf(parts.page), store = storeOf(parts, head);
-  if (head.theme) document.documentElement.dataset.theme = head.theme;
-  document.title = `${short(head.name ?? 'dtsim', 60)} - dtsim report`;
-  const at = document.getElementById('page');
-  at.replaceChildren();
+show((parts, head) => {
+  const store = storeOf(parts, head);
   window.dtsimReport = { head, store, heatOf };
-  render(html`<${Page} head=${head} store=${store}/>`, at);
-  document.documentElement.dataset.opened = Math.round(performance.now());
-}
-start().catch(error => {
-  document.getElementById('page').textContent = `The report cannot be shown: ${error.message}`;
-  throw error;
+  return { title: short(head.name ?? 'dtsim', 60), page: html`<${Page} head=${head} store=${store}/>` };
 });

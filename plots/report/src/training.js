@@ -1,14 +1,11 @@
 // The page of a training: how long it takes, how sure that is, and where the time goes.
-import { render } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { readParts, jsonOf, tableOf } from './data.js';
-import { html, Part, Bars, Fact, Table, Copied, ThemeSwitch } from './parts.js';
-import { Canvas } from './canvas.js';
+import { jsonOf, tableOf } from './data.js';
+import { html, show, Part, Bars, Fact, Table, Copied, ThemeSwitch } from './parts.js';
+import { Canvas, drawAxes, linear } from './canvas.js';
 import { useTheme } from './theme.js';
-import { amount, bytes, longTime, longUnit, number, percent, plain, roundStep, short } from './format.js';
+import { amount, bytes, has, longTime, longUnit, number, percent, plain, roundStep, short, words } from './format.js';
 
-const has = value => value !== null && value !== undefined;
-const words = key => short(key.replaceAll('_', ' '), 60);
 const day = 86400;
 const days = value => longTime(value * day);
 const energy = joules => `${number(joules / 3.6e9)} MWh`;
@@ -52,34 +49,11 @@ function Shares({ result }) {
       rows=${losses.sort((a, b) => b[1] - a[1]).map(row)}/>` : html`<p>Nothing is lost.</p>`}`;
 }
 
-// Lines and numbers of a picture's axes: {low, most, by, text, name} each. Returns where values are.
-function axes(context, width, high, colour, x, y) {
-  const left = 76, right = width - 24, top = 14, bottom = high - 40;
-  const at = value => left + (value - x.low) / (x.most - x.low) * (right - left), up = value => bottom - value / y.most * (bottom - top);
-  context.fillStyle = colour.ink;
-  context.textAlign = 'center';
-  for (let value = Math.ceil(x.low / x.by) * x.by; value <= x.most; value += x.by) {
-    context.fillStyle = colour.line;
-    context.fillRect(at(value), top, 1, bottom - top);
-    context.fillStyle = colour.ink;
-    context.fillText(x.text(value), at(value), bottom + 16);
-  }
-  context.fillText(x.name, (left + right) / 2, high - 6);
-  context.textAlign = 'right';
-  for (let value = 0, by = roundStep(y.most, 5); value <= y.most; value += by) {
-    context.fillStyle = colour.line;
-    context.fillRect(left, up(value), right - left, 1);
-    context.fillStyle = colour.ink;
-    context.fillText(y.text(value), left - 6, up(value) + 4);
-  }
-  context.textAlign = 'left';
-  return { at, up, left, top, bottom };
-}
 const rounded = value => Number(value.toPrecision(6)).toString();
 // An axis of wall time in s, in a unit that reads well.
 function timeAxis(low, most) {
-  const [, scale, unit] = longUnit(most);
-  return { low, most, by: roundStep((most - low) / scale, 8) * scale, text: value => rounded(value / scale), name: `wall time (${unit})` };
+  const [, scale, unit] = longUnit(most), text = value => rounded(value / scale);
+  return linear(low, most, 8, text, `wall time (${unit})`, (width, marks) => roundStep(width / scale, marks) * scale);
 }
 
 // How much is trained for good after how much wall time.
@@ -87,7 +61,7 @@ function Progress({ rows, what }) {
   const [shown, setShown] = useState(null), place = useMemo(() => ({}), []);
   const last = rows.at(-1), isSpread = last.p10 < last.p90;
   const draw = (context, width, high, colour) => {
-    const { at, up, top, left } = Object.assign(place, axes(context, width, high, colour, timeAxis(0, 1.02 * last.p90), { most: 1.02 * last.amount, text: amount }));
+    const { at, up, top, left } = Object.assign(place, drawAxes(context, width, high, colour, timeAxis(0, 1.02 * last.p90), linear(0, 1.02 * last.amount, 5, amount)));
     const line = (key, dash, stroke, wide) => {
       context.strokeStyle = stroke;
       context.lineWidth = wide;
@@ -145,7 +119,7 @@ function Trials({ walls, result }) {
   for (const wall of walls) counts[Math.min(Math.floor((wall - low) / (high_ - low) * bins), bins - 1)]++;
   const most = Math.max(...counts), quantiles = [['P10', result.days_p10], ['P50', result.days_p50], ['P90', result.days_p90]];
   const draw = (context, width, high, colour) => {
-    const { at, up, top, bottom } = axes(context, width, high, colour, timeAxis(low, high_), { most: 1.15 * most, text: rounded });
+    const { at, up, top, bottom } = drawAxes(context, width, high, colour, timeAxis(low, high_), linear(0, 1.15 * most, 5, rounded));
     const wide = (high_ - low) / bins;
     context.fillStyle = colour.link;
     counts.forEach((count, i) => context.fillRect(at(low + i * wide) + 0.5, up(count), at(low + wide) - at(low) - 1, bottom - up(count)));
@@ -179,11 +153,13 @@ function Checkpoints({ result }) {
 }
 
 function Reported({ result }) {
-  const reported = result.scenario?.train?.reported, rows = [['days', 'wall time', days(reported.days ?? 0), has(result.days) && days(result.days)],
-    ['gpu_hours', 'GPU-hours', number(reported.gpu_hours ?? 0), has(result.gpu_hours) && number(result.gpu_hours)],
-    ['goodput', 'goodput', percent(reported.goodput ?? 0), has(result.goodput) && percent(result.goodput)]].filter(([key, , , mine]) => typeof reported[key] === 'number' && mine);
-  return html`<${Table} id="reported-table" caption=${plain(reported.source ?? '')} rows=${rows} columns=${[['', row => row[1]], ['reported', row => row[2], 'number'],
-    ['predicted', row => row[3], 'number'], ['predicted over reported less 1', row => percent(result[row[0]] / reported[row[0]] - 1), 'number']]}/>`;
+  const reported = result.scenario?.train?.reported, mine = key => has(result[key]) && typeof reported[key] === 'number';
+  const sign = text => text.startsWith('-') ? text : `+${text}`, ratio = key => sign(percent(result[key] / reported[key] - 1));
+  const rows = [['days', 'wall time', days, ratio], ['gpu_hours', 'GPU-hours', number, ratio],
+    ['goodput', 'goodput', percent, key => `${sign((100 * (result[key] - reported[key])).toFixed(1))} points`]].filter(([key]) => mine(key));
+  return html`<${Table} id="reported-table" caption=${plain(reported.source ?? '')} rows=${rows} columns=${[['', ([, name]) => name],
+    ['reported', ([key, , format]) => format(reported[key]), 'number'], ['predicted', ([key, , format]) => format(result[key]), 'number'],
+    ['predicted against reported', ([key, , , off]) => off(key), 'number']]}/>`;
 }
 
 function Events({ table }) {
@@ -225,16 +201,7 @@ function Page({ head, result, parts }) {
     <footer>dtsim ${short(result.version ?? '')}, training ${short(result.run_id ?? '')}, engine ${short(result.engine ?? '')}. The numbers are of a simulation.</footer>`;
 }
 
-async function start() {
-  const parts = await readParts(), head = jsonOf(parts.page), result = jsonOf(parts.result);
-  if (head.theme) document.documentElement.dataset.theme = head.theme;
-  document.title = `${short(result.scenario?.name ?? 'dtsim', 60)} - dtsim report`;
-  const at = document.getElementById('page');
-  at.replaceChildren();
-  render(html`<${Page} head=${head} result=${result} parts=${parts}/>`, at);
-  document.documentElement.dataset.opened = Math.round(performance.now());
-}
-start().catch(error => {
-  document.getElementById('page').textContent = `The report cannot be shown: ${error.message}`;
-  throw error;
+show((parts, head) => {
+  const result = jsonOf(parts.result);
+  return { title: short(result.scenario?.name ?? 'dtsim', 60), page: html`<${Page} head=${head} result=${result} parts=${parts}/>` };
 });

@@ -1,11 +1,10 @@
 // The page of 'dtsim validate --json': predicted against measured, by table and by software.
-import { render } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { readParts, jsonOf } from './data.js';
-import { html, Part, Table, ThemeSwitch } from './parts.js';
-import { Canvas } from './canvas.js';
+import { jsonOf } from './data.js';
+import { html, show, Part, Table, ThemeSwitch } from './parts.js';
+import { Canvas, drawAxes, logarithmic } from './canvas.js';
 import { useTheme } from './theme.js';
-import { percent, number, plain, short } from './format.js';
+import { percent, number, plain, short, words } from './format.js';
 
 // The rows that have a prediction of the first thing that their table measures: {table, id, key, measured, predicted, error, software}.
 function rowsOf(tables) {
@@ -28,32 +27,23 @@ const signed = share => `${share > 0 ? '+' : ''}${percent(share)}`;
 function Scatter({ rows, key_, shown }) {
   const points = rows.filter(row => row.key === key_ && row.measured > 0 && row.predicted > 0);
   const draw = (context, width, high, colour) => {
-    const values = points.flatMap(row => [row.measured, row.predicted]), low = Math.log10(Math.min(...values)), top = Math.log10(Math.max(...values));
-    const side = Math.max(top - low, 0.1), at = value => (Math.log10(value) - low) / side;
-    const x = value => 80 + at(value) * (width - 120), y = value => high - 40 - at(value) * (high - 60);
+    const values = points.flatMap(row => [row.measured, row.predicted]), low = 0.9 * Math.min(...values), most = 1.1 * Math.max(...values);
+    const { at, up } = drawAxes(context, width, high, colour, logarithmic(low, most, number, 'measured'), logarithmic(low, most, number, 'predicted'));
     const line = (factor, dash) => {
       context.setLineDash(dash);
       context.beginPath();
-      context.moveTo(x(10 ** low), y(10 ** low * factor));
-      context.lineTo(x(10 ** (low + side)), y(10 ** (low + side) * factor));
+      context.moveTo(at(low), up(low * factor));
+      context.lineTo(at(most), up(most * factor));
       context.stroke();
     };
     context.strokeStyle = colour.soft;
     line(1, []); line(1.1, [4, 4]); line(1 / 1.1, [4, 4]);
     context.setLineDash([]);
-    context.fillStyle = colour.ink;
-    for (let i = 0; i <= 4; i++) {
-      const value = 10 ** (low + side * i / 4);
-      context.fillText(number(value), x(value) - 14, high - 22);
-      context.fillText(number(value), 4, y(value) + 4);
-    }
-    context.fillText('measured', width / 2, high - 4);
-    context.fillText('predicted', 4, 12);
     for (const row of points) {
       context.fillStyle = shown && (row.table === shown || row.software === shown) ? colour.path : colour.link;
       context.globalAlpha = 0.75;
       context.beginPath();
-      context.arc(x(row.measured), y(row.predicted), 3.5, 0, 7);
+      context.arc(at(row.measured), up(row.predicted), 3.5, 0, 7);
       context.fill();
     }
     context.globalAlpha = 1;
@@ -77,28 +67,16 @@ function Page({ head, tables }) {
       ${` the mean of absolute errors is ${percent(rows.reduce((sum, row) => sum + Math.abs(row.error), 0) / Math.max(rows.length, 1))}`}, each row as its table configures it.
       ${failed > 0 && ` ${failed} rows could not be simulated.`} ${missed.length > 0 && ` Bars that are missed: ${plain(missed.join(', '))}.`}</p><//>
     ${rows.length > 0 && html`<${Part} id="scatter" title="Predicted against measured"><div class="tools"><label>of <select value=${key} onChange=${event => setKey(event.target.value)}>
-      ${keys.map(one => html`<option>${one}</option>`)}</select></label></div>
+      ${keys.map(one => html`<option value=${one}>${words(one)}</option>`)}</select></label></div>
       <p class="note">On the line a prediction is right; the dashed lines are 10 % off. What is chosen in a table below is marked.</p>
       <${Scatter} rows=${rows} key_=${key} shown=${shown}/><//>`}
     <${Part} id="tables" title="By table">${groups('table', row => row.table, 'by-table')}<//>
     <${Part} id="software" title="By software">${groups('software', row => row.software, 'by-software')}<//>
     ${shown && html`<${Part} id="rows" title=${`Rows of ${short(shown, 60)}`}><${Table} caption="" rows=${rows.filter(row => row.table === shown || row.software === shown)} columns=${[
-      ['table', row => short(row.table, 50)], ['row', row => short(row.id, 50)], ['', row => row.key.replaceAll('_', ' ')], ['measured', row => number(row.measured), 'number'],
+      ['table', row => short(row.table, 50)], ['row', row => short(row.id, 50)], ['', row => words(row.key)], ['measured', row => number(row.measured), 'number'],
       ['predicted', row => number(row.predicted), 'number'], ['error', row => signed(row.error), 'number']]}/>
       ${tables.filter(table => table.name === shown).map(table => html`<p class="note">${plain(table.source)}</p>`)}<//>`}
     <footer>dtsim. Predictions are of a simulation.</footer>`;
 }
 
-async function start() {
-  const parts = await readParts(), head = jsonOf(parts.page), tables = jsonOf(parts.validation);
-  if (head.theme) document.documentElement.dataset.theme = head.theme;
-  document.title = 'Predicted against measured - dtsim report';
-  const at = document.getElementById('page');
-  at.replaceChildren();
-  render(html`<${Page} head=${head} tables=${tables}/>`, at);
-  document.documentElement.dataset.opened = Math.round(performance.now());
-}
-start().catch(error => {
-  document.getElementById('page').textContent = `The report cannot be shown: ${error.message}`;
-  throw error;
-});
+show((parts, head) => ({ title: 'Predicted against measured', page: html`<${Page} head=${head} tables=${jsonOf(parts.validation)}/>` }));

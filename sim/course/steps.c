@@ -1,4 +1,4 @@
-#include "train/steps.h"
+#include "course/steps.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,7 +4,8 @@
 #ifndef DTSIM_COURSE_H
 #define DTSIM_COURSE_H
 
-#include "train/steps.h"
+#include "course/shapes.h"
+#include "course/steps.h"
 
 /* What a checkpoint costs on so many nodes. */
 struct checkpoint_cost {
@@ -21,6 +22,7 @@ int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, 
 /* A stretch of the clock on the same nodes. */
 struct zone {
     double end;                      /* s on the clock */
+    double pace;                     /* s on the clock in a second of wall time; 1 but on fewer nodes than it wants */
     int nodes, gpus;
     double power, idle_power;        /* W of all nodes: mean over its steps; while the training stands still; NaN: not
                                       * known */
@@ -46,6 +48,8 @@ struct course {
     double steps, checkpoints;
     double gpu_seconds;              /* without failures */
     double joules;                   /* without failures; NaN: not known */
+    struct shapes shapes;            /* of a training that goes on with fewer nodes, */
+    struct zone *shrunk;             /* and its only zone on each number of nodes, gpus 0: none; NULL: it waits */
 };
 
 /* The course of these steps with a checkpoint after each interval: whole steps, and of a time those that come nearest

@@ -1,4 +1,4 @@
-#include "train/course.h"
+#include "course/course.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -106,7 +106,7 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
 {
     struct course *course = making->course;
     struct zone new = {
-        .nodes = step->nodes,
+        .pace = 1, .nodes = step->nodes,
         .gpus = step->gpus,
         .idle_power = energy_power(making->scenario, step->gpus, step->nodes, (struct occupation){0, 0})};
 
@@ -117,6 +117,37 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
         making->zone_seconds = 0;
     }
     *zone = &course->zones.items[course->zones.count - 1];
+    return 0;
+}
+
+/* The training on fewer nodes. Its steps and validations take longer, its stalls as long as its checkpoints take there. */
+static int shrink(const struct making *making, const struct steps *steps, struct error *err)
+{
+    struct course *course = making->course;
+    const struct zone *full = course->zones.items;
+    struct step step = *steps_of(steps, steps->stretches.items);
+    double works = (course->useful + course->validations) / step.seconds;
+
+    if (shapes_init(&course->shapes, making->scenario, err))
+        return -1;
+    course->shrunk = xcalloc((size_t)full->nodes + 1, sizeof *course->shrunk);
+    for (int nodes = 0; nodes < full->nodes; nodes++) {
+        const struct shape *shape = &course->shapes.on[nodes];
+        struct zone *zone = &course->shrunk[nodes];
+        double stalls = course->stalls;
+
+        if (!shape->nodes)
+            continue;
+        step.nodes = shape->nodes;
+        step.gpus = shape->gpus;
+        *zone = (struct zone){.end = full->end, .nodes = shape->nodes, .gpus = shape->gpus};
+        zone->idle_power = energy_power(making->scenario, shape->gpus, shape->nodes, (struct occupation){0, 0});
+        if (making->every && checkpoint_cost(making->scenario, steps, &step, &zone->cost, err))
+            return -1;
+        stalls *= full->cost.block > 0 ? zone->cost.block / full->cost.block : 1;
+        zone->pace = course->end / (works * shape->seconds + stalls);
+        zone->power = (works * shape->seconds * shape->power + stalls * zone->idle_power) / (works * shape->seconds + stalls);
+    }
     return 0;
 }
 
@@ -151,11 +182,13 @@ int course_init(struct course *course, const struct scenario *scenario, const st
             return -1;
     }
     course->end = clock_of(course);
-    return 0;
+    return scenario->train->elastic ? shrink(&making, steps, err) : 0;
 }
 
 void course_release(struct course *course)
 {
+    shapes_release(&course->shapes);
+    free(course->shrunk);
     free(course->marks.items);
     free(course->zones.items);
     free(course->milestones.items);

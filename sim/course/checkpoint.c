@@ -1,4 +1,4 @@
-#include "train/course.h"
+#include "course/course.h"
 
 #include <math.h>
 

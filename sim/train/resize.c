@@ -1,0 +1,107 @@
+/* Nodes that a training takes: spare ones, those of a trace, and, where it goes on with fewer, those that come back. */
+#include "train/trial_internal.h"
+
+#include <math.h>
+
+/* Nodes that are there: those that train and those that do not. */
+static int nodes_there(const struct going *going)
+{
+    return going->rules->failures->trace ? trial_nodes_up(going) :
+           going->rules->course->zones.items->nodes - going->missing + going->pool;
+}
+
+/* Takes the nodes that are there; false: they are too few. */
+bool trial_resize(struct going *going)
+{
+    const struct course *course = going->rules->course;
+    int whole = course->zones.items->nodes, there = nodes_there(going), before = zone_now(going)->nodes, nodes = whole;
+
+    if (there < whole && !course->shrunk[there].gpus)
+        return false;
+    going->fewer = there < whole ? there : 0;
+    if (going->fewer)
+        nodes = course->shrunk[there].nodes;
+    going->missing = whole - nodes;
+    going->pool = there - nodes;
+    if (nodes != before)
+        trial_tell(going, EVENT_RESIZED, nodes, NULL, 0);
+    return true;
+}
+
+struct growth trial_next_growth(struct going *going, const struct zone *zone)
+{
+    const struct course *course = going->rules->course;
+    struct growth growth = {.seconds = INFINITY};
+    int there;
+
+    if (!going->fewer)
+        return growth;
+    trial_return_repaired(going);
+    there = nodes_there(going);
+    if (there >= course->zones.items->nodes || course->shrunk[there].pace > zone->pace) {
+        size_t next = trial_last_mark(going) + 1;
+
+        growth.grows = next < course->marks.count;
+        growth.clock = growth.grows ? course->marks.items[next].safe : INFINITY;
+        growth.seconds = (growth.clock - going->clock) / zone->pace;
+    } else if (going->repaired < going->repairs.count) {
+        /* a millisecond later it is there, however times round */
+        growth.seconds = fmax(0, going->repairs.items[going->repaired] - going->trial.wall) + 1e-3;
+        growth.clock = going->clock + growth.seconds * zone->pace;
+    }
+    return growth;
+}
+
+/* The training goes on from the checkpoint that is finished now, on more nodes. The cause, where a failure comes before.
+ */
+const struct cause *trial_grow(struct going *going)
+{
+    const struct cause *cause;
+
+    trial_lose_work(going, zone_now(going));
+    trial_resize(going);
+    cause = trial_spend(going, zone_now(going), going->rules->init, LOSS_INITIALISATION);
+    return cause ? cause : trial_spend(going, zone_now(going), zone_now(going)->cost.load, LOSS_LOADING);
+}
+
+/* Takes spare nodes for those that are missing, once there are enough, or goes on with fewer. The cause of a failure
+ * that comes before. */
+const struct cause *trial_take_spares(struct going *going, const struct zone *zone)
+{
+    const struct spares_spec *spares = going->rules->spares;
+    bool shrinks = spares && spares->empty == SPARES_SHRINK;
+    const struct cause *cause = NULL;
+
+    trial_return_repaired(going);
+    while (spares && !cause && (shrinks ? !trial_resize(going) : going->missing > going->pool)) {
+        if (spares->empty == SPARES_STOP || going->repaired == going->repairs.count) {
+            going->trial.end = TRIAL_STOPPED;
+            return NULL;
+        }
+        cause = trial_spend(going, zone, fmax(0, going->repairs.items[going->repaired] - going->trial.wall),
+                            LOSS_WAITING);
+        trial_return_repaired(going);
+    }
+    if (cause || shrinks)
+        return cause;
+    going->pool -= going->missing;
+    going->missing = 0;
+    return NULL;
+}
+
+/* The same of nodes that a trace has up: waits until they are enough. A trace that ends before never has them. */
+void trial_wait_for_trace(struct going *going, const struct zone *zone)
+{
+    const struct trace *trace = going->rules->failures->trace;
+    bool shrinks = going->rules->course->shrunk != NULL;
+
+    while (trace && (shrinks ? !trial_resize(going) : trial_nodes_up(going) < zone->nodes) &&
+           going->trial.end == TRIAL_FINISHED) {
+        if (going->row == trace->count) {
+            going->trial.end = TRIAL_STUCK;
+            return;
+        }
+        trial_stand(going, zone, fmax(0, trace->rows[going->row].time - going->trial.wall), LOSS_WAITING);
+        going->row++;
+    }
+}

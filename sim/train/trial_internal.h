@@ -1,0 +1,73 @@
+/* A trial under way, for the files that play it. */
+#ifndef DTSIM_TRIAL_INTERNAL_H
+#define DTSIM_TRIAL_INTERNAL_H
+
+#include "train/trial.h"
+
+/* Nodes that are remembered until a recovery has ended; further ones are as rare as they are many. */
+enum { LOST_MOST = 32 };
+
+/* A trial under way. */
+struct going {
+    const struct trial_rules *rules;
+    void (*observe)(void *context, const struct trial_event *event);
+    void *context;
+    struct trial trial;
+    struct luck luck;
+    double clock;                    /* of the course */
+    size_t mark;                     /* the last finished checkpoint */
+    bool recovers;
+    int pool;                        /* spare nodes that are there */
+    int missing;                     /* nodes that were lost and are not replaced yet */
+    struct {
+        double *items;
+        size_t count, capacity;
+    } repairs;                       /* s of wall time at which nodes come back, ascending */
+    size_t repaired;                 /* of these, how many have */
+    size_t row;                      /* of a trace: that will be next */
+    int lost[LOST_MOST], nlost;      /* nodes that were lost since the training stands still */
+    bool gone;                       /* all copies of a share in memory */
+    bool stored;                     /* what is loaded comes from the storage, because copies in memory are lost */
+    int fewer;                       /* nodes that are there, too few for the whole training; 0: it is whole */
+};
+
+/* What the training is now. */
+static inline const struct zone *zone_now(const struct going *going)
+{
+    const struct course *course = going->rules->course;
+
+    return going->fewer ? &course->shrunk[going->fewer] : course_zone(course, going->clock);
+}
+
+/* The same when it is whole. */
+static inline const struct zone *zone_whole(const struct going *going, const struct zone *zone)
+{
+    return going->fewer ? going->rules->course->zones.items : zone;
+}
+
+/* Nodes that the trace has up. */
+static inline int trial_nodes_up(const struct going *going)
+{
+    return going->row ? going->rules->failures->trace->rows[going->row - 1].nodes : 0;
+}
+
+/* A time at which a training on fewer nodes takes others that have come back: when a checkpoint is finished. */
+struct growth { double seconds, clock; bool grows; };       /* s until then; on the clock; false: it looks again */
+
+/* trial.c */
+void trial_tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost);
+/* Nodes whose repair has ended are spare ones again. */
+void trial_return_repaired(struct going *going);
+size_t trial_last_mark(struct going *going);
+void trial_lose_work(struct going *going, const struct zone *zone);
+void trial_stand(struct going *going, const struct zone *zone, double seconds, enum loss loss);
+const struct cause *trial_spend(struct going *going, const struct zone *zone, double seconds, enum loss loss);
+
+/* resize.c */
+bool trial_resize(struct going *going);
+struct growth trial_next_growth(struct going *going, const struct zone *zone);
+const struct cause *trial_grow(struct going *going);
+const struct cause *trial_take_spares(struct going *going, const struct zone *zone);
+void trial_wait_for_trace(struct going *going, const struct zone *zone);
+
+#endif
