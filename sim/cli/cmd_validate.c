@@ -102,13 +102,15 @@ static void print_lines(const struct papers *papers, const struct evidence *evid
 }
 
 static int run_papers(struct papers *papers, const struct arguments *arguments,
-                      const struct validation_options *options, struct error *err)
+                      struct validation_options *options, struct error *err)
 {
     const char *const *values = arguments->values;
+    static const struct evidence nothing;
     const struct evidence *evidence = NULL;
     struct arena arena = {0};
     int rc = load_papers(papers, arguments, err) || evidence_load(&arena, &evidence, err) ? -1 : 0;
 
+    options->sheets = !values[OPT_ERRORS] ? NULL : evidence ? evidence : &nothing;
     for (size_t i = 0; !rc && i < papers->count; i++) {
         rc = validation_init(&papers->validations[i], &papers->papers[i], options, err);
         if (!rc)

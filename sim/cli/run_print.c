@@ -232,6 +232,7 @@ static void print_expected_error(const struct run *run, FILE *out)
     struct arena arena = {0};
     const struct scenario *scenario = run->workload->scenario;
     const char *unlike = certainty_unlike(&arena, scenario, m);
+    const char *sheets = certainty_sheets(&arena, scenario, m);
     struct expectation expectation = certainty_expect(scenario, m);
     char within[32], most[32];
 
@@ -243,6 +244,11 @@ static void print_expected_error(const struct run *run, FILE *out)
         fprintf(out, "  %-24s 60 %%: within %.0f %%, 90 %%: within %.0f %% (published times of %s); %.0f of 10 are longer\n",
                 "expected error", 100 * m->expected_error, 200 * m->expected_error,
                 expectation.alike > 0 ? "similar work" : "other work, when first predicted", 10 * m->expected_longer);
+    if (!unlike && sheets) {
+        fprintf(out, "  %-24s ", "");
+        text_write(TEXT_LINE, sheets, out);
+        fputs("; the error is the one that times from data sheets had\n", out);
+    }
     if (!unlike && expectation.alike == 0) {
         fprintf(out, "  %-24s no published run is alike; ", "");
         text_write(TEXT_LINE, certainty_nearest(&arena, scenario, m), out);

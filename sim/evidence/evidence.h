@@ -10,7 +10,9 @@
 struct likeness {
     char software[32];               /* the name of the software file; "none" */
     char family[32];                 /* the file that the software's begins with; releases of one family have it in common */
-    char costs[32];                  /* the profile of kernel times; without one "roofline"; of given times "given" */
+    char engine[16];                 /* what runs the step below the framework: megatron, pytorch, deepspeed, xla, ... */
+    char costs[32];                  /* the profile of kernel times; of those of a data sheet, and on nodes of several kinds,
+                                      * "roofline"; of given times "given" */
     char format[16];                 /* of the matrix products; of given times "given" */
     char schedule[32];
     char model[64];                  /* its title, or its layers and its width; of given times "given" */
@@ -36,7 +38,7 @@ struct evidence_row {
     struct evidence_name name;
     bool first;                      /* its error before anybody worked on its table; else today's */
     double error;                    /* predicted / measured - 1 */
-    size_t kind;                     /* an index */
+    size_t kind, today;              /* indices: of its kind when the error was made, and of today's */
     const char *model;
     double sizes[EVIDENCE_SIZES];    /* log2; of 0: 0 */
     double exposed, measured;
@@ -65,10 +67,16 @@ struct evidence_peak {
     double error;                    /* predicted / measured - 1 */
     double weight;                   /* 1 over the rows of its table and kind */
 };
+/* Rows by the size of the error over evidence_unsure, least first; and the ratios of their times by the error. */
+struct evidence_runs {
+    struct { struct evidence_row *items; size_t count, capacity; } rows;
+    struct { struct evidence_ratio *items; size_t count, capacity; } ratios;
+};
 struct evidence {
-    struct { struct evidence_row *items; size_t count, capacity; } rows;     /* by the size of the error, least first */
+    struct evidence_runs runs;           /* as they are predicted */
+    struct evidence_runs sheets;         /* as times of kernels from data sheets alone predict them: what tells of a GPU whose
+                                          * kernels nobody measured */
     struct { struct likeness *items; size_t count, capacity; } kinds;        /* names, and experts */
-    struct { struct evidence_ratio *items; size_t count, capacity; } ratios; /* by the error, least first */
     struct { struct evidence_peak *items; size_t count, capacity; } peaks;   /* by the size of the error, least first */
     double slowest_nic, fastest_nic;     /* B/s, of rows with NICs; 0: there are none */
 };
@@ -77,8 +85,13 @@ struct evidence {
 extern const char *const evidence_columns[];
 /* Prints a row, without the end of a line: the shares are rounded to what evidence needs. `first`: the kind of the first
  * error; NULL: as today. */
-void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness, double error,
-                    double first_error, const struct likeness *first);
+struct evidence_errors {
+    double today;
+    double first;                    /* before anybody worked on the table; NaN: unknown */
+    double sheet;                    /* today's, with times of kernels from the data sheet; NaN: `today` is that */
+};
+void evidence_print(FILE *out, const struct evidence_name *name, const struct likeness *likeness,
+                    const struct evidence_errors *errors, const struct likeness *first);
 /* Reads a file of such rows into the arena. */
 int evidence_read(struct arena *arena, const char *path, struct evidence *evidence, struct error *err);
 /* The rows that came with the program; the arena's cache remembers them. Without a file of them: none. */
@@ -91,7 +104,12 @@ double evidence_first_error(const struct evidence *known, const struct evidence_
  * runs of the first one. NULL: unknown. */
 const struct likeness *evidence_first_kind(const struct evidence *known, const struct evidence_name *name);
 
-/* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence.
+/* How unsure time is in which so large a share is exposed communication, over time without any. */
+double evidence_unsure(double exposed);
+
+/* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence. A prediction from
+ * a data sheet is held against what data sheets predict of published runs, and is no surer than one on kernels that were
+ * measured on another GPU. An error counts in units of evidence_unsure.
  *
  * A published run is alike if it has the same software, profile, format and schedule, if both have experts, dispatched in
  * the same way, or neither has, and if GPUs, the tokens of a sample, those of a micro-batch and the rate of a NIC differ by a factor of four at

@@ -25,7 +25,9 @@ void *evidence_settle(struct arena *arena, void *items, size_t bytes);
 /* Does so in the order of the keys, least first, items with equal keys in their order: the same on any machine, as qsort
  * does not promise. No key is negative. */
 void *evidence_settle_sorted(struct arena *arena, void *items, size_t count, size_t size, double (*key)(const void *item));
+/* The runs that tell of it: as they are predicted, or as data sheets predict them. */
+const struct evidence_runs *evidence_runs_of(const struct evidence *evidence, const struct likeness *likeness);
 /* Fills `ratios`. The rows of a table stand together. */
-void evidence_find_ratios(struct arena *arena, struct evidence *evidence);
+void evidence_find_ratios(struct arena *arena, struct evidence_runs *runs, const struct evidence *evidence);
 
 #endif

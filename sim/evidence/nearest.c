@@ -9,8 +9,8 @@ static const struct evidence_row *find_nearest(const struct evidence *evidence, 
     double sizes[EVIDENCE_SIZES], most = 0;
 
     evidence_sizes(likeness, sizes);
-    for (size_t i = 0; evidence && i < evidence->rows.count; i++) {
-        const struct evidence_row *row = &evidence->rows.items[i];
+    for (size_t i = 0; evidence && i < evidence->runs.rows.count; i++) {
+        const struct evidence_row *row = &evidence->runs.rows.items[i];
         double weight = evidence_kind_weight(likeness, &evidence->kinds.items[row->kind]) *
                         evidence_size_weight(row, likeness, sizes);
 

@@ -28,25 +28,25 @@ static bool comparable(const struct evidence *evidence, const struct evidence_ro
 }
 
 /* Ratios of the rows from `begin` on, before `end`: those of one table. */
-static void find_in_table(struct evidence *evidence, size_t begin, size_t end)
+static void find_in_table(struct evidence_runs *runs, const struct evidence *evidence, size_t begin, size_t end)
 {
-    const struct evidence_row *rows = evidence->rows.items;
+    const struct evidence_row *rows = runs->rows.items;
     double *logs = xcalloc(end - begin, sizeof *logs);
-    size_t before = evidence->ratios.count, of[2] = {0};
+    size_t before = runs->ratios.count, of[2] = {0};
 
     for (size_t i = begin; i < end; i++)
         logs[i - begin] = log1p(rows[i].error);
     for (size_t i = begin; i < end; i++)
         for (size_t j = i + 1; j < end && j <= i + NEAR; j++)
             if (comparable(evidence, &rows[i], &rows[j])) {
-                *GROW(&evidence->ratios) = (struct evidence_ratio){
+                *GROW(&runs->ratios) = (struct evidence_ratio){
                     .table = rows[i].name.table, .first = rows[i].first, .kind = rows[i].kind,
                     .error = expm1(fabs(logs[i - begin] - logs[j - begin])),
                 };
                 of[rows[i].first]++;
             }
-    for (size_t i = before; i < evidence->ratios.count; i++)
-        evidence->ratios.items[i].weight = 1.0 / (double)of[evidence->ratios.items[i].first];
+    for (size_t i = before; i < runs->ratios.count; i++)
+        runs->ratios.items[i].weight = 1.0 / (double)of[runs->ratios.items[i].first];
     free(logs);
 }
 
@@ -57,22 +57,25 @@ static double error_of(const void *item)
     return ratio->error;
 }
 
-void evidence_find_ratios(struct arena *arena, struct evidence *evidence)
+void evidence_find_ratios(struct arena *arena, struct evidence_runs *runs, const struct evidence *evidence)
 {
-    for (size_t begin = 0, end; begin < evidence->rows.count; begin = end) {
+    const struct evidence_row *rows = runs->rows.items;
+
+    for (size_t begin = 0, end; begin < runs->rows.count; begin = end) {
         end = begin + 1;
-        while (end < evidence->rows.count && evidence->rows.items[end].name.table == evidence->rows.items[begin].name.table)
+        while (end < runs->rows.count && rows[end].name.table == rows[begin].name.table)
             end++;
-        find_in_table(evidence, begin, end);
+        find_in_table(runs, evidence, begin, end);
     }
-    evidence->ratios.items = evidence_settle_sorted(arena, evidence->ratios.items, evidence->ratios.count,
-                                                    sizeof *evidence->ratios.items, error_of);
+    runs->ratios.items = evidence_settle_sorted(arena, runs->ratios.items, runs->ratios.count, sizeof *runs->ratios.items,
+                                                error_of);
 }
 
 struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, const struct likeness *likeness,
                                                const struct evidence_without *without)
 {
-    size_t kinds = evidence ? evidence->kinds.count : 0, ratios = evidence ? evidence->ratios.count : 0;
+    const struct evidence_runs *runs = evidence ? evidence_runs_of(evidence, likeness) : NULL;
+    size_t kinds = evidence ? evidence->kinds.count : 0, ratios = runs ? runs->ratios.count : 0;
     double *of_kind = xcalloc(kinds + 1, sizeof *of_kind), *weights = xcalloc(ratios + 1, sizeof *weights);
     bool *alike_kind = xcalloc(kinds + 1, sizeof *alike_kind);
     double all = 0, sum = 0;
@@ -83,7 +86,7 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
         alike_kind[i] = evidence_alike_kinds(likeness, &evidence->kinds.items[i]);
     }
     for (size_t i = 0; i < ratios; i++) {
-        const struct evidence_ratio *ratio = &evidence->ratios.items[i];
+        const struct evidence_ratio *ratio = &runs->ratios.items[i];
 
         if (ratio->first == alike_kind[ratio->kind] || evidence_kind_left_out(evidence, ratio->table, ratio->kind, without))
             continue;
@@ -92,8 +95,8 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
     }
     for (size_t i = 0; i < ratios && all > 0 && isnan(found.most); i++) {
         sum += weights[i];
-        found.within = isnan(found.within) && sum >= QUANTILE_WITHIN * all ? evidence->ratios.items[i].error : found.within;
-        found.most = sum >= QUANTILE_MOST * all ? evidence->ratios.items[i].error : NAN;
+        found.within = isnan(found.within) && sum >= QUANTILE_WITHIN * all ? runs->ratios.items[i].error : found.within;
+        found.most = sum >= QUANTILE_MOST * all ? runs->ratios.items[i].error : NAN;
     }
     free(weights);
     free(alike_kind);

@@ -47,7 +47,7 @@ static const char *kind_note(struct arena *arena, const struct scenario *scenari
     const struct gpu_spec *spec = cluster_gpu_spec(&scenario->cluster, first);
     const char *changes = spec ? gpu_changes(arena, spec) : "";
 
-    if (!gpu->changed || !*changes)      /* certainty_unlike says so of a GPU that is based on another one */
+    if (!gpu->changed || !*changes)      /* certainty_sheets says so of a GPU that is based on another one */
         return NULL;
     return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title, changes,
                         model_is_timed(&scenario->model) ? "without effect on the times, which the scenario gives" :
@@ -383,11 +383,13 @@ json_t *caveats_json(const struct scenario *scenario, const struct metrics *metr
 {
     struct arena arena = {0};
     struct caveats caveats = caveats_of(&arena, scenario);
-    const char *unlike = certainty_unlike(&arena, scenario, metrics);
+    const char *unlike = certainty_unlike(&arena, scenario, metrics), *sheets = certainty_sheets(&arena, scenario, metrics);
     json_t *json = json_array();
 
     for (size_t i = 0; i < caveats.count; i++)
         json_append(json, json_words(caveats.items[i]));
+    if (sheets)
+        json_append(json, json_words(sheets));
     if (unlike)
         json_append(json, json_words(unlike));
     arena_release(&arena);

@@ -47,12 +47,49 @@ static double slowest_nic(const struct scenario *scenario)
     return slowest;
 }
 
+/* What kernel times of a kind of GPU stand on. */
+enum basis { ON_PROFILE, ON_SCALED, ON_CHANGED, ON_SHEET, MOSTLY_ON_SHEET };
+static enum basis basis_of_kind(const struct scenario *scenario, int kind_of_node, const struct metrics *metrics)
+{
+    const struct kernel_costs *costs = &scenario->kernels[kind_of_node];
+    const struct gpu_spec *spec = cluster_gpu_spec(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind_of_node));
+    struct arena arena = {0};
+    double sheet = 0, all = 0;
+
+    if (costs->model.source == COST_ROOFLINE)
+        return ON_SHEET;
+    if (costs->model.profile && costs->model.profile->changed) {
+        bool scaled = !*gpu_changes(&arena, spec);
+
+        arena_release(&arena);
+        return scaled ? ON_SCALED : ON_CHANGED;
+    }
+    for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
+        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
+            all += metrics->bases.seconds[kind][basis];
+            sheet += basis == BASIS_DATA_SHEET ? metrics->bases.seconds[kind][basis] : 0;
+        }
+    return sheet > all / 2 ? MOSTLY_ON_SHEET : ON_PROFILE;
+}
+
+/* Whether a GPU that it runs on has kernels that nobody measured; of times that are scaled no more is known than of those of
+ * the data sheet. Published runs on nodes of several kinds stand on a data sheet too. */
+static bool on_sheets(const struct scenario *scenario, const struct metrics *metrics)
+{
+    bool sheets = scenario->layout.mixed;
+
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
+        sheets |= layout_kind_seats(&scenario->layout, kind) > 0 && basis_of_kind(scenario, kind, metrics) != ON_PROFILE;
+    return sheets;
+}
+
 struct likeness likeness_of(const struct scenario *scenario, const struct metrics *metrics)
 {
     static const char *const dispatches[] = ENUM_NAMES(TOKEN_DISPATCHERS);
     const struct kernel_costs *costs = scenario_first_costs(scenario);
     bool timed = model_is_timed(&scenario->model);
-    const char *software = scenario->software.like, *family = scenario->software.names.family;
+    const struct software_names *names = &scenario->software.names;
+    const char *software = scenario->software.like;
     struct arena arena = {0};
     const char *gpu = scenario_gpu_names(&arena, scenario, -1);
     const struct transformer *shape = scenario->model.transformer;
@@ -75,9 +112,10 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     if (!scenario->cluster.ideal && scenario_spans_nodes(scenario))
         likeness.nic = slowest_nic(scenario);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
-    snprintf(likeness.family, sizeof likeness.family, "%s", family ? family : "none");
+    snprintf(likeness.family, sizeof likeness.family, "%s", names->family ? names->family : "none");
+    snprintf(likeness.engine, sizeof likeness.engine, "%s", names->engine ? names->engine : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
-             timed ? "given" : costs_calibrated(costs) ? costs->profile : "roofline");
+             timed ? "given" : on_sheets(scenario, metrics) ? "roofline" : costs->profile);
     snprintf(likeness.format, sizeof likeness.format, "%s",
              timed ? "given" : dtype_names[precision_products(&scenario->memory.precision)]);
     return likeness;
@@ -105,42 +143,39 @@ static double stated_error(const struct metrics *metrics, const struct kernel_co
     return stated ? seconds / metrics->iteration_time : NAN;
 }
 
-/* What the times of kernels on a kind of GPU stand on; NULL: most of them on measured ones. */
-static const char *unlike_kind(struct arena *arena, const struct scenario *scenario, int kind_of_node,
-                               const struct metrics *metrics)
-{
-    const struct kernel_costs *costs = &scenario->kernels[kind_of_node];
-    int gpu = cluster_kind_gpu(&scenario->cluster, kind_of_node);
-    const char *title = cluster_sheet(&scenario->cluster, gpu)->title;
-    double sheet = 0, all = 0;
-
-    if (costs->model.source == COST_ROOFLINE)
-        return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
-    if (costs->model.profile && costs->model.profile->changed)
-        return !*gpu_changes(arena, cluster_gpu_spec(&scenario->cluster, gpu))
-                   ? arena_printf(arena, "kernels of %s were not measured: those of %s are scaled by the data sheets",
-                                  title, costs->profile)
-                   : arena_printf(arena, "the data sheet of %s is changed", title);
-    for (enum kernel_kind kind = 0; metrics && kind < KERNEL_KIND_COUNT; kind++)
-        for (enum cost_basis basis = 0; basis < BASIS_COUNT; basis++) {
-            all += metrics->bases.seconds[kind][basis];
-            sheet += basis == BASIS_DATA_SHEET ? metrics->bases.seconds[kind][basis] : 0;
-        }
-    return sheet <= all / 2 ? NULL :
-           arena_printf(arena, "most of its kernel times come from the data sheet of %s", title);
-}
-
-/* What the times of kernels stand on; NULL: most of them on measured ones. */
+/* Why published errors do not tell of the times of its kernels, or NULL. */
 static const char *unlike_costs(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
-    const char *why = NULL;
-
     if (model_is_timed(&scenario->model))
         return "its kernel times are given";
-    for (int kind = 0; !why && kind < cluster_kinds(&scenario->cluster); kind++)
-        if (layout_kind_seats(&scenario->layout, kind) > 0)
-            why = unlike_kind(arena, scenario, kind, metrics);
-    return why;
+    for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
+        if (layout_kind_seats(&scenario->layout, kind) > 0 && basis_of_kind(scenario, kind, metrics) == ON_CHANGED)
+            return arena_printf(arena, "the data sheet of %s is changed",
+                                cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind))->title);
+    return NULL;
+}
+
+const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
+{
+    for (int kind = 0; !model_is_timed(&scenario->model) && kind < cluster_kinds(&scenario->cluster); kind++) {
+        const char *title = cluster_sheet(&scenario->cluster, cluster_kind_gpu(&scenario->cluster, kind))->title;
+
+        if (layout_kind_seats(&scenario->layout, kind) == 0)
+            continue;
+        switch (basis_of_kind(scenario, kind, metrics)) {
+        case ON_PROFILE:
+        case ON_CHANGED:
+            break;
+        case ON_SCALED:
+            return arena_printf(arena, "kernels of %s were not measured: those of %s are scaled by the data sheets", title,
+                                scenario->kernels[kind].profile);
+        case ON_SHEET:
+            return arena_printf(arena, "its kernel times come from the data sheet of %s, not from measured kernels", title);
+        case MOSTLY_ON_SHEET:
+            return arena_printf(arena, "most of its kernel times come from the data sheet of %s", title);
+        }
+    }
+    return scenario->layout.mixed ? "its nodes are of several kinds, and so those of few published runs" : NULL;
 }
 
 /* What its network has that no published run's has, or NULL. */
@@ -182,7 +217,6 @@ static const char *reasons_unlike(struct arena *arena, const struct scenario *sc
         unlike_costs(arena, scenario, metrics),
         scenario->costs.speed == 1 ? NULL : arena_printf(arena, "costs.speed is %g", scenario->costs.speed),
         unlike_network(arena, scenario),
-        scenario->layout.mixed ? "its nodes are of several kinds" : NULL,
         scenario->cluster.gpu_slower && scenario->uneven & UNEVEN_GPUS ?
             scenario->simulation.stragglers.count ? "some of its GPUs are slower (stragglers)" :
                                                     "some of its GPUs are slower (a part's 'slower')" : NULL,

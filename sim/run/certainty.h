@@ -15,6 +15,9 @@ const char *certainty_nearest(struct arena *arena, const struct scenario *scenar
 /* "no published run is like this: ..." with all that no published run has, and the nearest one, in the arena; NULL: some
  * may be like it. Of a run that is not simulated `metrics` is NULL; then it does not say what times of kernels stand on. */
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
+/* Why its times are held against what data sheets predict of published runs ("its kernel times come from the data sheet of
+ * ..."), in the arena; NULL: they stand on measured kernels. */
+const char *certainty_sheets(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics);
 /* What published runs let expect; NaN where certainty_unlike says why. */
 struct expectation certainty_expect(const struct scenario *scenario, const struct metrics *metrics);
 /* The same of a ratio to another configuration of its software, model and GPU. */

@@ -45,13 +45,15 @@ void validation_print_errors(const struct validation *validation, const struct e
     for (size_t i = 0; validation && i < validation->paper->nrows; i++) {
         const struct paper_row *row = &validation->paper->rows[i];
         struct evidence_name name = {validation->paper->name, row->id, row->group, 0};
+        const struct outcome *outcome = &validation->plain->outcomes[i];
         double error = validation_evidence(validation, i);
+        struct evidence_errors errors = {error, NAN, (1 + error) * outcome->sheet - 1};
 
         if (isnan(error))
             continue;
         name.plain = number_plain(validation->plain, i);
-        evidence_print(out, &name, &validation->plain->outcomes[i].likeness, error,
-                       evidence_first_error(known, &name, error), evidence_first_kind(known, &name));
+        errors.first = evidence_first_error(known, &name, error);
+        evidence_print(out, &name, &outcome->likeness, &errors, evidence_first_kind(known, &name));
         fputc('\n', out);
     }
 }

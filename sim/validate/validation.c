@@ -7,7 +7,6 @@
 
 #include "cache/cache.h"
 #include "process/child.h"
-#include "run/memory_advice.h"
 
 struct running {
     struct validation *validation;
@@ -16,75 +15,14 @@ struct running {
     struct error *err;
 };
 
-static void hand_over(const struct error *err, struct outcome *outcome)
-{
-    for (int i = 0; i < err->count && outcome->nmessages < (int)COUNT(outcome->messages); i++) {
-        const struct error_message *message = &err->messages[i];
-        int k = outcome->nmessages++;
-
-        outcome->messages[k].code = message->code;
-        outcome->messages[k].line = message->loc.line;
-        outcome->messages[k].column = message->loc.column;
-        snprintf(outcome->messages[k].file, sizeof outcome->messages[k].file, "%s",
-                 message->loc.file ? message->loc.file : "");
-        snprintf(outcome->messages[k].text, sizeof outcome->messages[k].text, "%s", message->text);
-    }
-    outcome->unread = err->system;
-}
-
-/* A digest of the scenario as it is resolved, without the name of its row. */
-static void digest_asked(const struct scenario *scenario, char hex[DIGEST_HEX])
-{
-    struct arena arena = {0};
-    struct node *dump = scenario_dump(&arena, scenario);
-    struct digest digest;
-    char *text;
-    size_t length;
-    FILE *out = open_memstream(&text, &length);
-
-    BUG_IF(!out);
-    node_put(&arena, dump, "name", node_scalar(&arena, "", true));
-    node_print(dump, out);
-    fclose(out);
-    digest_init(&digest);
-    digest_add(&digest, text, length);
-    digest_end(&digest, hex);
-    free(text);
-    arena_release(&arena);
-}
-
 /* Simulates a row, in a process of its own. */
 static void run_row(void *context, size_t index)
 {
     struct running *running = context;
+    struct validation *validation = running->validation;
     size_t row = running->rows[index];
-    struct outcome *outcome = &running->validation->outcomes[row];
-    struct error err = {0};
-    struct scenario scenario;
-    struct workload workload = {0};
-    struct run run = {0};
-    struct simulate_options options;
 
-    if (!paper_scenario(running->validation->paper, row, running->validation->is_plain, running->options->sets,
-                        running->options->nsets, &scenario, &err) &&
-        !workload_init_advised(&workload, &scenario, &err)) {
-        options = simulate_numbers_of(&scenario);
-        options.no_advice = true;        /* nobody reads it: a row that does not fit has its numbers */
-        outcome->fits = !simulate_advised(&workload, options, &run, &err);
-    }
-    outcome->simulated = run.metrics.ranks != NULL;
-    if (outcome->simulated && !running->validation->is_plain && running->validation->paper->largest &&
-        !running->validation->paper->rows[row].oom)
-        outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
-    outcome->measurable = outcome->simulated && likeness_exists(&scenario);
-    if (outcome->measurable)
-        outcome->likeness = likeness_of(&scenario, &run.metrics);
-    if (outcome->simulated)
-        digest_asked(&scenario, outcome->asked);
-    outcome->metrics = run.metrics;
-    outcome->metrics.ranks = NULL;
-    if (!outcome->simulated)
-        hand_over(&err, outcome);
+    outcome_find(&validation->outcomes[row], validation->paper, row, validation->is_plain, running->options);
 }
 
 static void row_ended(void *context, size_t index, const struct error *err)

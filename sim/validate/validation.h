@@ -16,6 +16,7 @@ struct outcome {
     struct metrics metrics;          /* without `ranks` */
     struct likeness likeness;        /* of a row that others can be alike to (`measurable`) */
     bool measurable;
+    double sheet;                    /* how many times as long it takes on kernels of the data sheet; NaN: not asked, or it takes these */
     char asked[DIGEST_HEX];          /* a digest of the resolved scenario without its name */
     bool unread;                     /* the row is not simulated, for the system did not let a file be read */
     int nmessages;
@@ -53,6 +54,7 @@ struct validation_options {
     const char *const *sets;         /* changes to every row */
     size_t nsets;
     size_t jobs;                     /* number of rows that are simulated at the same time */
+    const struct evidence *sheets;   /* rows of which this knows a first error are also predicted from data sheets; NULL: none is */
     bool configured;                 /* rows are not asked plainly too: `plain` is NULL */
 };
 
@@ -63,6 +65,9 @@ int validation_init(struct validation *validation, struct paper *paper, const st
                     struct error *err);
 void validation_release(struct validation *validation);
 
+/* Simulates a row (outcome.c). */
+void outcome_find(struct outcome *outcome, struct paper *paper, size_t row, bool plain,
+                  const struct validation_options *options);
 /* What is predicted for a row in a measured column: a metric, or the ratio of two rows'; NaN: not simulated. */
 double validation_predicted(const struct validation *validation, size_t row, size_t column);
 /* The error of a row in a measured column; NaN if either number is missing. */

@@ -48,11 +48,11 @@ struct group { struct anchor *items; size_t count; };
 
 static struct group group_of(size_t row)
 {
-    struct group group = {xcalloc(evidence.rows.count, sizeof *group.items), 0};
+    struct group group = {xcalloc(evidence.runs.rows.count, sizeof *group.items), 0};
 
-    for (size_t i = 0; i < evidence.rows.count; i++)
-        if (!evidence.rows.items[i].first && one_group(&evidence.rows.items[i], &evidence.rows.items[row]))
-            group.items[group.count++] = anchor_of(&evidence.rows.items[i]);
+    for (size_t i = 0; i < evidence.runs.rows.count; i++)
+        if (!evidence.runs.rows.items[i].first && one_group(&evidence.runs.rows.items[i], &evidence.runs.rows.items[row]))
+            group.items[group.count++] = anchor_of(&evidence.runs.rows.items[i]);
     return group;
 }
 
@@ -121,7 +121,7 @@ static void add_group(const struct group *group, size_t anchors, const char *tab
 static bool group_seen(size_t row)
 {
     for (size_t i = 0; i < row; i++)
-        if (!evidence.rows.items[i].first && one_group(&evidence.rows.items[i], &evidence.rows.items[row]))
+        if (!evidence.runs.rows.items[i].first && one_group(&evidence.runs.rows.items[i], &evidence.runs.rows.items[row]))
             return true;
     return false;
 }
@@ -130,10 +130,10 @@ static struct sums table_sums(const char *table, size_t anchors)
 {
     struct sums sums = {0};
 
-    for (size_t i = 0; i < evidence.rows.count; i++) {
+    for (size_t i = 0; i < evidence.runs.rows.count; i++) {
         struct group group;
 
-        if (evidence.rows.items[i].first || evidence.rows.items[i].name.table != table || group_seen(i))
+        if (evidence.runs.rows.items[i].first || evidence.runs.rows.items[i].name.table != table || group_seen(i))
             continue;
         group = group_of(i);
         add_group(&group, anchors, table, &sums);
@@ -145,7 +145,7 @@ static struct sums table_sums(const char *table, size_t anchors)
 static bool table_seen(size_t row)
 {
     for (size_t i = 0; i < row; i++)
-        if (evidence.rows.items[i].name.table == evidence.rows.items[row].name.table)
+        if (evidence.runs.rows.items[i].name.table == evidence.runs.rows.items[row].name.table)
             return true;
     return false;
 }
@@ -165,8 +165,8 @@ struct means { double far_before, far_after, worst, within, most; size_t far, wo
 static void look(size_t anchors, bool of_unseen, struct means *means)
 {
     *means = (struct means){0};
-    for (size_t i = 0; i < evidence.rows.count; i++) {
-        const char *table = evidence.rows.items[i].name.table;
+    for (size_t i = 0; i < evidence.runs.rows.count; i++) {
+        const char *table = evidence.runs.rows.items[i].name.table;
         struct sums sums;
         double before, after;
 

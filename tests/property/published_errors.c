@@ -34,14 +34,17 @@ static struct likeness likeness_of_row(const struct evidence_row *row)
     return likeness;
 }
 
-/* A run on times that are given or of a data sheet has no expected error (certainty_unlike). */
+/* Whether a run on such costs has an expected error (certainty_unlike). */
+static bool is_stated(const char *costs)
+{
+    return strcmp(costs, "given") != 0;
+}
+
 static double stated_of(const struct evidence_row *row, const struct evidence_without *without)
 {
     struct likeness likeness = likeness_of_row(row);
 
-    if (!strcmp(likeness.costs, "roofline") || !strcmp(likeness.costs, "given"))
-        return NAN;
-    return evidence_expect(&evidence, &likeness, without).error;
+    return is_stated(likeness.costs) ? evidence_expect(&evidence, &likeness, without).error : NAN;
 }
 
 /* Whether the row has the true error that is asked for: its first one or today's. */
@@ -59,7 +62,7 @@ static int by_size(const void *a, const void *b)
 
 static bool table_seen(size_t row, const struct evidence_without *without, bool first)
 {
-    const struct evidence_row *rows = evidence.rows.items;
+    const struct evidence_row *rows = evidence.runs.rows.items;
 
     for (size_t i = 0; i < row; i++)
         if (rows[i].name.table == rows[row].name.table && asked(&rows[i], without, first))
@@ -69,11 +72,11 @@ static bool table_seen(size_t row, const struct evidence_without *without, bool 
 
 static struct kin leave_out(const struct evidence_without *without, const char *name, bool first)
 {
-    double *sizes = xcalloc(evidence.rows.count, sizeof *sizes);
+    double *sizes = xcalloc(evidence.runs.rows.count, sizeof *sizes);
     struct kin kin = {.name = name};
 
-    for (size_t i = 0; i < evidence.rows.count; i++) {
-        const struct evidence_row *row = &evidence.rows.items[i];
+    for (size_t i = 0; i < evidence.runs.rows.count; i++) {
+        const struct evidence_row *row = &evidence.runs.rows.items[i];
         double error = fabs(row->error), stated;
 
         if (!asked(row, without, first))
@@ -104,15 +107,15 @@ static void tables(void **state)
     const struct evidence_without none = {0};
 
     (void)state;
-    for (size_t i = 0; i < evidence.rows.count; i++) {
-        const struct evidence_row *row = &evidence.rows.items[i];
+    for (size_t i = 0; i < evidence.runs.rows.count; i++) {
+        const struct evidence_row *row = &evidence.runs.rows.items[i];
         const struct evidence_without without = {.table = row->name.table};
         bool seen = false;
         struct kin kin;
 
         assert_false(evidence_left_out(&evidence, row, &none));
         for (size_t j = 0; j < i && !seen; j++)
-            seen = evidence.rows.items[j].name.table == row->name.table;
+            seen = evidence.runs.rows.items[j].name.table == row->name.table;
         if (seen)
             continue;
         kin = leave_out(&without, row->name.table, false);
@@ -132,7 +135,7 @@ static void tables(void **state)
 }
 
 /* What all kinds have in the mean. */
-struct means { double count, within, twice, error, median, rows, stated; };
+struct means { double count, within, twice, error, median, rows, stated, below; };
 
 static void count_kind(const struct kin *kin, struct means *means)
 {
@@ -145,6 +148,8 @@ static void count_kind(const struct kin *kin, struct means *means)
     if (!counts)
         return;
     means->count++;
+    means->below += kin->within < 0.35 || kin->twice < 0.7;
+    assert_true(kin->within >= 0.28 && kin->twice >= 0.7);
     means->within += kin->within;
     means->twice += kin->twice;
     means->error += kin->error;
@@ -155,8 +160,8 @@ static void count_kind(const struct kin *kin, struct means *means)
 
 /* Leaves out all runs of a software, and all of a profile, as if nobody had published any. Their true errors are the
  * first ones. In the mean 60 % of a kind's rows are within the stated error and 90 % within twice it, and it is no
- * wider than 1.6 times the median of the true ones. That no kind is below 35 and 70 % does not hold: nothing tells
- * DeepSpeed's ZeRO 3 and torchtitan of 2025 from what is predicted better, before one run of them is known. */
+ * wider than 1.6 times the median of the true ones. That no kind is below 35 and 70 % does not hold of one: torchtitan of
+ * 2025, most of whose rows are on B200, where no other run of PyTorch is known. Five of its 17 rows are within. */
 static void kinds(void **state)
 {
     struct means means = {0};
@@ -166,7 +171,7 @@ static void kinds(void **state)
         const struct likeness *kind = &evidence.kinds.items[i];
         struct evidence_without without[] = {{.software = kind->software}, {.costs = kind->costs}};
         const char *const names[] = {kind->software, kind->costs};
-        bool seen[] = {false, !strcmp(kind->costs, "roofline") || !strcmp(kind->costs, "given")};
+        bool seen[] = {false, !is_stated(kind->costs) || !strcmp(kind->costs, "roofline")};
 
         for (size_t j = 0; j < i; j++) {
             seen[0] |= !strcmp(evidence.kinds.items[j].software, kind->software);
@@ -189,6 +194,7 @@ static void kinds(void **state)
     assert_true(means.within >= 0.6 * means.count);
     assert_true(means.twice >= 0.9 * means.count);
     assert_true(means.error <= 1.6 * means.median);
+    assert_true(means.below <= 1);
     assert_true(means.stated >= 0.85 * means.rows);
 }
 
@@ -203,8 +209,8 @@ static struct ratio_kin leave_out_ratios(const struct evidence_without *without,
 
     for (size_t i = 0; i < evidence.kinds.count; i++)
         expected[i] = evidence_expect_ratio(&evidence, &evidence.kinds.items[i], without);
-    for (size_t i = 0; i < evidence.ratios.count; i++) {
-        const struct evidence_ratio *ratio = &evidence.ratios.items[i];
+    for (size_t i = 0; i < evidence.runs.ratios.count; i++) {
+        const struct evidence_ratio *ratio = &evidence.runs.ratios.items[i];
         const struct evidence_row of = {.name.table = ratio->table, .kind = ratio->kind};
 
         if (ratio->first != first || !evidence_left_out(&evidence, &of, without))
@@ -228,15 +234,15 @@ static void ratios(void **state)
     struct ratio_kin all = {0}, kinds_left = {0};
 
     (void)state;
-    for (size_t i = 0; i < evidence.rows.count; i++) {
-        const char *table = evidence.rows.items[i].name.table, *software;
+    for (size_t i = 0; i < evidence.runs.rows.count; i++) {
+        const char *table = evidence.runs.rows.items[i].name.table, *software;
         const struct evidence_without without = {.table = table};
         struct ratio_kin kin = {0};
         bool seen = false;
 
-        software = evidence.kinds.items[evidence.rows.items[i].kind].software;
+        software = evidence.kinds.items[evidence.runs.rows.items[i].kind].software;
         for (size_t j = 0; j < i && !seen; j++)
-            seen = evidence.rows.items[j].name.table == table;
+            seen = evidence.runs.rows.items[j].name.table == table;
         if (!seen)
             kin = leave_out_ratios(&without, false);
         if (kin.count > 0) {
@@ -248,7 +254,7 @@ static void ratios(void **state)
         }
         seen = false;
         for (size_t j = 0; j < i && !seen; j++)
-            seen = !strcmp(evidence.kinds.items[evidence.rows.items[j].kind].software, software);
+            seen = !strcmp(evidence.kinds.items[evidence.runs.rows.items[j].kind].software, software);
         kin = seen ? (struct ratio_kin){0} : leave_out_ratios(&(struct evidence_without){.software = software}, true);
         if (kin.count < 2)               /* tables */
             continue;

@@ -12,7 +12,7 @@
 
 #define HEADING \
     "table\trow\tgroup\tplain\tsoftware\tfamily\tcosts\tformat\tschedule\tmodel\texperts\tdispatch\tgpus\tsequence\ttokens\t" \
-    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\tfirst_software\tfirst_family\n"
+    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\tfirst_software\tfirst_family\tengine\tsheet_permille\n"
 /* The kind of a row, and its sizes. */
 #define KIND "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0"
 #define SIZES "\t\t64\t4096\t4096\t10\t50\t400000"
@@ -42,13 +42,13 @@ static struct evidence evidence_of_whole(const char *rows)
     return evidence;
 }
 
-/* The rows with two more cells each, for first_software and first_family. */
+/* The rows with four more cells each, for first_software, first_family, the engine and the error from a data sheet. */
 static const char *as_first(const char *rows)
 {
     const char *text = "";
 
     for (const char *end; (end = strchr(rows, '\n')); rows = end + 1)
-        text = arena_printf(&arena, "%s%.*s\t\t\n", text, (int)(end - rows), rows);
+        text = arena_printf(&arena, "%s%.*s\t\t\tmegatron\t\n", text, (int)(end - rows), rows);
     return text;
 }
 
@@ -58,7 +58,7 @@ static struct evidence evidence_of(const char *rows)
 }
 
 static const struct likeness mine = {
-    .software = "megatron-core", .family = "megatron-core", .costs = "h100-80gb", .format = "bf16", .schedule = "1f1b",
+    .software = "megatron-core", .family = "megatron-core", .engine = "megatron", .costs = "h100-80gb", .format = "bf16", .schedule = "1f1b",
     .model = "m", .gpus = 64, .sequence = 4096, .tokens = 4096, .exposed = 0.1, .measured = 0.5, .nic = 50e9,
 };
 
@@ -150,7 +150,8 @@ static void still_alike(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_true(expect(arena_printf(&arena, "a%s\t50\t300\n", rows[i]), NULL) == 0.05);
+        assert_true(fabs(expect(arena_printf(&arena, "a%s\t50\t300\n", rows[i]), NULL) -
+                         (i == 1 ? 0.05 * evidence_unsure(0.1) / evidence_unsure(0.9) : 0.05)) < 1e-12);
 }
 
 /* A table counts as much as another, whatever their rows; one that is left out does not. A table that is less like the
@@ -220,16 +221,16 @@ static void in_order(void **state)
     static const double errors[] = {0, -0.001, -0.1, 0.1, -0.1, 0.3};
 
     (void)state;
-    assert_int_equal(evidence.rows.count, COUNT(rows));
+    assert_int_equal(evidence.runs.rows.count, COUNT(rows));
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_string_equal(evidence.rows.items[i].name.row, rows[i]);
+        assert_string_equal(evidence.runs.rows.items[i].name.row, rows[i]);
     for (size_t i = 0; i < COUNT(errors); i++)
-        assert_true(evidence.rows.items[i].error == errors[i]);
-    assert_int_equal(evidence.ratios.count, 9);
-    for (size_t i = 1; i < evidence.ratios.count; i++)
-        assert_true(evidence.ratios.items[i - 1].error <= evidence.ratios.items[i].error);
-    assert_true(evidence.ratios.items[0].error == 0);
-    assert_float_equal(evidence.ratios.items[7].error, 1e6, 1);
+        assert_true(evidence.runs.rows.items[i].error == errors[i]);
+    assert_int_equal(evidence.runs.ratios.count, 9);
+    for (size_t i = 1; i < evidence.runs.ratios.count; i++)
+        assert_true(evidence.runs.ratios.items[i - 1].error <= evidence.runs.ratios.items[i].error);
+    assert_true(evidence.runs.ratios.items[0].error == 0);
+    assert_float_equal(evidence.runs.ratios.items[7].error, 1e6, 1);
 }
 
 /* Ten rows of a table, whose errors are 1 to 10 %, and whose first ones are ten times that. */
@@ -241,6 +242,60 @@ static const char *dispatched_rows(const char *table, const char *dispatch)
         rows = arena_printf(&arena, "%s%s\tr%d\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t8\t%s\t64\t4096\t4096"
                             "\t10\t50\t400000\t%d\t%d\n", rows, table, i, dispatch, 10 * i, 100 * i);
     return rows;
+}
+
+/* An error of a run with little exposed communication lets expect a larger one of a run with much. */
+static void unsure(void **state)
+{
+    struct likeness exposed = mine;
+    struct evidence evidence = evidence_of("a" KIND SIZES "\t60\t\n");
+
+    (void)state;
+    assert_true(evidence_unsure(0) == 1 && evidence_unsure(1) > 2);
+    exposed.exposed = 0.6;
+    assert_true(fabs(evidence_expect(&evidence, &exposed, NULL).error - 0.06 * evidence_unsure(0.6) / evidence_unsure(0.1)) <
+                1e-12);
+}
+
+/* Three tables of other families, one of which is 40 % off and the rest 10 %: the engines on which they are. */
+static double expect_of_engines(const char *far_off, const char *rest)
+{
+    static const char row[] = "%s%s\tr\tg\t1\tnew\tnew\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t%d\t%d\t\t\t%s\t\n";
+    const char *rows = arena_printf(&arena, row, "", "a", 400, 400, far_off);
+    struct evidence evidence;
+
+    rows = arena_printf(&arena, row, rows, "b", 100, 100, rest);
+    rows = arena_printf(&arena, row, rows, "c", 100, 100, rest);
+    evidence = evidence_of_whole(rows);
+    return evidence_expect(&evidence, &mine, NULL).error;
+}
+
+/* Other frameworks on one engine tell more than those on another. */
+static void engines(void **state)
+{
+    (void)state;
+    assert_true(expect_of_engines("megatron", "xla") == 0.4);
+    assert_true(expect_of_engines("xla", "megatron") == 0.2);            /* half of the largest */
+}
+
+/* On a data sheet the errors that data sheets had count, first ones as much further off as today's; they are no smaller than
+ * those of measured kernels. */
+static void sheets(void **state)
+{
+    static const char row[] = "a\tr\tg\t1\tnemo\tnemo\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t100\t%d\t\t\tmegatron\t%d\n";
+    struct evidence worse = evidence_of_whole(arena_printf(&arena, row, 320, -450));
+    struct evidence better = evidence_of_whole(arena_printf(&arena, row, 320, 10));
+    struct likeness sheet = mine;
+
+    (void)state;
+    snprintf(sheet.costs, sizeof sheet.costs, "roofline");
+    assert_float_equal(evidence_expect(&worse, &mine, NULL).error, 0.32, 1e-12);
+    assert_float_equal(evidence_expect(&worse, &sheet, NULL).error, 0.34, 1e-12);        /* 1 - 1.32 x 0.55 / 1.1 */
+    assert_true(evidence_expect(&worse, &sheet, NULL).longer == 1);
+    assert_float_equal(evidence_expect(&better, &sheet, NULL).error, 0.32, 1e-12);
+    snprintf(sheet.software, sizeof sheet.software, "nemo");
+    snprintf(sheet.family, sizeof sheet.family, "nemo");
+    assert_float_equal(evidence_expect(&worse, &sheet, NULL).error, 0.45, 1e-12);        /* alike: today's */
 }
 
 /* A run that dispatches tokens in another way is not alike: its first error counts. It weighs as much as one
@@ -291,7 +346,7 @@ static void written_once(void **state)
 /* The first error of a row whose table names another software since counts for the first one. */
 static void first_software(void **state)
 {
-    struct evidence evidence = evidence_of_whole("a" KIND SIZES "\t50\t300\tnemo\tnemo-family\n");
+    struct evidence evidence = evidence_of_whole("a" KIND SIZES "\t50\t300\tnemo\tnemo-family\tmegatron\t\n");
     const struct evidence_name name = {"a", "r", "g", 1};
     const struct evidence_without without = {.software = "nemo"};
     struct likeness nemo = mine;
@@ -342,16 +397,16 @@ static void printed(void **state)
     struct evidence evidence;
 
     (void)state;
-    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, -0.1234, 0.5, NULL);
+    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, &(struct evidence_errors){-0.1234, 0.5, NAN}, NULL);
     assert_int_equal(fclose(out), 0);
     evidence = evidence_of_whole(arena_printf(&arena, "%s\n", text));
-    assert_int_equal(evidence.rows.count, 2);
-    assert_string_equal(evidence.rows.items[0].name.table, "table");
-    assert_string_equal(evidence.rows.items[0].name.row, "row");
+    assert_int_equal(evidence.runs.rows.count, 2);
+    assert_string_equal(evidence.runs.rows.items[0].name.table, "table");
+    assert_string_equal(evidence.runs.rows.items[0].name.row, "row");
     assert_string_equal(evidence.kinds.items[0].software, mine.software);
-    assert_true(evidence.rows.items[0].error == -0.123 && evidence.rows.items[0].sizes[EVIDENCE_GPUS] == 6);
-    assert_true(evidence.rows.items[1].error == 0.5 && evidence.rows.items[1].first);
-    assert_true(evidence.rows.items[0].exposed == 0.1 && evidence.rows.items[0].measured == 0.5);
+    assert_true(evidence.runs.rows.items[0].error == -0.123 && evidence.runs.rows.items[0].sizes[EVIDENCE_GPUS] == 6);
+    assert_true(evidence.runs.rows.items[1].error == 0.5 && evidence.runs.rows.items[1].first);
+    assert_true(evidence.runs.rows.items[0].exposed == 0.1 && evidence.runs.rows.items[0].measured == 0.5);
     assert_true(evidence.slowest_nic == mine.nic && evidence.fastest_nic == mine.nic);
     free(text);
 }
@@ -361,10 +416,10 @@ static void mistakes(void **state)
     static const struct { const char *text, *expected; } bad[] = {
         {"", "the file is empty"},
         {"table\tsoftware\n", "no column 'row'"},
-        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\t\t\n", "is not between"},
-        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\t\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\t\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 22"},
+        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\t\t\t\t\n", "is not between"},
+        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\t\t\t\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\t\t\t\t\n", "'x' is not a whole number"},
+        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 24"},
     };
 
     (void)state;
@@ -392,6 +447,7 @@ int main(void)
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
         cmocka_unit_test(longer), cmocka_unit_test(first_errors),
         cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios), cmocka_unit_test(in_order), cmocka_unit_test(dispatched),
+        cmocka_unit_test(unsure), cmocka_unit_test(engines), cmocka_unit_test(sheets),
         cmocka_unit_test(first_ratios), cmocka_unit_test(written_once), cmocka_unit_test(first_software), cmocka_unit_test(names_nearest),
         cmocka_unit_test(printed), cmocka_unit_test(nics), cmocka_unit_test(mistakes),
     };
