@@ -51,8 +51,9 @@ static void add_chunk_rules(struct builder *builder, const struct node *schedule
                      "strategy.schedule != '%s' || strategy.chunks == %d", schedule->name, schedule->min_chunks);
     }
     add_rule(builder, "chunks need a pipeline", "%s > 1 || strategy.chunks == 1", pipeline);
-    add_rule(builder, "virtual stages divide the layers", "divides(%s * strategy.chunks, %d)", pipeline,
-             builder->facts->layers);
+    /* a pipeline that a person lists may be one of uneven stages */
+    add_rule(builder, "virtual stages divide the layers", "strategy.chunks == 1 || divides(%s * strategy.chunks, %d)",
+             pipeline, builder->facts->layers);
 }
 
 void add_rules(struct builder *builder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How near layouts that people published are to the best that a plan finds: layouts.py DTSIM [-j N]
+"""How near layouts that people published are to the best that a plan finds: layouts.py DTSIM [TABLE]... [-j N]
 
 Each row's model, cluster, batch, software and formats are held; the tensor and pipeline degrees, the schedule, chunks and
 the micro-batch are searched, first with the row's recomputation, then with any that the software has. A line a layout:
@@ -12,17 +12,21 @@ LAYOUTS = {
     'narayanan-sc21-table1': None,
     'bigscience-bloom': ['prod-gbs2048'],
     'nemo-2208-a100': ['5b-010', '175b-016', '175b-128'],
-    'megatron-bridge-h100-fp8': ['llama3-8b-2511', 'llama3-70b-2602', 'llama3-405b-2606'],
-    'megatron-bridge-gb200': ['70b-mxfp8-2604', '405b-mxfp8-2511'],
+    'megatron-bridge-h100-fp8': ['llama3-8b-2511', 'llama3-70b-2602'],
 }
+# Where the published pipeline does not divide the layers, as the degrees of `auto` do.
+LISTED = {'bigscience-bloom': {'strategy.pipeline': '1,2,4,6,8,12,16,24'}}
 SEARCHED = ['strategy.tensor', 'strategy.pipeline', 'strategy.schedule', 'strategy.chunks', 'batch.micro']
 RECOMPUTE = 'memory.recompute'
+SHORTHANDS = {'software': 'like', 'cluster': 'platform', 'recompute': 'mode', 'schedule': 'name'}
 GPUS_OF_NODE = {'dgx-a100': 8, 'dgx-h100': 8, 'gb200-nvl72': 72}
 
 
 def put(tree, path, value):
     keys = path.split('.')
     for key in keys[:-1]:
+        if isinstance(tree.get(key), str):           # a name stands for a mapping
+            tree[key] = {SHORTHANDS[key]: tree[key]}
         tree = tree.setdefault(key, {})
     if value is None:
         tree.pop(keys[-1], None)
@@ -41,8 +45,7 @@ def scenario_of(paper, row):
     for column, value in zip(paper['columns'], row):
         if not column.startswith('measured.') and column not in ('id', 'group', 'expect') and value is not None:
             put(tree, column, value)
-    if not isinstance(tree['cluster'], dict):
-        tree['cluster'] = {'platform': tree['cluster']}
+    put(tree, 'cluster.nodes', 1)
     gpus = 1
     for degree in ('tensor', 'pipeline', 'data', 'context'):
         gpus *= get(tree, 'strategy.' + degree) or 1
@@ -55,7 +58,7 @@ def run(dtsim, *arguments):
     return subprocess.run([dtsim, *arguments], capture_output=True, text=True)
 
 
-def best_of(dtsim, tree, searched, options):
+def best_of(dtsim, tree, searched, listed, options):
     """The first row of a plan, and its status."""
     tree = copy.deepcopy(tree)
     for path in searched + ['strategy.data', 'strategy.split']:
@@ -65,7 +68,7 @@ def best_of(dtsim, tree, searched, options):
         with open(file, 'w') as out:
             yaml.safe_dump(tree, out)
         plan = run(dtsim, 'plan', file, '--verify', '0', '--json', '-o', folder + '/plan', '--top', '3',
-                   *[word for path in searched for word in ('--set', path + '=auto')], *options)
+                   *[word for path in searched for word in ('--set', f'{path}={listed.get(path, "auto")}')], *options)
     found = json.loads(plan.stdout) if plan.stdout.startswith('{') else {}
     return (found.get('rows') or [None])[0], found.get('status', plan.stderr.strip()[:200])
 
@@ -88,8 +91,12 @@ def words_of(time, best, status):
 
 
 def main():
+    names = [name for name in sys.argv[2:] if name in LAYOUTS]
+    options = [word for word in sys.argv[2:] if word not in LAYOUTS]
     dtsim, papers = sys.argv[1], os.path.join(os.path.dirname(__file__), '../../scenarios/paper')
     for name, rows in LAYOUTS.items():
+        if names and name not in names:
+            continue
         with open(os.path.join(papers, name + '.yaml')) as file:
             paper = yaml.safe_load(file)
         for row in paper['rows']:
@@ -100,7 +107,7 @@ def main():
             for searched in (SEARCHED, SEARCHED + [RECOMPUTE]):
                 held = 'any recomputation' if RECOMPUTE in searched else f'recompute {get(tree, RECOMPUTE) or "none"}'
                 print(f'{name} {row[0]}, {gpus} GPUs, {held}: '
-                      f'{words_of(time, *best_of(dtsim, tree, searched, sys.argv[2:]))}', flush=True)
+                      f'{words_of(time, *best_of(dtsim, tree, searched, LISTED.get(name, {}), options))}', flush=True)
 
 
 main()
