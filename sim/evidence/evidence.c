@@ -11,11 +11,11 @@
 const char *const evidence_columns[] = {
     "table", "row", "group", "plain", "software", "family", "costs", "format", "schedule", "model", "experts", "dispatch",
     "gpus", "sequence", "tokens", "exposed_percent", "measured_percent", "nic_mbits", "error_permille",
-    "first_error_permille", "first_software", "first_family", "engine", "sheet_permille", NULL,
+    "first_error_permille", "first_software", "first_family", "runtime", "sheet_permille", NULL,
 };
 enum {
     TABLE, ROW, GROUP, PLAIN, SOFTWARE, FAMILY, COSTS, FORMAT, SCHEDULE, MODEL, EXPERTS, DISPATCH, GPUS, SEQUENCE,
-    TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR, FIRST_SOFTWARE, FIRST_FAMILY, ENGINE, SHEET,
+    TOKENS, EXPOSED, MEASURED, NIC, ERROR, FIRST_ERROR, FIRST_SOFTWARE, FIRST_FAMILY, RUNTIME, SHEET,
 };
 
 /* Of nic_mbits; a NIC of 40 Tb/s is the fastest. */
@@ -33,14 +33,14 @@ void evidence_print(FILE *out, const struct evidence_name *name, const struct li
             100 * likeness->exposed, 100 * likeness->measured, likeness->nic / MBIT, (int)round(1000 * errors->today));
     if (!isnan(errors->first))
         fprintf(out, "%d", (int)round(1000 * errors->first));
-    fprintf(out, "\t%s\t%s\t%s\t", other ? first->software : "", other ? first->family : "", likeness->engine);
+    fprintf(out, "\t%s\t%s\t%s\t", other ? first->software : "", other ? first->family : "", likeness->runtime);
     if (!isnan(errors->sheet))
         fprintf(out, "%d", (int)round(1000 * errors->sheet));
 }
 
 static bool same_kind(const struct likeness *a, const struct likeness *b)
 {
-    return text_same(a->software, b->software) && text_same(a->engine, b->engine) && text_same(a->costs, b->costs) &&
+    return text_same(a->software, b->software) && text_same(a->runtime, b->runtime) && text_same(a->costs, b->costs) &&
            text_same(a->format, b->format) && text_same(a->schedule, b->schedule) && text_same(a->dispatch, b->dispatch) &&
            (a->experts > 0) == (b->experts > 0);
 }
@@ -66,7 +66,7 @@ static void add_row(struct evidence_runs *runs, struct evidence_row row, bool fi
 static bool has_names(const struct tsv *tsv, const struct likeness *names)
 {
     return text_same(names->software, tsv_text(tsv, SOFTWARE)) && text_same(names->family, tsv_text(tsv, FAMILY)) &&
-           text_same(names->engine, tsv_text(tsv, ENGINE)) &&
+           text_same(names->runtime, tsv_text(tsv, RUNTIME)) &&
            text_same(names->costs, tsv_text(tsv, COSTS)) && text_same(names->format, tsv_text(tsv, FORMAT)) &&
            text_same(names->schedule, tsv_text(tsv, SCHEDULE)) && text_same(names->dispatch, tsv_text(tsv, DISPATCH));
 }
@@ -75,7 +75,7 @@ static void read_names(const struct tsv *tsv, struct likeness *names)
 {
     snprintf(names->software, sizeof names->software, "%s", tsv_text(tsv, SOFTWARE));
     snprintf(names->family, sizeof names->family, "%s", tsv_text(tsv, FAMILY));
-    snprintf(names->engine, sizeof names->engine, "%s", tsv_text(tsv, ENGINE));
+    snprintf(names->runtime, sizeof names->runtime, "%s", tsv_text(tsv, RUNTIME));
     snprintf(names->costs, sizeof names->costs, "%s", tsv_text(tsv, COSTS));
     snprintf(names->format, sizeof names->format, "%s", tsv_text(tsv, FORMAT));
     snprintf(names->schedule, sizeof names->schedule, "%s", tsv_text(tsv, SCHEDULE));
@@ -100,20 +100,17 @@ static size_t first_kind(const struct tsv *tsv, const struct likeness *names, si
     return find_kind(&first, evidence);
 }
 
-/* Adds the row to the runs that data sheets predict, whose errors these are: today's, and the one that it had first, NaN
- * where that is unknown. */
-static void add_sheet(const struct tsv *tsv, const struct likeness *names, struct evidence_row row, double error, double first,
+/* Adds the row to the runs that data sheets predict, with the error that it would have had first. */
+static void add_sheet(const struct tsv *tsv, const struct likeness *names, struct evidence_row row, double first,
                       struct evidence *evidence)
 {
     struct likeness sheet = *names;
 
     snprintf(sheet.costs, sizeof sheet.costs, "roofline");
     row.measured = 0;
-    row.kind = row.today = find_kind(&sheet, evidence);
-    add_row(&evidence->sheets, row, false, error);
-    row.kind = first_kind(tsv, &sheet, row.kind, evidence);
-    if (!isnan(first))
-        add_row(&evidence->sheets, row, true, first);
+    row.today = find_kind(&sheet, evidence);
+    row.kind = first_kind(tsv, &sheet, row.today, evidence);
+    add_row(&evidence->sheets, row, true, first);
 }
 
 /* The names of the row before, if there is one, and their kind. */
@@ -159,9 +156,8 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct names *be
     row.kind = first_kind(tsv, names, row.kind, evidence);
     if (has_first)
         add_row(&evidence->runs, row, true, first / 1000.0);
-    if (has_sheet || text_same(names->costs, "roofline"))
-        add_sheet(tsv, names, row, sheet_error, has_first ? (1 + first / 1000.0) * (1 + sheet_error) / (1 + today) - 1 : NAN,
-                  evidence);
+    if (has_first && today > -1 && (has_sheet || text_same(names->costs, "roofline")))
+        add_sheet(tsv, names, row, (1 + first / 1000.0) * (1 + sheet_error) / (1 + today) - 1, evidence);
     if (mbits > 0 && (evidence->slowest_nic == 0 || names->nic < evidence->slowest_nic))
         evidence->slowest_nic = names->nic;
     evidence->fastest_nic = fmax(evidence->fastest_nic, names->nic);

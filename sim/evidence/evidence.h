@@ -10,7 +10,7 @@
 struct likeness {
     char software[32];               /* the name of the software file; "none" */
     char family[32];                 /* the file that the software's begins with; releases of one family have it in common */
-    char engine[16];                 /* what runs the step below the framework: megatron, pytorch, deepspeed, xla, ... */
+    char runtime[16];                /* what runs the step below the framework: megatron, pytorch, deepspeed, xla, ... */
     char costs[32];                  /* the profile of kernel times; of those of a data sheet, and on nodes of several kinds,
                                       * "roofline"; of given times "given" */
     char format[16];                 /* of the matrix products; of given times "given" */
@@ -74,8 +74,8 @@ struct evidence_runs {
 };
 struct evidence {
     struct evidence_runs runs;           /* as they are predicted */
-    struct evidence_runs sheets;         /* as times of kernels from data sheets alone predict them: what tells of a GPU whose
-                                          * kernels nobody measured */
+    struct evidence_runs sheets;         /* as times of kernels from data sheets alone would first have predicted them: what
+                                          * tells of a GPU whose kernels nobody measured */
     struct { struct likeness *items; size_t count, capacity; } kinds;        /* names, and experts */
     struct { struct evidence_peak *items; size_t count, capacity; } peaks;   /* by the size of the error, least first */
     double slowest_nic, fastest_nic;     /* B/s, of rows with NICs; 0: there are none */
@@ -107,8 +107,8 @@ const struct likeness *evidence_first_kind(const struct evidence *known, const s
 /* How unsure time is in which so large a share is exposed communication, over time without any. */
 double evidence_unsure(double exposed);
 
-/* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence. A prediction from
- * a data sheet is held against what data sheets predict of published runs, and is no surer than one on kernels that were
+/* What is expected of a prediction, each row weighted by how near its work is; NaN: there is no evidence. To a
+ * prediction from a data sheet no run is alike; it is held against what data sheets predict of all, and is no surer than one on kernels that were
  * measured on another GPU. An error counts in units of evidence_unsure.
  *
  * A published run is alike if it has the same software, profile, format and schedule, if both have experts, dispatched in

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 /* What a difference leaves of the weight. Tables that differ in all of this still say something. */
-#define OTHER_ENGINE (1 / 20.0)
-#define OTHER_FAMILY (1 / 5.0)       /* on one engine */
+#define OTHER_RUNTIME (1 / 20.0)
+#define OTHER_FAMILY (1 / 5.0)       /* on one runtime */
 #define OTHER_RELEASE (1 / 3.0)      /* of one family */
 #define OTHER_COSTS (1 / 10.0)
 #define OTHER_EXPERTS (1 / 10.0)     /* one is dense, the other has experts */
@@ -55,8 +55,8 @@ static double software_weight(const struct likeness *a, const struct likeness *b
 {
     if (text_same(a->software, b->software))
         return 1;
-    if (!text_same(a->engine, b->engine))
-        return OTHER_ENGINE;
+    if (!text_same(a->runtime, b->runtime))
+        return OTHER_RUNTIME;
     return text_same(a->family, b->family) ? OTHER_RELEASE : OTHER_FAMILY;
 }
 
@@ -137,7 +137,7 @@ static void weigh(const struct evidence *evidence, const struct likeness *likene
     evidence_sizes(likeness, sizes);
     for (size_t i = 0; i < kinds; i++) {
         of_kind[i] = evidence_kind_weight(likeness, &evidence->kinds.items[i]);
-        alike_kind[i] = evidence_alike_kinds(likeness, &evidence->kinds.items[i]);
+        alike_kind[i] = !on_sheets(likeness) && evidence_alike_kinds(likeness, &evidence->kinds.items[i]);
     }
     for (size_t i = 0; i < runs->rows.count; i++) {
         const struct evidence_row *row = &runs->rows.items[i];

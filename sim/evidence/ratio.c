@@ -83,7 +83,7 @@ struct ratio_expectation evidence_expect_ratio(const struct evidence *evidence, 
 
     for (size_t i = 0; i < kinds; i++) {
         of_kind[i] = evidence_kind_weight(likeness, &evidence->kinds.items[i]);
-        alike_kind[i] = evidence_alike_kinds(likeness, &evidence->kinds.items[i]);
+        alike_kind[i] = runs != &evidence->sheets && evidence_alike_kinds(likeness, &evidence->kinds.items[i]);
     }
     for (size_t i = 0; i < ratios; i++) {
         const struct evidence_ratio *ratio = &runs->ratios.items[i];

@@ -113,7 +113,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
         likeness.nic = slowest_nic(scenario);
     snprintf(likeness.software, sizeof likeness.software, "%s", software ? software : "none");
     snprintf(likeness.family, sizeof likeness.family, "%s", names->family ? names->family : "none");
-    snprintf(likeness.engine, sizeof likeness.engine, "%s", names->engine ? names->engine : "none");
+    snprintf(likeness.runtime, sizeof likeness.runtime, "%s", names->runtime ? names->runtime : "none");
     snprintf(likeness.costs, sizeof likeness.costs, "%s",
              timed ? "given" : on_sheets(scenario, metrics) ? "roofline" : costs->profile);
     snprintf(likeness.format, sizeof likeness.format, "%s",

@@ -94,10 +94,10 @@ static int gather(struct gathering *gathering, const char *like, struct loc loc,
     names->family = like;
     names->name = depth ? names->name : like;
     names->title = depth ? names->title : file.title;
-    names->engine = names->engine ? names->engine : file.engine;
+    names->runtime = names->runtime ? names->runtime : file.runtime;
     if (file.like && gather(gathering, file.like, field_loc(&software_file_table, &file, "like"), depth + 1))
         return -1;
-    names->engine = names->engine ? names->engine : names->family;
+    names->runtime = names->runtime ? names->runtime : names->family;
     if (file.values.node && software_check_keys(file.values.node, gathering->parts, err))
         return -1;
     if (file.values.node)

@@ -47,7 +47,7 @@ static const struct field software_file_fields[] = {
      .brief = "another software file of the list, for which this name stands; then there is nothing else here"},
     {KEY(software_file, title), .kind = FIELD_STRING, .required = true, .dispensable = is_alias,
      .brief = "the framework and its release"},
-    {KEY(software_file, engine), .kind = FIELD_STRING,
+    {KEY(software_file, runtime), .kind = FIELD_STRING,
      .brief = "what runs the step below it, whose frameworks are predicted similarly well: megatron, pytorch, deepspeed, xla or "
               "another word; left out: that of 'like', or its own"},
     {KEY(software_file, source), .kind = FIELD_STRING, .required = true, .dispensable = is_alias,

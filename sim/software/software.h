@@ -28,7 +28,7 @@ extern const struct table software_file_table;
  * family have that in common. */
 struct software_names {
     const char *name, *title, *family;
-    const char *engine;          /* of the file, or that of the first file that has one of those that it begins with; or the family */
+    const char *runtime;         /* what runs the step below it; where neither the file nor one that it begins with says it: the family */
     const struct node *has;      /* the values that the release has, by the keys' paths: {strategy.zero: [0, 1]}; a key that
                                   * stands nowhere: nobody looked it up */
     const struct node *lacks;    /* what the release cannot run, [{if: CONDITION, why: TEXT}]; NULL: nothing is known */

@@ -10,7 +10,7 @@ enum { MOST_LIKE = 4 };      /* a file may be like another file */
 struct node_holder { const struct node *node; };
 struct software_file {
     const struct node *node;
-    const char *alias, *title, *engine, *source, *like;
+    const char *alias, *title, *runtime, *source, *like;
     struct node_holder values, has, lacks, when;
 };
 /* Reads the file of that name, or the one that it stands for, whose name *name then is. */

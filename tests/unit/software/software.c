@@ -94,6 +94,26 @@ static void test_precedence(void **state)
     scenario_release(&scenario);
 }
 
+/* The runtime is the file's, or that of the file that it begins with. */
+static void test_runtime(void **state)
+{
+    static const char *const cases[][2] = {
+        {"megatron-core", "megatron"}, {"nemo", "megatron"}, {"megatron-deepspeed", "deepspeed"}, {"fms-fsdp", "pytorch"},
+        {"transformers", "pytorch"}, {"trl", "pytorch"}, {"deepspeed", "deepspeed"}, {"maxtext", "xla"}, {"jax-paxml", "xla"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char text[64];
+        struct scenario scenario;
+
+        snprintf(text, sizeof text, "software: %s\n", cases[i][0]);
+        loaded(&scenario, text);
+        assert_string_equal(scenario.software.names.runtime, cases[i][1]);
+        scenario_release(&scenario);
+    }
+}
+
 static void test_conditions(void **state)
 {
     struct scenario scenario;
@@ -380,7 +400,7 @@ static void test_every_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence), cmocka_unit_test(test_dispatch), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
+        cmocka_unit_test(test_precedence), cmocka_unit_test(test_runtime), cmocka_unit_test(test_dispatch), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
         cmocka_unit_test(test_none),       cmocka_unit_test(test_idle),       cmocka_unit_test(test_errors),
         cmocka_unit_test(test_places), cmocka_unit_test(test_has),     cmocka_unit_test(test_every_file),
         cmocka_unit_test(test_every_model),
