@@ -186,7 +186,7 @@ static const struct field training_fields[] = {
     {KEY(training_spec, spares), .kind = FIELD_OPTIONAL, .table = &spares_table,
      .brief = "nodes that replace lost ones; left out: there is always one"},
     {KEY(training_spec, elastic), .kind = FIELD_OPTIONAL, .table = &elastic_table,
-     .brief = "how the training goes on with fewer nodes, of a trace or with 'spares: {empty: shrink}'; left out: it waits"},
+     .brief = "how the training goes on with fewer nodes than it wants, of a trace or of spares; left out: it waits"},
     {KEY(training_spec, validation), .kind = FIELD_OPTIONAL, .table = &validation_table,
      .brief = "validation; left out: none"},
     {KEY(training_spec, energy), .kind = FIELD_OPTIONAL, .table = &energy_table,

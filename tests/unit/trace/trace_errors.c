@@ -34,6 +34,17 @@ static void put(const char *name, const char *text)
     free(path);
 }
 
+/* The tables of which Perfetto's counters are made. */
+#define MEMORY "rank\tt\tkind\tbytes\treplicas\n"
+static const char memory[] = MEMORY "0\t0\tweights\t4\t1\n";
+static const char utilization[] = "t0\tt1\tforward\tbackward\tbackward_input\tbackward_weight\trecompute\tupdate\tpack\n"
+                                  "0\t1\t0.5\t0\t0\t0\t0\t0\t0\n";
+static void put_counters(const char *of_memory, const char *of_utilization)
+{
+    put("memory.tsv", of_memory);
+    put("utilization.tsv", of_utilization);
+}
+
 /* A trace of these tables; what is said of it. */
 static char *traced(enum trace_format format, const char *result, const char *spans, const char *groups)
 {
@@ -45,9 +56,6 @@ static char *traced(enum trace_format format, const char *result, const char *sp
     put("result.json", result);
     put("spans.tsv", spans);
     put("groups.tsv", groups);
-    put("memory.tsv", "rank\tt\tkind\tbytes\treplicas\n0\t0\tweights\t4\t1\n");
-    put("utilization.tsv", "t0\tt1\tforward\tbackward\tbackward_input\tbackward_weight\trecompute\tupdate\tpack\n"
-                           "0\t1\t0.5\t0\t0\t0\t0\t0\t0\n");
     request.out = format == TRACE_CHAKRA ? root : out;
     if (trace_write(&request, told, &err))
         said = messages_of(&err);
@@ -89,6 +97,31 @@ static void test_bad_tables(void **state)
                 fail_msg("expected '%s' of case %zu in: %s", bad[i].expected, i, said ? said : "nothing");
             free(said);
         }
+}
+
+static const struct { const char *memory, *utilization, *expected; } bad_counters[] = {
+    {MEMORY "0\t-1\tweights\t4\t1\n", utilization, "memory.tsv:2:3: error: the bytes change before 0"},
+    {MEMORY "0\t0\tweights\tmany\t1\n", utilization, "'many' is not a number"},
+    {MEMORY "-1\t0\tweights\t4\t1\n", utilization, "-1 is not between 0 and"},
+    {"rank\tt\tkind\n", utilization, "no column 'bytes'"},
+    {memory, "t0\tforward\n0\t1\n", "no column 't1'"},
+    {memory, "t0\tt1\tforward\tforward\n0\t1\t1\t1\n", "column 'forward' stands twice in the header"},
+    {memory, "t0\tt1\tanything\n0\t1\tx\n", "'x' is not a number"},
+};
+
+static void test_bad_counters(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad_counters); i++) {
+        char *said;
+
+        put_counters(bad_counters[i].memory, bad_counters[i].utilization);
+        said = traced(TRACE_PERFETTO, RESULT, HEADER FIRST, GROUPS);
+        if (!said || !strstr(said, bad_counters[i].expected))
+            fail_msg("expected '%s' of case %zu in: %s", bad_counters[i].expected, i, said ? said : "nothing");
+        free(said);
+    }
+    put_counters(memory, utilization);
 }
 
 static const char *const hostile[] = {
@@ -169,7 +202,10 @@ static void test_protobuf(void **state)
 static int make(void **state)
 {
     (void)state;
-    return mkdtemp(root) ? 0 : -1;
+    if (!mkdtemp(root))
+        return -1;
+    put_counters(memory, utilization);
+    return 0;
 }
 
 static int clear(void **state)
@@ -185,6 +221,7 @@ static int clear(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_counters),
         cmocka_unit_test(test_bad_tables), cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_protobuf),
     };
 
