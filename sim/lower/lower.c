@@ -27,7 +27,8 @@ static void scan_row(struct lowering *lowering, int rank)
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;
         for (int replica = 0; replica < lowering->out->alike.replicas; replica++) {
-            struct micro_batch_state *state = lowering_place(lowering, replica, rank, work).state;
+            int at = program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk;
+            struct micro_batch_state *state = lowering->first_places[at].state + work.mb;
 
             state->recomputes |= work.kind == RECOMPUTE;
             state->split |= work.kind == BACKWARD_WEIGHT;
@@ -48,38 +49,56 @@ static bool stopped(struct lowering *lowering)
     return lowering->failed;
 }
 
-/* Lowers a pipeline rank's row in all replicas, as far as they do not wait for other ranks. Returns whether any entry
- * was lowered. */
-static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
+static void lower_step(struct lowering *lowering, const struct step *step)
 {
-    size_t entries = row_entries(lowering, rank);
-    bool moved, ever = false;
+    int replicas = lowering->out->alike.replicas, at = (int)step->at, number = (int)step->number;
+    int rank = (int)step->row / replicas, replica = (int)step->row % replicas;
 
-    do {
-        moved = false;
-        for (int replica = 0; replica < lowering->out->alike.replicas; replica++)
-            while (lowering->cursor[program_rank(lowering, replica, rank)] < entries &&
-                   !stopped(lowering) && lower_entry(lowering, replica, rank))
-                moved = ever = true;
-    } while (moved && lowering->out->alike.replicas > 1);      /* one of them may have waited for another */
-    for (int replica = 0; replica < lowering->out->alike.replicas; replica++)
-        *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < entries;
-    return ever;
+    switch ((enum step_kind)step->kind) {
+    case STEP_WORKS: lower_works(lowering, replica, rank, step->at); break;
+    case STEP_MEET: lower_meeting(lowering, replica / number * number, number, rank, step->at); break;
+    case STEP_HAND_ROUND: replicate_before(lowering, step->at); break;
+    case STEP_SUM: lower_sum(lowering, at, number); break;
+    case STEP_JOIN: lower_join(lowering, at); break;
+    case STEP_TIE: lower_tie(lowering, number); break;
+    case STEP_UPDATE: lower_update(lowering, replica, rank); break;
+    case STEP_GATHER: lower_gather(lowering, at); break;
+    case STEP_RENEW: lower_renewal(lowering, replica, rank); break;
+    case STEP_ARRIVE: case STEP_COUNT: break;
+    }
 }
 
-/* Lowers all rows of all replicas, each as far as it does not wait for others, until all are done. The order of a
- * replica's operations does not depend on the number of replicas: it is the order of transfers that take turns. */
+static _Noreturn void refuse(const struct lowering *lowering, const struct labels *labels, const struct unresolved *why)
+{
+    uint32_t replicas = (uint32_t)lowering->out->alike.replicas;
+    char *text = NULL;
+    size_t size;
+    FILE *out = text_open(&text, &size);
+
+    label_print(labels, why->label, out);
+    text_close(out, &text);
+    BUG("%s: on rank %u of replica %u the step '%s' (entry or stage %u) waits for %s, which %s",
+        scenario_schedule(lowering->scenario)->name, why->step->row / replicas, why->step->row % replicas,
+        step_names[why->step->kind], why->step->at, text, why->nobody ? "nobody gives" : "wait for each other");
+}
+
+/* Finds the order of all steps, and lowers each in its turn. */
 static void lower_rows(struct lowering *lowering)
 {
-    bool moved = true, waiting = true;
+    struct script script;
+    struct labels labels;
+    struct unresolved why = {0};
+    const struct step **order;
+    size_t count;
 
-    while (moved && waiting && !lowering->failed) {
-        moved = waiting = false;
-        for (int rank = 0; rank < lowering->plan->stages; rank++)
-            moved |= lower_rank(lowering, rank, &waiting);
-    }
-    if (waiting && !lowering->failed)
-        BUG("the rows of %s wait for each other", scenario_schedule(lowering->scenario)->name);
+    script_write(lowering, &labels, &script);
+    order = script_resolve(&script, &count, &why);
+    if (why.step)
+        refuse(lowering, &labels, &why);
+    for (size_t i = 0; i < count && !stopped(lowering); i++)
+        lower_step(lowering, order[i]);
+    free(order);
+    script_release(&script);
 }
 
 static void make_lanes(struct lowering *lowering)
@@ -181,26 +200,22 @@ static void allocate(struct lowering *lowering)
     lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, entries);
     for (size_t i = 0; i < entries; i++)
         lowering->states[i] = (struct micro_batch_state){
-            .forwarded = NO_OP, .recomputed = NO_OP, .backwarded = NO_OP, .due = NO_OP,
+            .done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP,
         };
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_virtual_stages(lowering->plan));
-    lowering->syncs = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
-    lowering->gathers = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
     lowering->summed = ARENA_ARRAY(arena, struct event, plan_virtual_stages(lowering->plan));
     lowering->members = ARENA_ARRAY(arena, struct members *, plan_virtual_stages(lowering->plan) * GROUP_KIND_COUNT);
     lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->alike.replicas);
-    lowering->ties = ARENA_ARRAY(arena, int, lowering->out->alike.replicas);
     lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->alike.replicas);
     lowering->classes = ARENA_ARRAY(arena, const struct gpu_class *, ranks);
     for (int i = 0; i < ranks; i++)
         lowering->classes[i] = !lowering->whole ? lowering->workload->classes :
                                workload_class(lowering->workload, i / stages, i % stages);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
+    lowering->met = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
-    lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
-    lowering->barriers = ARENA_ARRAY(arena, struct barrier, ranks);
-    lowering->updates = ARENA_ARRAY(arena, int, ranks);
+    memset(lowering->met, 0xff, (size_t)ranks * sizeof *lowering->met);
     lowering->chunk_states = ARENA_ARRAY(arena, struct chunk_state, chunk_states);
     for (int i = 0; i < chunk_states; i++)
         lowering->chunk_states[i].complete = lowering->chunk_states[i].updated = NO_OP;

@@ -1,10 +1,14 @@
 /* lower: rows and messages become a program. This folder alone says which work waits for which: a forward for the
  * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
- * replicas. */
+ * replicas.
+ *
+ * Three passes: script.c writes the steps of all rows, with the labels that they wait for and give; resolve.c finds the
+ * order of the steps; then each step writes its operations, in one of the lower_*.c. By then all that it waits for is
+ * written. */
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 enum lower_what {
     LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */

@@ -6,6 +6,7 @@
 #include "hardware/contention.h"
 #include "engine/event.h"
 #include "lower/lower.h"
+#include "lower/resolve.h"
 
 /* The gradients of a virtual stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
@@ -34,10 +35,29 @@ enum {
     MEASURED_COUNT
 };
 
+/* What a work waits for from a neighbouring stage and sends there: activations from the stage before to the one after,
+ * or gradients the other way. */
+enum arrival { ACTIVATIONS, GRADIENTS, ARRIVAL_COUNT, NO_ARRIVAL = ARRIVAL_COUNT };
+/* What a work leaves on its stage for later works of the same micro-batch. */
+enum result { FORWARDED, RECOMPUTED, BACKWARDED, RESULT_COUNT, NO_RESULT = RESULT_COUNT };
+/* Bytes that a work takes or frees: what the forward keeps for the backward, and what a recomputation adds to it. */
+enum { MEMORY_NONE, MEMORY_KEPT = 1, MEMORY_WORKING = 2, MEMORY_ALL = MEMORY_KEPT | MEMORY_WORKING };
+
+/* Which work waits for which, and what it does with memory. */
+struct work_rule {
+    enum arrival waits;              /* a recomputation: as its schedule says (work_arrival) */
+    enum result after;               /* RECOMPUTED: FORWARDED if the row does not recompute the micro-batch */
+    enum result leaves;
+    enum arrival sends;
+    int takes, frees;
+    bool backward;                   /* it holds the workspace of a backward */
+};
+extern const struct work_rule work_rules[WORK_KIND_COUNT];
+
 /* The operations lowered for one micro-batch on one virtual stage; NO_OP: none yet. */
 struct micro_batch_state {
-    struct event activation, gradient;       /* the arrival of the forward's input, and of the backward's */
-    uint32_t forwarded, recomputed, backwarded;
+    struct event arrived[ARRIVAL_COUNT];
+    uint32_t done[RESULT_COUNT];
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
     struct event *moved;             /* a layer: the copy of its activations to the host; NULL: no copy yet */
     bool recomputes;                 /* the row recomputes it */
@@ -61,7 +81,6 @@ struct chunk_state {
     struct exchange_cost exchanges[MEASURED_COUNT];
     double exchanged[EXCHANGE_COUNT], gathered;      /* B that each GPU has sent in these so far */
     struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
-    int completed;                   /* number of times that its gradients were complete */
     uint32_t complete;               /* the operation that last completed them */
     uint32_t updated;                /* the last update */
     struct event synced;             /* the last sum of its gradients */
@@ -82,9 +101,6 @@ struct rank_host {
     struct event fetched;            /* and this copy */
     struct event before;             /* the operation before the last one on the compute lane */
 };
-
-/* A point where replicas wait for each other: the entry of their rows, and the operation that ends when all arrived. */
-struct barrier { size_t entry; uint32_t id; };
 
 /* The position of a row's entry: its replica, rank and stage. */
 struct place {
@@ -118,17 +134,12 @@ struct lowering {
     struct boundary **boundaries;    /* a program rank, chunk and whether it is sent forward: lower_send */
     int micro_batches;               /* of each direction, over all batches and local steps */
     struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
-    int *syncs, *gathers;            /* a virtual stage: sums of its gradients, gathers of its weights, so far */
     struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
-    int *ties;                       /* a replica: sums of tied gradients so far */
     struct members **members;        /* a virtual stage and kind of group: members_of */
     struct members **tied;           /* a replica: members_tied */
     struct event *untied;            /* a replica: the kernels that its last sum of tied gradients waited for */
     struct micro_batch_state *states; /* lowering_state */
     struct chunk_state *chunk_states; /* a program rank and chunk */
-    size_t *cursor;                  /* a program rank: the next entry of its row */
-    size_t prepared;                 /* entries of the rows whose exchanges have been lowered (lower_replicate.c) */
-    int *updates;                    /* a program rank: updates so far */
     uint32_t *compute_lane;          /* a program rank */
     struct contention *overlapped;   /* a program rank: collectives over replicas that overlap with its kernels */
     struct contention *coming;       /* a program rank: of these, all-gathers that no forward has waited for yet */
@@ -141,7 +152,7 @@ struct lowering {
     int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
     int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
     int gather_group;                /* that do so before an entry that exchanges layers */
-    struct barrier *barriers;        /* a program rank, of the first replica of such a group: its last barrier */
+    uint32_t *met;                   /* a program rank: the barrier before its next works, or NO_OP */
     int streams;                     /* streams of collectives: 2 if GROUP_SAME_SHARE has its own, else 1 */
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
     uint32_t *flow_ids;              /* scratch, a flow */
@@ -173,9 +184,11 @@ static inline size_t row_entries(const struct lowering *lowering, int rank)
 static inline struct work row_entry(const struct lowering *lowering, int rank, size_t entry)
 {
     const struct row *row = &lowering->rows[rank];
-    size_t step = entry < row->count ? 0 : entry / (row->count + 1), at = entry - step * (row->count + 1);
+    size_t step = entry / (row->count + 1), at = entry % (row->count + 1);
     struct work work;
 
+    if (entry < row->count)
+        return row->items[entry];
     if (step == (size_t)lowering->steps ||
         (at == row->count && step + 1 == (size_t)lowering->steps && !lowering->update_last))
         return (struct work){.kind = GATHER};
@@ -206,9 +219,27 @@ uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event a
 struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage,
                                          int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
-/* Lowers the next entry of a rank's row, and the entries overlapped with it. False if an operation that they wait for
- * has not been lowered yet. */
-bool lower_entry(struct lowering *lowering, int replica, int rank);
+/* What the work waits for from a neighbouring stage. */
+static inline enum arrival work_arrival(const struct lowering *lowering, const struct place *here, enum work_kind kind)
+{
+    enum arrival arrival = work_rules[kind].waits;
+    bool early = kind == RECOMPUTE && lowering->rule == RECOMPUTE_EARLY;
+
+    return early || (arrival == ACTIVATIONS ? here->stage == 0 : here->last) ? NO_ARRIVAL : arrival;
+}
+/* Whether it sends its result to a neighbouring stage, and to which. */
+static inline bool work_sends(const struct place *here, enum work_kind kind, int *to)
+{
+    enum arrival sends = work_rules[kind].sends;
+
+    *to = here->stage + (sends == ACTIVATIONS ? 1 : -1);
+    return sends != NO_ARRIVAL && !(sends == ACTIVATIONS ? here->last : here->stage == 0);
+}
+/* Lowers an entry of a rank's row, and the entries overlapped with it. */
+void lower_works(struct lowering *lowering, int replica, int rank, size_t entry);
+/* `n` consecutive replicas begin an entry when the last of them has ended the entry before, because they would wait for
+ * it in the work's first exchange. */
+void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t entry);
 
 /* lower_send.c */
 /* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
@@ -309,21 +340,30 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
 uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op);
 /* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
 uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
-/* Lowers the sums of gradients that a rank's update number `updates` waits for, unless they are lowered. False if some
- * of these gradients have not been lowered yet. */
-bool sync_gradients(struct lowering *lowering, int replica, int rank, int updates);
+/* How many sums of a stage there are before so many updates. */
+int sums_of(const struct lowering *lowering, int updates);
+/* Whether sums wait until their members have come to their updates. */
+bool sums_late(const struct lowering *lowering);
+/* Lowers one of the sums of a stage's gradients, numbered from 0. */
+void lower_sum(struct lowering *lowering, int stage, int number);
+/* If a tied model's embedding and output layer are on different ranks: sums the gradients of the two copies. */
+void lower_tie(struct lowering *lowering, int replica);
 /* Whether a pipeline rank holds one of the two copies of tied weights. */
 bool tied_rank(const struct lowering *lowering, int rank);
 
 /* lower_update.c */
 /* B of so many of a layer's weights, as replicas gather them after an update. */
 double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters);
-/* Lowers a rank's update, and the sums that it waits for. False if these cannot be lowered yet. */
-bool lower_update(struct lowering *lowering, int replica, int rank);
+/* Lowers a rank's update. */
+void lower_update(struct lowering *lowering, int replica, int rank);
 /* Under LOWER_COMPUTE: at an update, the ranks that share a stage wait for each other's backwards, as for a sum. */
-bool lower_barrier(struct lowering *lowering, int rank);
-/* Lowers the exchanges of updated weights (WEIGHTS_UPDATED). */
-bool lower_gather(struct lowering *lowering, int replica, int rank);
+void lower_join(struct lowering *lowering, int stage);
+/* Whether several ranks hold the stage, and it has parameters. */
+bool is_shared(const struct lowering *lowering, int stage);
+/* Lowers the exchange of a stage's updated weights (WEIGHTS_UPDATED). */
+void lower_gather(struct lowering *lowering, int stage);
+/* Ends a rank's update when it has all its weights. */
+void lower_renewal(struct lowering *lowering, int replica, int rank);
 /* Lowers the gathers of weights that run beside the first forwards (WEIGHTS_NEXT), before any entry. */
 void gather_ahead(struct lowering *lowering);
 /* A chunk's first forward. It is cut where it needs weights that come later than those before them. */
@@ -348,8 +388,8 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
                        struct event after);
 
 /* lower_replicate.c: PyTorch's DataParallel. */
-/* Lowers the exchanges before the next entry of the rows; false if some replica has not come to this entry yet. */
-bool replicate_before(struct lowering *lowering, int replica);
+/* Lowers the exchanges before an entry of the rows. */
+void replicate_before(struct lowering *lowering, size_t entry);
 /* The cost of an entry without the loss, which GPU 0 computes for all; the memory of its weights, output, gradients. */
 struct work_cost replicated_work(struct place here, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op);
@@ -376,12 +416,6 @@ static inline struct micro_batch_state *on_neighbour(const struct lowering *lowe
     return here->state + step * (ptrdiff_t)lowering->micro_batches;
 }
 
-/* The arrival of an entry's input: activations from the stage before, or gradients from the stage after. */
-static inline struct event *arrival_of(struct micro_batch_state *state, enum work_kind kind)
-{
-    return kind == FORWARD ? &state->activation : &state->gradient;
-}
-
 static inline struct chunk_state *chunk_state_of(const struct lowering *lowering, int program_rank, int chunk)
 {
     return &lowering->chunk_states[program_rank * lowering->plan->chunks + chunk];
@@ -391,5 +425,44 @@ static inline int program_rank(const struct lowering *lowering, int replica, int
 {
     return replica * lowering->plan->stages + rank;
 }
+
+/* script.c: labels, and the steps of all rows. */
+enum label_kind {
+    LABEL_ACTIVATION = ACTIVATIONS,  /* for a stage's forward of a micro-batch */
+    LABEL_GRADIENT = GRADIENTS,      /* for its backward */
+    LABEL_COMPLETE,                  /* the gradients of a stage on all ranks that hold it, for a sum of them */
+    LABEL_COPY,                      /* the gradients of one copy of tied weights (as `stage`) in a replica, */
+    LABEL_COPIES,                    /* and of both copies */
+    LABEL_UPDATED,                   /* a stage's weights on all ranks that hold it */
+    LABEL_MET,                       /* replicas from this one on have come to an entry of a rank (as `stage`) */
+    LABEL_ALL,                       /* all replicas have come to an entry */
+    LABEL_KIND_COUNT
+};
+/* Something that steps wait for. `number`: a micro-batch, a sum, an update or an entry of a row, as its kind says. */
+struct label { enum label_kind kind; int replica, direction, stage, number; };
+/* The labels of a kind, numbered one after another from `first` on. */
+struct label_block { uint32_t first, replicas, directions, stages, numbers; };
+struct labels { struct label_block blocks[LABEL_KIND_COUNT]; uint32_t count; };
+uint32_t label_number(const struct labels *labels, struct label label);
+/* "activations of micro-batch 3 for stage 5". */
+void label_print(const struct labels *labels, uint32_t number, FILE *out);
+
+/* The steps that rows consist of. */
+enum step_kind {
+    STEP_WORKS,              /* works, from entry `at` on; works that overlap are one step */
+    STEP_ARRIVE,             /* the row comes to entry `at`, for which others wait */
+    STEP_MEET,               /* `number` replicas wait for each other before entry `at` */
+    STEP_HAND_ROUND,         /* DataParallel's exchanges before entry `at` */
+    STEP_SUM,                /* sum `number` of the gradients of stage `at` */
+    STEP_JOIN,               /* in a figure: ranks that share stage `at` wait for each other */
+    STEP_TIE,                /* a sum of tied gradients in replica `number` */
+    STEP_UPDATE,             /* an update of the rank */
+    STEP_GATHER,             /* an exchange of the updated weights of stage `at` */
+    STEP_RENEW,              /* the end of the rank's update, with these weights */
+    STEP_COUNT
+};
+extern const char *const step_names[];
+/* Writes the steps of all rows, and numbers their labels. script_release when done. */
+void script_write(const struct lowering *lowering, struct labels *labels, struct script *script);
 
 #endif

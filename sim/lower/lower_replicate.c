@@ -128,7 +128,7 @@ static void compute_loss(struct lowering *lowering, int mb)
     struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
 
     for (int d = 1; d < n; d++) {
-        forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->forwarded);
+        forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->done[FORWARDED]);
         last = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb,
                          event_both(&lowering->arena, last, forwarded));
     }
@@ -165,24 +165,16 @@ static void sum_gradients(struct lowering *lowering)
     free(buffers.items);
 }
 
-bool replicate_before(struct lowering *lowering, int replica)
+void replicate_before(struct lowering *lowering, size_t entry)
 {
-    size_t cursor = lowering->cursor[replica];
-    struct work work = row_entry(lowering, 0, cursor), before = row_entry(lowering, 0, cursor - (cursor > 0));
+    struct work work = row_entry(lowering, 0, entry), before = row_entry(lowering, 0, entry - (entry > 0));
 
-    if (lowering->prepared > cursor)
-        return true;
-    for (int d = 0; d < lowering->out->alike.replicas; d++)
-        if (lowering->cursor[d] != cursor)
-            return false;
-    if (cursor > 0 && (before.kind == BACKWARD || before.kind == BACKWARD_WEIGHT))
+    if (entry > 0 && (before.kind == BACKWARD || before.kind == BACKWARD_WEIGHT))
         sum_gradients(lowering);
     if (work.kind == FORWARD)
         hand_out(lowering, work.mb);
     else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
         compute_loss(lowering, work.mb);
-    lowering->prepared = cursor + 1;
-    return !lowering->failed;
 }
 
 struct work_cost replicated_work(struct place here, struct work work)

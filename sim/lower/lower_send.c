@@ -155,7 +155,7 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
     if (rank == here->rank)
         return;
     like = (struct new_op){.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
-    arrival = *arrival_of(here->state, work.kind);
+    arrival = here->state->arrived[forward ? ACTIVATIONS : GRADIENTS];
     id = copy_boundary(lowering, program_rank(lowering, here->replica, rank), to, false, like,
                        lowering->classes[here->prank]->stages[forward ? from : here->stage].boundary, arrival);
     here->state->copied |= backward && id != NO_OP;

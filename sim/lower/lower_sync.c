@@ -283,65 +283,24 @@ int sums_of(const struct lowering *lowering, int updates)
     return updates * (lowering->scenario->recipe.gradients.every ? lowering->plan->micro_batches : 1);
 }
 
-static bool at_update(const struct lowering *lowering, int program_rank)
-{
-    return row_entry(lowering, program_rank % lowering->plan->stages, lowering->cursor[program_rank]).kind == UPDATE;
-}
-
-/* Lowers the next sums of a stage's gradients, up to `count` in all, once all members have lowered these gradients. If
- * sums wait for a flush, or with compression, whose kernels are on the ranks' lanes, members must have come to their
- * updates. */
-static bool sync_stage(struct lowering *lowering, int stage, int count)
+bool sums_late(const struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
-    bool late = scenario->recipe.gradients.flush || scenario->parallelism.compression.method != COMPRESSION_NONE;
+
+    return lowering->whole &&
+           (scenario->recipe.gradients.flush || scenario->parallelism.compression.method != COMPRESSION_NONE);
+}
+
+void lower_sum(struct lowering *lowering, int stage, int number)
+{
     const struct members *members = members_of(lowering, GROUP_DATA, stage);
     struct waits computed = {0};
-    int *done = &lowering->syncs[stage];
 
-    if (*done >= count)
-        return !lowering->failed;
     for (int i = 0; i < members->here; i++)
-        if (members->chunk_states[i]->completed < count || (late && !at_update(lowering, members->ranks[i])))
-            return false;
-    for (int i = 0; i < members->here; i++)
-        wait_for(&computed, event_of(late ? lowering->latest[members->ranks[i]] : members->chunk_states[i]->complete));
+        wait_for(&computed, event_of(sums_late(lowering) ? lowering->latest[members->ranks[i]]
+                                                         : members->chunk_states[i]->complete));
     lowering->summed[stage] = event_taken(&lowering->arena, &computed);
-    for (; !lowering->failed && *done < count; ++*done)
-        lowering->failed =
-            sum_buckets(lowering, stage, (size_t)*done, (*done + 1) % sums_of(lowering, 1) == 0) != 0;
-    return !lowering->failed;
-}
-
-/* The sums of every micro-batch, in the order in which the row completes them (ZeRO 2; the row holds one iteration). */
-static bool sync_row(struct lowering *lowering, int rank)
-{
-    const struct row *row = &lowering->rows[rank];
-    int *done = xcalloc((size_t)lowering->plan->chunks, sizeof *done);
-    bool synced = true;
-
-    for (size_t i = 0; i < row->count && synced; i++) {
-        int chunk = row->items[i].chunk, stage = plan_virtual_stage(lowering->plan, rank, chunk);
-
-        if (lowering->completes[rank][i] && lowering->buckets[stage].count)
-            synced = sync_stage(lowering, stage, ++done[chunk]);
-    }
-    free(done);
-    return synced;
-}
-
-/* Lowers the sums that a rank's update waits for, `count` of each stage in all. Later stages come first, as their
- * gradients are complete first. */
-static bool sync_rank(struct lowering *lowering, int rank, int count)
-{
-    if (lowering->scenario->recipe.gradients.every)
-        return sync_row(lowering, rank);
-    for (int stage = plan_virtual_stages(lowering->plan) - 1; stage >= 0; stage--)
-        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-            if (plan_virtual_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
-                !sync_stage(lowering, stage, count))
-                return false;
-    return true;
+    lowering->failed |= sum_buckets(lowering, stage, (size_t)number, (number + 1) % sums_of(lowering, 1) == 0) != 0;
 }
 
 bool tied_rank(const struct lowering *lowering, int rank)
@@ -351,45 +310,26 @@ bool tied_rank(const struct lowering *lowering, int rank)
     return group->exchanges && (rank == group_index(group, 0, 0) || rank == group_index(group, 0, 1));
 }
 
-/* If a tied model's embedding and output layer are on different ranks, each replica sums the gradients of the two
- * copies after the sum over the replicas; under ZeRO 1 too it sums all of them (Megatron-LM, allreduce_embedding_grads;
+/* After the sum over the replicas; under ZeRO 1 too it sums all gradients (Megatron-LM, allreduce_embedding_grads;
  * DeepSpeed). */
-static bool tie(struct lowering *lowering, int replica, int count)
+void lower_tie(struct lowering *lowering, int replica)
 {
     const struct scenario *scenario = lowering->scenario;
     double bytes = lowering->stages[plan_virtual_stages(lowering->plan) - 1].tied *
                    scenario_parameter_bytes(scenario).sent /
                    scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
     struct members *members = members_tied(lowering, replica);
+    struct emission emission = {collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC, bytes};
     struct waits computed = {0};
 
-    if (lowering->ties[replica] >= count)
-        return true;
-    for (int i = 0; i < members->all; i++)
-        if (members->chunk_states[i]->completed < count ||
-            !sync_rank(lowering, members->ranks[i] % lowering->plan->stages, count))
-            return false;
     for (int i = 0; i < members->all; i++) {
         const struct chunk_state *chunk_state = members->chunk_states[i];
 
         members->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
         wait_for(&computed, event_of(chunk_state->complete));
     }
-    if (exchange_all(lowering, members, (struct emission){collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
-                                                          bytes}))
-        return false;
+    lowering->failed |= exchange_all(lowering, members, emission) != 0;
     for (int i = 0; i < members->all; i++)
         members->chunk_states[i]->tied = members->done[i];
     lowering->untied[replica] = event_taken(&lowering->arena, &computed);
-    lowering->ties[replica] = count;
-    return true;
-}
-
-bool sync_gradients(struct lowering *lowering, int replica, int rank, int updates)
-{
-    int count = sums_of(lowering, updates);
-    bool updates_here = replica == 0 || !lowering->scenario->recipe.rooted;
-
-    return sync_rank(lowering, rank, count) &&
-           (!updates_here || !tied_rank(lowering, rank) || tie(lowering, replica, count));
 }

@@ -138,9 +138,9 @@ static uint32_t add_update(struct lowering *lowering, int prank, double seconds,
     return id;
 }
 
-bool lower_update(struct lowering *lowering, int replica, int rank)
+void lower_update(struct lowering *lowering, int replica, int rank)
 {
-    int prank = program_rank(lowering, replica, rank), *updates = &lowering->updates[prank];
+    int prank = program_rank(lowering, replica, rank);
     const struct scenario *scenario = lowering->scenario;
     bool handed_out = scenario->recipe.weights.when == WEIGHTS_UPDATED;
     bool always = scenario_schedule(scenario)->asynchronous || handed_out;
@@ -150,8 +150,6 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     uint32_t id = NO_OP;
     double seconds = 0;
 
-    if (!sync_gradients(lowering, replica, rank, *updates + 1))
-        return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
         seconds += lowering->classes[prank]->times[plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
     if (hosted && updates_here)
@@ -165,28 +163,16 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         chunk_state_of(lowering, prank, chunk)->updated = id;
     if (!handed_out)
         host_store_weights(lowering, prank, event_of(id != NO_OP ? id : lowering->latest[prank]));
-    ++*updates;
-    return true;
 }
 
-bool lower_barrier(struct lowering *lowering, int rank)
+void lower_join(struct lowering *lowering, int stage)
 {
-    const struct plan *plan = lowering->plan;
-    int stage = plan_virtual_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
-    int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
+    int first = plan_rank(lowering->plan, 0, stage, 0, NULL), sharers = plan_sharers(lowering->plan, stage);
     struct waits computed = {0};
 
-    if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
-        for (int i = 0; i < sharers; i++)
-            if (chunk_state_of(lowering, first + i, 0)->completed < count)
-                return false;
-        for (int i = 0; i < sharers; i++)
-            wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
-        lowering->summed[stage] = event_taken(&lowering->arena, &computed);
-        lowering->syncs[stage] = count;
-    }
-    lowering->updates[rank] = count;
-    return true;
+    for (int i = 0; i < sharers; i++)
+        wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
+    lowering->summed[stage] = event_taken(&lowering->arena, &computed);
 }
 
 double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
@@ -207,67 +193,52 @@ static double stage_weights(const struct lowering *lowering, int stage, enum par
     return bytes;
 }
 
-/* Lowers the exchange of a stage's updated weights, once all members have lowered their updates. */
-static bool gather_stage(struct lowering *lowering, int stage, int count)
+void lower_gather(struct lowering *lowering, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
 
-    if (lowering->gathers[stage] >= count)
-        return true;
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && !lowering->failed; class++) {
         struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
         double bytes = stage_weights(lowering, stage, class);
 
-        for (int i = 0; i < members->here; i++) {
-            if (lowering->updates[members->ranks[i]] < count)
-                return false;
+        for (int i = 0; i < members->here; i++)
             members->after[i] = event_of(members->chunk_states[i]->updated);
-        }
-        if (exchange_all(lowering, members, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS,
-                                                              bytes})) {
-            lowering->failed = true;
-            return false;
-        }
+        lowering->failed |= exchange_all(lowering, members, (struct emission){
+            scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes,
+        }) != 0;
         for (int i = 0; i < members->here; i++)
             if (members->done[i].count)
                 members->chunk_states[i]->published = members->done[i];
     }
-    lowering->gathers[stage] = count;
-    return true;
 }
 
-/* Whether several ranks hold the stage, and it has parameters. */
-static bool shared(const struct lowering *lowering, int stage)
+bool is_shared(const struct lowering *lowering, int stage)
 {
     return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
            lowering->stages[stage].parameters > 0;
 }
 
-bool lower_gather(struct lowering *lowering, int replica, int rank)
+void lower_renewal(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
     uint32_t id = chunk_state_of(lowering, prank, 0)->updated;
     struct waits waits = {0};
-    bool gathered = true;
     double seconds = 0;
 
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && gathered; chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         int stage = plan_virtual_stage(lowering->plan, rank, chunk);
 
-        if (!shared(lowering, stage))
+        if (!is_shared(lowering, stage))
             continue;
-        gathered = gather_stage(lowering, stage, lowering->updates[prank]);
         wait_for(&waits, chunk_state_of(lowering, prank, chunk)->published);
         if (lowering->scenario->parallelism.local_steps > 1)
             seconds += lowering->classes[prank]->times[stage].averaging;
     }
     /* the update ends when the rank has all weights */
-    if (gathered && waits.count > 0)
+    if (waits.count > 0)
         id = add_update(lowering, prank, seconds, true, &waits);
-    if (gathered)
-        host_store_weights(lowering, prank, event_of(id));
+    host_store_weights(lowering, prank, event_of(id));
     free(waits.items);
-    return gathered;
 }
 
 /* Lowers the gather of a bucket's weights. `begin`, by program rank: the begin of the iteration. */

@@ -12,7 +12,7 @@
 #ifndef DTSIM_BOUND_H
 #define DTSIM_BOUND_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 /* s. 0 where nothing is known: jitter may shorten works, asynchronous schedules have no end, and ranks that choose at
  * run time or share stages have no row of their own. */
