@@ -36,14 +36,14 @@ static void scan_row(struct lowering *lowering, int rank)
     }
 }
 
-/* Whether the budget is spent. */
-static bool stopped(struct lowering *lowering)
+/* Whether the budget is spent; `told`: operations, when progress was told of them. */
+static bool stopped(struct lowering *lowering, size_t *told)
 {
     size_t count = lowering->program->ops.count;
 
-    if (count - lowering->told < PROGRESS_OPERATIONS)
+    if (count - *told < PROGRESS_OPERATIONS)
         return lowering->failed;
-    lowering->told = count;
+    *told = count;
     if (progress_step(lowering->scenario->progress, "lowering", count, 0, 0))
         lowering->failed = progress_check(lowering->scenario->progress, lowering->err) != 0;
     return lowering->failed;
@@ -89,13 +89,13 @@ static void lower_rows(struct lowering *lowering)
     struct labels labels;
     struct unresolved why = {0};
     const struct step **order;
-    size_t count;
+    size_t count, told = 0;
 
     script_write(lowering, &labels, &script);
     order = script_resolve(&script, &count, &why);
     if (why.step)
         refuse(lowering, &labels, &why);
-    for (size_t i = 0; i < count && !stopped(lowering); i++)
+    for (size_t i = 0; i < count && !stopped(lowering, &told); i++)
         lower_step(lowering, order[i]);
     free(order);
     script_release(&script);
@@ -105,21 +105,17 @@ static void make_lanes(struct lowering *lowering)
 {
     int flows = lowering->program->flows, ranks = lowering->program->ranks;
 
-    lowering->compute_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
-    lowering->overlapped = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
-    lowering->coming = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
-    lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
-    lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
-    lowering->sent = ARENA_ARRAY(&lowering->arena, struct event, 2 * ranks);
+    lowering->lanes.next = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
+    lowering->lanes.previous = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     if (lowering->scenario->parallelism.one_communicator && lowering->plan->stages > 1)
-        lowering->copy_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
+        lowering->lanes.copy = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
     for (int rank = 0; rank < ranks; rank++) {
-        lowering->compute_lane[rank] = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
-        if (lowering->copy_lane)
-            lowering->copy_lane[rank] = program_lane(lowering->program, rank, LANE_COPY, 0);
+        lowering->ranks[rank].compute_lane = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
+        if (lowering->lanes.copy)
+            lowering->lanes.copy[rank] = program_lane(lowering->program, rank, LANE_COPY, 0);
         for (int t = 0; t < flows && lowering->plan->stages > 1; t++) {
-            lowering->next_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_NEXT, t);
-            lowering->previous_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_PREVIOUS, t);
+            lowering->lanes.next[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_NEXT, t);
+            lowering->lanes.previous[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_PREVIOUS, t);
         }
     }
     if (scenario_by_layers(lowering->scenario))
@@ -162,7 +158,7 @@ static int lockstep_replicas(const struct lowering *lowering)
 static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
     bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
-    int lockstep = differ ? lowering->lockstep : 1;
+    int lockstep = differ ? lowering->rules.lockstep : 1;
     int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
     return lowering->out->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
@@ -181,8 +177,8 @@ static void make_places(struct lowering *lowering)
 
             lowering->first_places[prank * plan->chunks + chunk] = (struct place){
                 .replica = replica, .rank = rank, .stage = stage, .direction = direction, .prank = prank,
-                .last = stage == plan_virtual_stages(plan) - 1, .held = &lowering->classes[prank]->stages[stage],
-                .times = &lowering->classes[prank]->times[stage],
+                .last = stage == plan_virtual_stages(plan) - 1, .held = &lowering->ranks[prank].class->stages[stage],
+                .times = &lowering->ranks[prank].class->times[stage],
                 .state = lowering_state(lowering, replica, direction, stage, 0),
                 .chunk_state = chunk_state_of(lowering, prank, chunk),
             };
@@ -192,42 +188,37 @@ static void make_places(struct lowering *lowering)
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
-    int ranks = lowering->program->ranks, flows = lowering->program->flows, stages = lowering->plan->stages;
-    int chunk_states = ranks * lowering->plan->chunks;
-    size_t entries = (size_t)lowering->out->alike.replicas * (size_t)plan_directions(lowering->plan) *
-                     (size_t)plan_virtual_stages(lowering->plan) * (size_t)lowering->micro_batches;
+    int ranks = lowering->program->ranks, chunk_states = ranks * lowering->plan->chunks;
+    int stages = plan_virtual_stages(lowering->plan), replicas = lowering->out->alike.replicas;
+    size_t states = (size_t)replicas * (size_t)plan_directions(lowering->plan) * (size_t)stages *
+                    (size_t)lowering->rules.micro_batches;
 
-    lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, entries);
-    for (size_t i = 0; i < entries; i++)
-        lowering->states[i] = (struct micro_batch_state){
-            .done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP,
-        };
+    lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, states);
+    for (size_t i = 0; i < states; i++)
+        lowering->states[i] = (struct micro_batch_state){.done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP};
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
-    lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_virtual_stages(lowering->plan));
-    lowering->summed = ARENA_ARRAY(arena, struct event, plan_virtual_stages(lowering->plan));
-    lowering->members = ARENA_ARRAY(arena, struct members *, plan_virtual_stages(lowering->plan) * GROUP_KIND_COUNT);
-    lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->alike.replicas);
-    lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->alike.replicas);
-    lowering->classes = ARENA_ARRAY(arena, const struct gpu_class *, ranks);
+    lowering->sums = (struct sums){
+        .buckets = ARENA_ARRAY(arena, struct buckets, stages), .summed = ARENA_ARRAY(arena, struct event, stages),
+        .untied = ARENA_ARRAY(arena, struct event, replicas), .tied = ARENA_ARRAY(arena, struct members *, replicas),
+        .members = ARENA_ARRAY(arena, struct members *, stages * GROUP_KIND_COUNT),
+        .flow_ids = ARENA_ARRAY(arena, uint32_t, lowering->program->flows),
+    };
+    lowering->ranks = ARENA_ARRAY(arena, struct rank_state, ranks);
     for (int i = 0; i < ranks; i++)
-        lowering->classes[i] = !lowering->whole ? lowering->workload->classes :
-                               workload_class(lowering->workload, i / stages, i % stages);
-    lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
-    lowering->met = ARENA_ARRAY(arena, uint32_t, ranks);
-    memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
-    memset(lowering->met, 0xff, (size_t)ranks * sizeof *lowering->met);
+        lowering->ranks[i] = (struct rank_state){
+            .latest = NO_OP, .met = NO_OP, .class = !lowering->rules.whole ? lowering->workload->classes :
+                workload_class(lowering->workload, i / lowering->plan->stages, i % lowering->plan->stages),
+        };
     lowering->chunk_states = ARENA_ARRAY(arena, struct chunk_state, chunk_states);
     for (int i = 0; i < chunk_states; i++)
         lowering->chunk_states[i].complete = lowering->chunk_states[i].updated = NO_OP;
-    lowering->flow_ids = ARENA_ARRAY(arena, uint32_t, flows);
-    lowering->boundaries = ARENA_ARRAY(arena, struct boundary *, 2 * chunk_states);
     make_places(lowering);
 }
 
 static void lowering_release(struct lowering *lowering)
 {
     for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
-        free(lowering->buckets[s].items);
+        free(lowering->sums.buckets[s].items);
     for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
         free(lowering->chunk_states[i].ready.items);
         free(lowering->chunk_states[i].sums.items);
@@ -243,41 +234,41 @@ static int lower_as(const struct workload *workload, const struct alike *alike, 
                     struct measure *measure, bool *apart, struct lowered *lowered, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
-    const struct stage *stages = workload->stages;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    bool whole = what == LOWER_ITERATION, replicated = whole && scenario_replicas(scenario) > 1;
+    int steps = whole ? scenario->parallelism.local_steps : 1;
     struct lowering lowering = {
-        .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
-        .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
-        .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1,
-        .rows = workload->rows, .update_last = !scenario_schedule(scenario)->asynchronous,
-        .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
+        .scenario = scenario, .workload = workload, .plan = &workload->plan, .measure = measure, .out = lowered,
+        .program = &lowered->program, .err = err,
+        .rules = {
+            .whole = whole, .steps = steps, .micro_batches = plan_micro_batches(&workload->plan) * steps,
+            .update_last = !schedule->asynchronous, .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
+            .replicates = replicated && scenario->recipe.weights.when == WEIGHTS_FORWARD,
+            .zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER, .recompute = schedule->recompute,
+            /* figures and orders show the rows, not choices at run time */
+            .opportunistic = whole ? plan_opportunistic(schedule, &scenario->plan) : 0,
+        },
     };
-    bool replicated = lowering.whole && scenario_replicas(scenario) > 1;
 
-    lowering.micro_batches = plan_micro_batches(&workload->plan) * lowering.steps;
-    lowering.rule = scenario_schedule(scenario)->recompute;
-    lowering.replicates = replicated && scenario->recipe.weights.when == WEIGHTS_FORWARD;
-    lowering.zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER;
-    if (lowering.whole)      /* figures and orders show the rows, not choices at run time */
-        lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = alike->flows, .progress = scenario->progress}, .alike = *alike};
     lowered->alike.micro_batches = workload->plan.micro_batches;
-    if (!lowering.whole)
+    if (!whole)
         alike_look_at_one(&lowered->alike);
-    if (check_operations(scenario, &lowered->alike, lowering.whole, err))
+    if (check_operations(scenario, &lowered->alike, whole, err))
         return -1;
     lowered->program.ranks = lowered->alike.replicas * scenario->plan.stages;
-    lowering.lockstep = lockstep_replicas(&lowering);
-    lowering.barrier_group = barrier_replicas(&lowering, false);
-    lowering.gather_group = barrier_replicas(&lowering, lowering.zero);
+    lowering.rules.lockstep = lockstep_replicas(&lowering);
+    lowering.rules.barrier_group = barrier_replicas(&lowering, false);
+    lowering.rules.gather_group = barrier_replicas(&lowering, lowering.rules.zero);
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         scan_row(&lowering, rank);
     lowering.failed = exchange_costs(&lowering) != 0;
     if (!lowering.failed) {
         make_lanes(&lowering);
-        if (lowering.whole)
+        if (lowering.rules.whole)
             buckets_build(&lowering);
-        if (lowering.whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
+        if (lowering.rules.whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
             gather_ahead(&lowering);
         lower_rows(&lowering);
     }

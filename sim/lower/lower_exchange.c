@@ -8,14 +8,14 @@ static size_t stream_lane(const struct lowering *lowering, int stream, int progr
 {
     size_t at = (size_t)stream * (size_t)lowering->program->ranks + (size_t)program_rank;
 
-    return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->channels + (size_t)channel;
+    return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->lanes.channels + (size_t)channel;
 }
 
 /* FSDP's sums over the replicas that hold the same share have a stream of their own. */
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel)
 {
-    return lowering->collective_lane[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
+    return lowering->lanes.collective[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
 }
 
 /* A lane for each stream, rank, flow and channel. */
@@ -29,21 +29,21 @@ void make_collective_lanes(struct lowering *lowering)
     int flows = lowering->program->flows;
     size_t count;
 
-    lowering->streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
-    lowering->channels = 1;
+    lowering->lanes.streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
+    lowering->lanes.channels = 1;
     for (size_t i = 0; i < (size_t)plan_virtual_stages(lowering->plan) * COUNT(kinds); i++)
         if (groups->of[kinds[i % COUNT(kinds)]].exchanges) {
             int channels = members_of(lowering, kinds[i % COUNT(kinds)], (int)(i / COUNT(kinds)))->channels;
 
-            lowering->channels = channels > lowering->channels ? channels : lowering->channels;
+            lowering->lanes.channels = channels > lowering->lanes.channels ? channels : lowering->lanes.channels;
         }
-    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->channels;
-    lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->streams);
-    for (int stream = 0; stream < lowering->streams; stream++)
+    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->lanes.channels;
+    lowering->lanes.collective = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->lanes.streams);
+    for (int stream = 0; stream < lowering->lanes.streams; stream++)
         for (int rank = 0; rank < lowering->program->ranks; rank++)
-            for (int i = 0; i < flows * lowering->channels; i++)
-                lowering->collective_lane[stream_lane(lowering, stream, rank, 0, i)] = program_lane(
-                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->channels + i);
+            for (int i = 0; i < flows * lowering->lanes.channels; i++)
+                lowering->lanes.collective[stream_lane(lowering, stream, rank, 0, i)] = program_lane(
+                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->lanes.channels + i);
 }
 
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
@@ -65,7 +65,7 @@ void lowering_measured(struct lowering *lowering, enum group_kind kind, const st
 /* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
 static uint32_t member_lane(struct lowering *lowering, const struct members *members, int i, int flow, int channel)
 {
-    int streams = lowering->channels * lowering->streams;
+    int streams = lowering->lanes.channels * lowering->lanes.streams;
 
     if (members->kind != GROUP_EMBEDDING)
         return collective_lane(lowering, members->kind, members->ranks[i], flow, channel);
@@ -109,8 +109,8 @@ static void exchange_messages(struct lowering *lowering, struct members *members
         exchange_flow(lowering, members, exchange, like, t);
     for (int i = 0; i < members->all; i++) {
         for (int t = 0; t < flows; t++)
-            lowering->flow_ids[t] = members->ends[t * members->all + i];
-        members->done[i] = event_all(&lowering->arena, lowering->flow_ids, (size_t)flows);
+            lowering->sums.flow_ids[t] = members->ends[t * members->all + i];
+        members->done[i] = event_all(&lowering->arena, lowering->sums.flow_ids, (size_t)flows);
     }
     members->exchanged++;
 }
@@ -190,7 +190,7 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     if (exchange.bytes == 0 || lowering->failed)
         return event_of(NO_OP);
     if (exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &measured,
-                            &lowering->overlapped[prank])) {
+                            &lowering->ranks[prank].overlapped)) {
         lowering->failed = true;
         return event_of(NO_OP);
     }
@@ -283,7 +283,7 @@ void exchanges_count(const struct lowering *lowering, const struct place *here, 
 {
     struct chunk_state *own = here->chunk_state;
 
-    for (int i = 0; lowering->exchanges && i < EXCHANGE_COUNT; i++)
+    for (int i = 0; lowering->rules.exchanges && i < EXCHANGE_COUNT; i++)
         own->exchanged[i] += counts->exchanges[i] * own->exchanges[i].bytes_sent;
     own->gathered += counts->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
 }
@@ -331,7 +331,7 @@ static double exposed_share(const struct lowering *lowering, const struct place 
 void exchange_within(struct lowering *lowering, const struct place *here, const struct work_cost *cost,
                      struct new_op *op)
 {
-    struct contention *contention = &lowering->overlapped[here->prank];
+    struct contention *contention = &lowering->ranks[here->prank].overlapped;
     const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &exchanges[EXCHANGE_GATHER];
     double share = exposed_share(lowering, here, cost);
 

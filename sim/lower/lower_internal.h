@@ -91,6 +91,7 @@ struct chunk_state {
     struct coming *coming;           /* a bucket: its weights, for which the first forward waits; NULL: none come */
     bool whole;                      /* ZeRO 3: its weights are gathered, and stay so for its next work */
     struct waits awaited;            /* its next entry waits for these, in addition to its inputs (lower_replicate.c) */
+    struct boundary *boundaries[2];  /* to the stage before, and to the next one: lower_send.c */
 };
 
 /* A rank's lanes to its host. */
@@ -100,6 +101,53 @@ struct rank_host {
     const struct slice *loaded;      /* the last layer whose weights were copied from the host */
     struct event fetched;            /* and this copy */
     struct event before;             /* the operation before the last one on the compute lane */
+};
+
+/* A program rank. */
+struct rank_state {
+    const struct gpu_class *class;   /* its GPUs', with their stages and times */
+    uint32_t compute_lane;
+    uint32_t latest;                 /* the last operation on its compute lane */
+    uint32_t met;                    /* the barrier before its next works, or NO_OP */
+    struct contention overlapped;    /* collectives over replicas that overlap with its kernels; */
+    struct contention coming;        /* of these, all-gathers that no forward has waited for yet */
+    struct event sent[2];            /* the last boundary that it sent to lower ranks, and to higher ones */
+    struct rank_host host;           /* if stages are computed layer by layer */
+};
+
+/* What holds for all of a lowering. */
+struct rules {
+    bool whole;                      /* LOWER_ITERATION */
+    bool update_last, gather_last;   /* an update ends each row, and then a gather of updated weights */
+    bool exchanges;                  /* works have exchanges within */
+    bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
+    bool zero;                       /* ZeRO 3: layers are gathered (lower_layers.c) */
+    enum recompute_rule recompute;   /* the schedule's */
+    int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
+    int steps;                       /* local steps: the number of batches in the rows */
+    int micro_batches;               /* of each direction, over all batches and local steps */
+    int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
+    int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
+    int gather_group;                /* that do so before an entry that exchanges layers */
+};
+
+/* Lanes of all ranks but for those that compute and copy to hosts. */
+struct transfer_lanes {
+    uint32_t *next, *previous;       /* a program rank and flow: boundaries */
+    uint32_t *copy;                  /* a program rank; NULL: copies by sockets do not delay others */
+    uint32_t *collective;            /* a stream, program rank, flow and channel */
+    int streams;                     /* streams of collectives: 2 if GROUP_SAME_SHARE has its own, else 1 */
+    int channels;                    /* the most channels of a collective over replicas */
+};
+
+/* Exchanges over replicas. */
+struct sums {
+    struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
+    struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
+    struct event *untied;            /* a replica: the kernels that its last sum of tied gradients waited for */
+    struct members **members;        /* a virtual stage and kind of group: members_of */
+    struct members **tied;           /* a replica: members_tied */
+    uint32_t *flow_ids;              /* scratch, a flow */
 };
 
 /* The position of a row's entry: its replica, rank and stage. */
@@ -116,81 +164,49 @@ struct place {
 };
 
 struct lowering {
-    const struct workload *workload;
-    const struct scenario *scenario; /* the workload's */
-    const struct plan *plan;         /* the workload's */
-    const struct stage *stages;      /* the workload's, one a virtual stage: of parameters and all else that does not
-                                      * depend on the samples of a micro-batch */
-    const struct gpu_class **classes;    /* a program rank: its GPUs', with their stages and times */
+    const struct workload *workload; /* its stages: of parameters and all else that does not depend on a GPU's samples */
+    const struct scenario *scenario; /* the workload's, */
+    const struct plan *plan;         /* and its plan */
     struct measure *measure;
     struct lowered *out;
-    struct program *program;
+    struct program *program;         /* out's */
     struct error *err;
     struct arena arena;              /* holds everything below */
-    const struct row *rows;          /* a pipeline rank: the workload's; what is lowered of it: row_entry */
-    bool update_last, gather_last;    /* an update ends it, and then a gather of updated weights */
+    struct rules rules;
     bool **completes;                /* a pipeline rank and entry of its row: it completes its chunk's gradients */
-    struct place *first_places;      /* a program rank and chunk: the place of micro-batch 0 */
-    struct boundary **boundaries;    /* a program rank, chunk and whether it is sent forward: lower_send */
-    int micro_batches;               /* of each direction, over all batches and local steps */
-    struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
-    struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
-    struct members **members;        /* a virtual stage and kind of group: members_of */
-    struct members **tied;           /* a replica: members_tied */
-    struct event *untied;            /* a replica: the kernels that its last sum of tied gradients waited for */
-    struct micro_batch_state *states; /* lowering_state */
-    struct chunk_state *chunk_states; /* a program rank and chunk */
-    uint32_t *compute_lane;          /* a program rank */
-    struct contention *overlapped;   /* a program rank: collectives over replicas that overlap with its kernels */
-    struct contention *coming;       /* a program rank: of these, all-gathers that no forward has waited for yet */
-    uint32_t *latest;                /* a program rank: the last operation on its compute lane */
-    uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
-    uint32_t *copy_lane;             /* a program rank; NULL: copies by sockets do not delay others */
-    struct rank_host *hosts;         /* a program rank; NULL: no stage is computed layer by layer */
-    struct event *sent;              /* [2 program ranks + up]: the last boundary that a rank sent in a direction */
-    int channels;                    /* the most channels of a collective over replicas */
-    int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
-    int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
-    int gather_group;                /* that do so before an entry that exchanges layers */
-    uint32_t *met;                   /* a program rank: the barrier before its next works, or NO_OP */
-    int streams;                     /* streams of collectives: 2 if GROUP_SAME_SHARE has its own, else 1 */
-    uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
-    uint32_t *flow_ids;              /* scratch, a flow */
+    struct rank_state *ranks;        /* a program rank */
+    struct chunk_state *chunk_states;    /* a program rank and chunk */
+    struct place *first_places;      /* the same: the place of micro-batch 0 */
+    struct micro_batch_state *states;    /* lowering_state */
+    struct transfer_lanes lanes;
+    struct sums sums;
     struct waits waits;              /* of the entry's next operation; empty between entries */
     struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
-    enum recompute_rule rule;        /* the schedule's */
-    bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
-    bool exchanges;                  /* works have exchanges within */
-    bool zero;                       /* ZeRO 3: layers are gathered (lower_layers.c) */
-    int steps;                       /* local steps: the number of batches in the rows */
-    bool whole;                      /* LOWER_ITERATION */
-    int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
-    size_t told;                     /* operations, when progress was told of them */
     bool apart;                      /* members did not end a sum together, although alike.exact: this lowering has
                                       * failed, and messages have to be lowered */
-    bool failed;
+    bool failed;                     /* with an error, or apart; once it is set nothing more is lowered */
 };
 
 /* The number of entries that are lowered of a rank's row: those of every local step, updates between these and at the
  * end, and the gather at the end. */
 static inline size_t row_entries(const struct lowering *lowering, int rank)
 {
-    size_t steps = (size_t)lowering->steps;
+    size_t steps = (size_t)lowering->rules.steps;
 
-    return steps * (lowering->rows[rank].count + 1) - !lowering->update_last + lowering->gather_last;
+    return steps * (lowering->workload->rows[rank].count + 1) - !lowering->rules.update_last + lowering->rules.gather_last;
 }
 
 /* One of them. A local step has micro-batches of its own. */
 static inline struct work row_entry(const struct lowering *lowering, int rank, size_t entry)
 {
-    const struct row *row = &lowering->rows[rank];
+    const struct row *row = &lowering->workload->rows[rank];
     size_t step = entry / (row->count + 1), at = entry % (row->count + 1);
     struct work work;
 
     if (entry < row->count)
         return row->items[entry];
-    if (step == (size_t)lowering->steps ||
-        (at == row->count && step + 1 == (size_t)lowering->steps && !lowering->update_last))
+    if (step == (size_t)lowering->rules.steps ||
+        (at == row->count && step + 1 == (size_t)lowering->rules.steps && !lowering->rules.update_last))
         return (struct work){.kind = GATHER};
     if (at == row->count)
         return (struct work){.kind = UPDATE};
@@ -223,7 +239,7 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
 static inline enum arrival work_arrival(const struct lowering *lowering, const struct place *here, enum work_kind kind)
 {
     enum arrival arrival = work_rules[kind].waits;
-    bool early = kind == RECOMPUTE && lowering->rule == RECOMPUTE_EARLY;
+    bool early = kind == RECOMPUTE && lowering->rules.recompute == RECOMPUTE_EARLY;
 
     return early || (arrival == ACTIVATIONS ? here->stage == 0 : here->last) ? NO_ARRIVAL : arrival;
 }
@@ -413,7 +429,7 @@ static inline int stood_for(const struct lowering *lowering, int own, int n)
 static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here,
                                                      int step)
 {
-    return here->state + step * (ptrdiff_t)lowering->micro_batches;
+    return here->state + step * (ptrdiff_t)lowering->rules.micro_batches;
 }
 
 static inline struct chunk_state *chunk_state_of(const struct lowering *lowering, int program_rank, int chunk)

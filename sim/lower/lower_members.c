@@ -89,7 +89,7 @@ static struct members *members_make(struct lowering *lowering, struct members li
 struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
-    struct members **known = &lowering->members[stage * GROUP_KIND_COUNT + (int)kind];
+    struct members **known = &lowering->sums.members[stage * GROUP_KIND_COUNT + (int)kind];
 
     if (!*known) {
         int holders = plan_holders(lowering->plan, stage), all = scenario_replicas(scenario) * holders;
@@ -114,13 +114,13 @@ struct members *members_tied(struct lowering *lowering, int replica)
     int stages[] = {0, plan_virtual_stages(lowering->plan) - 1};
     struct position positions[2];
 
-    if (lowering->tied[replica])
-        return lowering->tied[replica];
+    if (lowering->sums.tied[replica])
+        return lowering->sums.tied[replica];
     for (int i = 0; i < 2; i++) {
         positions[i] = (struct position){.replica = replica, .rank = group_index(group, 0, i)};
         plan_rank(lowering->plan, 0, stages[i], 0, &positions[i].chunk);
     }
-    return lowering->tied[replica] = members_make(lowering, (struct members){
+    return lowering->sums.tied[replica] = members_make(lowering, (struct members){
         .kind = GROUP_EMBEDDING, .stage = -1, .all = 2, .here = 2, .size = 2, .channels = 1,
     }, positions, positions);
 }

@@ -22,7 +22,7 @@ static void close_bucket(struct lowering *lowering, int stage, enum parameter_cl
     unsigned kinds = layout_kinds(&lowering->scenario->layout, plan_rank(lowering->plan, 0, stage, 0, NULL));
 
     if (open->sizes.values > 0)
-        *GROW(&lowering->buckets[stage]) = (struct bucket){
+        *GROW(&lowering->sums.buckets[stage]) = (struct bucket){
             .sum = compress_bucket(lowering->scenario, kinds, &open->sizes, count_holders(lowering, stage, class)),
             .values = open->sizes.values, .weights = open->weights, .slice = slice, .class = class,
         };
@@ -35,7 +35,7 @@ static void close_bucket(struct lowering *lowering, int stage, enum parameter_cl
 static void stage_buckets(struct lowering *lowering, int index)
 {
     const struct scenario *scenario = lowering->scenario;
-    const struct stage *stage = &lowering->stages[index];
+    const struct stage *stage = &lowering->workload->stages[index];
     const struct recipe *recipe = &scenario->recipe;
     double each = scenario_parameter_bytes(scenario).sent;
     struct open_bucket open[PARAMETER_CLASS_COUNT] = {0};
@@ -52,7 +52,7 @@ static void stage_buckets(struct lowering *lowering, int index)
             bucket_sizes_add(sizes, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
             open[class].weights += slice_gathered(scenario, slice, slice->tensors[k]);
             if (recipe->gradients.unit == SUM_TENSORS ||
-                sizes->values * each >= (lowering->buckets[index].count ? recipe->gradients.bucket
+                sizes->values * each >= (lowering->sums.buckets[index].count ? recipe->gradients.bucket
                                                                        : recipe->gradients.first_bucket))
                 close_bucket(lowering, index, class, &open[class], i);
         }
@@ -81,7 +81,7 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {
-    struct contention *contention = &lowering->overlapped[here.prank];
+    struct contention *contention = &lowering->ranks[here.prank].overlapped;
 
     *GROW(&here.chunk_state->ready) = id;
     contention->collective += bucket->overlapped.collective;
@@ -96,9 +96,9 @@ void buckets_build(struct lowering *lowering)
 
     for (int s = 0; s < plan_virtual_stages(lowering->plan) && buckets; s++) {
         stage_buckets(lowering, s);
-        any |= lowering->buckets[s].count > 0;
-        for (size_t b = 0; unit == SUM_BUCKETS && b < lowering->buckets[s].count; b++)
-            bucket_contention(lowering, s, &lowering->buckets[s].items[b]);
+        any |= lowering->sums.buckets[s].count > 0;
+        for (size_t b = 0; unit == SUM_BUCKETS && b < lowering->sums.buckets[s].count; b++)
+            bucket_contention(lowering, s, &lowering->sums.buckets[s].items[b]);
     }
     if (any)
         make_collective_lanes(lowering);
@@ -125,8 +125,8 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 {
     int stages = lowering->plan->stages;
 
-    return lowering->latest[prank] = lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .mb = -1, .stage = stage,
+    return lowering->ranks[prank].latest = lower_after(lowering, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->ranks[prank].compute_lane, .mb = -1, .stage = stage,
         .amount = seconds * scenario_slower(lowering->scenario, prank / stages, prank % stages),
     }, after);
 }
@@ -135,7 +135,7 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
 {
     int before = plan_rank(lowering->plan, here->direction, here->stage - 1, work.mb, NULL);
-    const struct stage_times *times = lowering->classes[program_rank(lowering, here->replica, before)]->times;
+    const struct stage_times *times = lowering->ranks[program_rank(lowering, here->replica, before)].class->times;
     double until = here->times->work[work.kind].seconds - times[here->stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;
@@ -145,7 +145,7 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
                          struct new_op op)
 {
     size_t nslices = here->held->nslices;
-    const struct buckets *buckets = &lowering->buckets[here->stage];
+    const struct buckets *buckets = &lowering->sums.buckets[here->stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
     struct work_cost piece = {0};
     uint32_t id = NO_OP;
@@ -208,9 +208,9 @@ static void pack_members(struct lowering *lowering, struct members *members, dou
 /* The end of all that a rank has computed; where it waits for what it sends to other stages, also the end of that. */
 static struct event flushed(struct lowering *lowering, int prank, int stage)
 {
-    const struct event *sent = &lowering->sent[2 * prank];
+    const struct event *sent = lowering->ranks[prank].sent;
     struct waits all = {0};
-    uint32_t id = lowering->latest[prank];
+    uint32_t id = lowering->ranks[prank].latest;
     bool sends = false;
 
     for (int up = 0; up < 2; up++)       /* its computing waited for what it had sent before */
@@ -253,7 +253,7 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
  * the kernels and exchanges of compression, and the kernels after the last exchange. */
 static int sum_buckets(struct lowering *lowering, int stage, size_t at, bool last)
 {
-    const struct buckets *buckets = &lowering->buckets[stage];
+    const struct buckets *buckets = &lowering->sums.buckets[stage];
     struct members *members = members_of(lowering, GROUP_DATA, stage);
     bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
 
@@ -287,7 +287,7 @@ bool sums_late(const struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
 
-    return lowering->whole &&
+    return lowering->rules.whole &&
            (scenario->recipe.gradients.flush || scenario->parallelism.compression.method != COMPRESSION_NONE);
 }
 
@@ -297,9 +297,9 @@ void lower_sum(struct lowering *lowering, int stage, int number)
     struct waits computed = {0};
 
     for (int i = 0; i < members->here; i++)
-        wait_for(&computed, event_of(sums_late(lowering) ? lowering->latest[members->ranks[i]]
+        wait_for(&computed, event_of(sums_late(lowering) ? lowering->ranks[members->ranks[i]].latest
                                                          : members->chunk_states[i]->complete));
-    lowering->summed[stage] = event_taken(&lowering->arena, &computed);
+    lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
     lowering->failed |= sum_buckets(lowering, stage, (size_t)number, (number + 1) % sums_of(lowering, 1) == 0) != 0;
 }
 
@@ -315,7 +315,7 @@ bool tied_rank(const struct lowering *lowering, int rank)
 void lower_tie(struct lowering *lowering, int replica)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = lowering->stages[plan_virtual_stages(lowering->plan) - 1].tied *
+    double bytes = lowering->workload->stages[plan_virtual_stages(lowering->plan) - 1].tied *
                    scenario_parameter_bytes(scenario).sent /
                    scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
     struct members *members = members_tied(lowering, replica);
@@ -331,5 +331,5 @@ void lower_tie(struct lowering *lowering, int replica)
     lowering->failed |= exchange_all(lowering, members, emission) != 0;
     for (int i = 0; i < members->all; i++)
         members->chunk_states[i]->tied = members->done[i];
-    lowering->untied[replica] = event_taken(&lowering->arena, &computed);
+    lowering->sums.untied[replica] = event_taken(&lowering->arena, &computed);
 }

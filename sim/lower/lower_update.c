@@ -36,8 +36,8 @@ static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct p
 {
     const struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
     int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
-    const struct stage *stage = &lowering->stages[index];
-    const struct buckets *buckets = &lowering->buckets[index];
+    const struct stage *stage = &lowering->workload->stages[index];
+    const struct buckets *buckets = &lowering->sums.buckets[index];
     const struct recipe *recipe = &lowering->scenario->recipe;
     size_t before = chunk_state->sums.count - buckets->count;
 
@@ -57,7 +57,7 @@ static struct event update_unit(struct lowering *lowering, int prank, const stru
     const struct scenario *scenario = lowering->scenario;
     bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
     struct event done = event_of(lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->hosts[prank].cpu, .mb = -1,
+        .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->ranks[prank].host.cpu, .mb = -1,
         .stage = unit->stage, .amount = unit->parameters / cpu_rate(scenario, host_seat(lowering, prank)),
     }, after));
 
@@ -93,7 +93,7 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
         (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->recipe.weights.when != WEIGHTS_UPDATED))
         return;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
-        const struct stage *stage = &lowering->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
+        const struct stage *stage = &lowering->workload->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
 
         bytes += recipe_share(&scenario->recipe, HELD_WEIGHTS, stage->trained) *
                  scenario_parameter_bytes(scenario).weights;
@@ -103,8 +103,8 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
     after = host_copy(lowering, true, bytes, prank, (struct new_op){.mb = -1, .stage = first}, after);
     /* the update ends when the host has all weights */
     lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
-        .stage = first,
+        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .continues = true,
+        .mb = -1, .stage = first,
     }, after);
 }
 
@@ -119,17 +119,17 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
 
         wait_for(waits, chunk_state->synced);
         wait_for(waits, chunk_state->tied);
-        wait_for(waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
+        wait_for(waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
     if (tied_rank(lowering, rank))
-        wait_for(waits, lowering->untied[replica]);
+        wait_for(waits, lowering->sums.untied[replica]);
 }
 
 /* Adds the operation of an update; `continues`: of the update's end. */
 static uint32_t add_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
 {
     uint32_t id = program_add(lowering->program, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .amount = seconds,
         .continues = continues, .mb = -1,
         .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
     }, waits->items, waits->count);
@@ -151,18 +151,18 @@ void lower_update(struct lowering *lowering, int replica, int rank)
     double seconds = 0;
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
-        seconds += lowering->classes[prank]->times[plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
+        seconds += lowering->ranks[prank].class->times[plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
     if (hosted && updates_here)
         host_update(lowering, prank, &waits);
     wait_for_sums(lowering, replica, rank, &waits);
-    lowering->overlapped[prank] = (struct contention){0}; /* the sums have ended */
+    lowering->ranks[prank].overlapped = (struct contention){0}; /* the sums have ended */
     if (waits.count > 0 || seconds > 0 || always)
         id = add_update(lowering, prank, seconds, false, &waits);
     free(waits.items);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         chunk_state_of(lowering, prank, chunk)->updated = id;
     if (!handed_out)
-        host_store_weights(lowering, prank, event_of(id != NO_OP ? id : lowering->latest[prank]));
+        host_store_weights(lowering, prank, event_of(id != NO_OP ? id : lowering->ranks[prank].latest));
 }
 
 void lower_join(struct lowering *lowering, int stage)
@@ -172,7 +172,7 @@ void lower_join(struct lowering *lowering, int stage)
 
     for (int i = 0; i < sharers; i++)
         wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
-    lowering->summed[stage] = event_taken(&lowering->arena, &computed);
+    lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
 }
 
 double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
@@ -185,7 +185,7 @@ double slice_gathered(const struct scenario *scenario, const struct slice *slice
 /* B of the weights of a class in the stage, as replicas gather them. */
 static double stage_weights(const struct lowering *lowering, int stage, enum parameter_class class)
 {
-    const struct stage *costs = &lowering->stages[stage];
+    const struct stage *costs = &lowering->workload->stages[stage];
     double bytes = 0;
 
     for (size_t i = 0; i < costs->nslices; i++)
@@ -215,7 +215,7 @@ void lower_gather(struct lowering *lowering, int stage)
 bool is_shared(const struct lowering *lowering, int stage)
 {
     return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
-           lowering->stages[stage].parameters > 0;
+           lowering->workload->stages[stage].parameters > 0;
 }
 
 void lower_renewal(struct lowering *lowering, int replica, int rank)
@@ -232,7 +232,7 @@ void lower_renewal(struct lowering *lowering, int replica, int rank)
             continue;
         wait_for(&waits, chunk_state_of(lowering, prank, chunk)->published);
         if (lowering->scenario->parallelism.local_steps > 1)
-            seconds += lowering->classes[prank]->times[stage].averaging;
+            seconds += lowering->ranks[prank].class->times[stage].averaging;
     }
     /* the update ends when the rank has all weights */
     if (waits.count > 0)
@@ -245,7 +245,7 @@ void lower_renewal(struct lowering *lowering, int replica, int rank)
 static void gather_bucket(struct lowering *lowering, int stage, size_t index, const uint32_t *begin)
 {
     const struct scenario *scenario = lowering->scenario;
-    const struct buckets *buckets = &lowering->buckets[stage];
+    const struct buckets *buckets = &lowering->sums.buckets[stage];
     const struct bucket *bucket = &buckets->items[index];
     struct emission weights = {scenario->recipe.weights.collective, WHAT_WEIGHTS, bucket->weights};
     enum group_kind kind = scenario->groups.sums[bucket->class];
@@ -261,14 +261,14 @@ static void gather_bucket(struct lowering *lowering, int stage, size_t index, co
         lowering->failed = true;
     for (int i = 0; i < members->here && !lowering->failed; i++) {
         struct chunk_state *chunk_state = members->chunk_states[i];
-        struct contention *coming = &lowering->coming[members->ranks[i]];
+        struct contention *coming = &lowering->ranks[members->ranks[i]].coming;
 
         if (!chunk_state->coming)
             chunk_state->coming = ARENA_ARRAY(&lowering->arena, struct coming, buckets->count);
         chunk_state->coming[index] = (struct coming){members->done[i], overlapped};
         coming->collective += overlapped.collective;
         coming->kept += overlapped.kept;
-        lowering->overlapped[members->ranks[i]] = *coming;
+        lowering->ranks[members->ranks[i]].overlapped = *coming;
     }
 }
 
@@ -278,7 +278,7 @@ void gather_ahead(struct lowering *lowering)
     enum group_kind kind = lowering->scenario->groups.sums[PARAMETERS_COMMON];
     uint32_t *begin;
 
-    if (!lowering->collective_lane)      /* nothing is exchanged */
+    if (!lowering->lanes.collective)      /* nothing is exchanged */
         return;
     begin = xcalloc((size_t)lowering->program->ranks, sizeof *begin);
     for (int prank = 0; prank < lowering->program->ranks; prank++)
@@ -287,7 +287,7 @@ void gather_ahead(struct lowering *lowering)
             .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
         }, NULL, 0);
     for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
-        for (size_t b = lowering->buckets[stage].count; b-- > 0 && !lowering->failed;)
+        for (size_t b = lowering->sums.buckets[stage].count; b-- > 0 && !lowering->failed;)
             gather_bucket(lowering, stage, b, begin);
     free(begin);
 }
@@ -295,7 +295,8 @@ void gather_ahead(struct lowering *lowering)
 /* Lets the next operation wait for weights. Its kernels overlap with the gathers after that one alone. */
 static void await(struct lowering *lowering, const struct place *here, const struct coming *weights)
 {
-    struct contention *left = &lowering->coming[here->prank], *overlapped = &lowering->overlapped[here->prank];
+    struct rank_state *own = &lowering->ranks[here->prank];
+    struct contention *left = &own->coming, *overlapped = &own->overlapped;
 
     wait_for(&lowering->waits, weights->gathered);
     left->collective = fmax(0, left->collective - weights->overlapped.collective);
@@ -306,7 +307,7 @@ static void await(struct lowering *lowering, const struct place *here, const str
 
 void wait_for_weights(struct lowering *lowering, const struct place *here)
 {
-    for (size_t b = lowering->buckets[here->stage].count; b-- > 0;)
+    for (size_t b = lowering->sums.buckets[here->stage].count; b-- > 0;)
         await(lowering, here, &here->chunk_state->coming[b]);
     here->chunk_state->coming = NULL;
 }
@@ -314,7 +315,7 @@ void wait_for_weights(struct lowering *lowering, const struct place *here)
 uint32_t first_forward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
 {
     const struct stage *stage = here->held;
-    const struct buckets *buckets = &lowering->buckets[here->stage];
+    const struct buckets *buckets = &lowering->sums.buckets[here->stage];
     struct work_cost piece = {0};
     size_t left = buckets->count;
 

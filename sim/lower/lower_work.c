@@ -9,7 +9,7 @@ struct micro_batch_state *lowering_state(const struct lowering *lowering, int re
     size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
 
     at = at * (size_t)plan_virtual_stages(plan) + (size_t)stage;
-    return lowering->states + at * (size_t)lowering->micro_batches + (size_t)mb;
+    return lowering->states + at * (size_t)lowering->rules.micro_batches + (size_t)mb;
 }
 
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
@@ -39,13 +39,13 @@ uint32_t lower_compute(struct lowering *lowering, const struct place *here, stru
 
     op->kind = OP_COMPUTE;
     op->what = (uint8_t)work_what(work.kind);
-    op->lane = lowering->compute_lane[here->prank];
+    op->lane = lowering->ranks[here->prank].compute_lane;
     exchanges_count(lowering, here, &cost->counts);
     exchange_within(lowering, here, cost, op);
     op->amount = cost->times.seconds + op->compute.communication;
     op->mb = work.mb;
     op->stage = here->stage;
-    id = lowering->latest[here->prank] =
+    id = lowering->ranks[here->prank].latest =
         program_append(lowering->program, op, lowering->waits.items, lowering->waits.count);
     lowering->waits.count = 0;
     return id;
@@ -72,8 +72,9 @@ static void dependencies(struct lowering *lowering, const struct place *here, st
     enum result after = work_rules[work.kind].after;
     enum arrival arrival = work_arrival(lowering, here, work.kind);
     struct waits *waits = &lowering->waits, *awaited = &here->chunk_state->awaited;
-    bool recomputes = work.kind == RECOMPUTE, in_time = recomputes && lowering->rule == RECOMPUTE_JUST_IN_TIME;
-    int n = lowering->lockstep, first = here->replica / n * n;
+    bool recomputes = work.kind == RECOMPUTE;
+    bool in_time = recomputes && lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
+    int n = lowering->rules.lockstep, first = here->replica / n * n;
 
     if (after == RECOMPUTED && !state->recomputes)
         after = FORWARDED;
@@ -82,7 +83,7 @@ static void dependencies(struct lowering *lowering, const struct place *here, st
         wait_for(waits, event_of(state->done[after]));
     while (awaited->count > 0)
         wait_for(waits, event_of(awaited->items[--awaited->count]));
-    if (arrival == NO_ARRIVAL || (recomputes && lowering->opportunistic))
+    if (arrival == NO_ARRIVAL || (recomputes && lowering->rules.opportunistic))
         return;
     wait_for(waits, in_time ? event_of(state->due) : state->arrived[arrival]);
     for (int replica = first; n > 1 && !recomputes && replica < first + n; replica++)
@@ -98,7 +99,7 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 {
     struct event gradient = here->state->arrived[GRADIENTS];
     struct work_cost cost = stage_cost(here, work.kind);
-    uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
+    uint32_t id, most = (uint32_t)lowering->rules.opportunistic + (uint32_t)work.mb;
 
     op.advances = work.kind == FORWARD;
     id = lower_compute(lowering, here, work, &cost, &op);
@@ -110,9 +111,9 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 /* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
 static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
 {
-    return !cut && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->replicates &&
-           !lowering->opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
-           lowering->places.count == 1 && lowering->overlapped[here->prank].collective == 0;
+    return !cut && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->rules.replicates &&
+           !lowering->rules.opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
+           lowering->places.count == 1 && lowering->ranks[here->prank].overlapped.collective == 0;
 }
 
 /* Such a work, like the one before. */
@@ -123,7 +124,7 @@ static uint32_t repeat_work(struct lowering *lowering, const struct place *here,
 
     exchanges_count(lowering, here, &here->held->work[work.kind]);
     waits->count = 0;
-    return lowering->latest[here->prank] = id;
+    return lowering->ranks[here->prank].latest = id;
 }
 
 /* Of these bytes so many: `what` of a work's rule. */
@@ -149,9 +150,9 @@ static void set_memory(const struct place *here, struct work work, struct new_op
 static uint32_t lower_work(struct lowering *lowering, const struct place *here, struct work work, bool completes)
 {
     const struct stage_plan *plan = here->held->plan;
-    bool sliced = completes && lowering->buckets[here->stage].count;
-    bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->opportunistic &&
-                   lowering->rule == RECOMPUTE_JUST_IN_TIME;
+    bool sliced = completes && lowering->sums.buckets[here->stage].count;
+    bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->rules.opportunistic &&
+                   lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
     bool usual = is_usual(lowering, here, work, sliced || in_time);
     struct usual_work *before = &here->chunk_state->usual[work.kind];
     struct usual_work own = {.recomputes = here->state->recomputes, .split = here->state->split};
@@ -166,13 +167,13 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
     op = received(here, own.gathers);
     set_memory(here, work, &op);
     if (work.kind == FORWARD && here->chunk_state->coming) {
-        if (!plan && !lowering->opportunistic)
+        if (!plan && !lowering->rules.opportunistic)
             return first_forward(lowering, here, work, op);
         wait_for_weights(lowering, here);
     }
     if (plan || zero_by_layers(lowering, here->chunk_state))
         return layers_work(lowering, *here, work, completes, op);
-    if (lowering->replicates) {
+    if (lowering->rules.replicates) {
         cost = replicated_work(*here, work);
         replicated_memory(lowering, *here, work, &op);
         return lower_compute(lowering, here, work, &cost, &op);
@@ -181,7 +182,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
         return sliced_backward(lowering, here, work, in_time, op);
     if (in_time)
         return timed_backward(lowering, here, work, op);
-    if (lowering->opportunistic)
+    if (lowering->rules.opportunistic)
         return opportunistic_work(lowering, here, work, op);
     cost = stage_cost(here, work.kind);
     own.id = lower_compute(lowering, here, work, &cost, &op);
@@ -256,18 +257,20 @@ static double hidden_share(const struct lowering *lowering)
 
 void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t entry)
 {
+    struct rank_state *ranks = &lowering->ranks[program_rank(lowering, first, rank)];
+    int each = lowering->plan->stages;       /* ranks from one replica to the next */
     struct waits all = {0};
     uint32_t id;
 
-    for (int r = first; r < first + n; r++)
-        wait_for(&all, event_of(lowering->latest[program_rank(lowering, r, rank)]));
+    for (int r = 0; r < n; r++)
+        wait_for(&all, event_of(ranks[r * each].latest));
     id = program_add(lowering->program, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
+        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = ranks[0].compute_lane,
         .mb = row_entry(lowering, rank, entry).mb, .stage = -1,
     }, all.items, all.count);
     free(all.items);
-    for (int r = first; r < first + n; r++)
-        lowering->latest[program_rank(lowering, r, rank)] = lowering->met[program_rank(lowering, r, rank)] = id;
+    for (int r = 0; r < n; r++)
+        ranks[r * each].latest = ranks[r * each].met = id;
 }
 
 /* Marks the works from operation `first` on: each runs together with the next work of its lane. */
@@ -297,18 +300,18 @@ static void find_places(struct lowering *lowering, int replica, int rank, size_t
 void lower_works(struct lowering *lowering, int replica, int rank, size_t entry)
 {
     int prank = program_rank(lowering, replica, rank);
-    const struct event *sent = &lowering->sent[2 * prank];
+    const struct event *sent = lowering->ranks[prank].sent;
     struct places *places = &lowering->places;
     uint32_t id = NO_OP;
     double hidden;
 
-    wait_for(&lowering->waits, event_of(lowering->met[prank]));
-    lowering->met[prank] = NO_OP;
+    wait_for(&lowering->waits, event_of(lowering->ranks[prank].met));
+    lowering->ranks[prank].met = NO_OP;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)
         wait_for(&lowering->waits, sent[up]);
     find_places(lowering, replica, rank, entry);
-    if (!lowering->whole && entry > 0 && row_entry(lowering, rank, entry - 1).kind == UPDATE)
-        wait_for(&lowering->waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, 0)]);
+    if (!lowering->rules.whole && entry > 0 && row_entry(lowering, rank, entry - 1).kind == UPDATE)
+        wait_for(&lowering->waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, 0)]);
     for (size_t i = 0; i < places->count; i++)
         lower_arrival(lowering, &places->items[i], places->items[i].work);
     hidden = hidden_share(lowering);

@@ -183,7 +183,8 @@ const struct step **script_resolve(const struct script *script, size_t *count, s
     size_t rows = script->rows.count;
     const struct step **order = xcalloc(script->all.count + 1, sizeof *order);
     struct resolving all = {
-        .script = script, .ranks = (uint32_t)rows / script->replicas, .left = xcalloc(script->labels, sizeof *all.left), .waiting = xcalloc(script->labels, sizeof *all.waiting),
+        .script = script, .ranks = (uint32_t)rows / script->replicas, .left = xcalloc(script->labels, sizeof *all.left),
+        .waiting = xcalloc(script->labels, sizeof *all.waiting),
         .behind = xcalloc(rows, sizeof *all.behind), .next = xcalloc(rows, sizeof *all.next),
         .done = xcalloc(script->labels, sizeof *all.done),
     };

@@ -106,8 +106,8 @@ static void add_meeting(struct writer *writer, enum step_kind kind, size_t entry
 /* Whether the work's ranks sum the gradients of the stage; in a figure, whether they wait for each other as for a sum. */
 static bool is_summed(const struct lowering *lowering, int stage)
 {
-    return lowering->whole ? lowering->buckets[stage].count > 0
-                           : plan_sharers(lowering->plan, stage) > 1 && lowering->stages[stage].parameters > 0;
+    return lowering->rules.whole ? lowering->sums.buckets[stage].count > 0
+                           : plan_sharers(lowering->plan, stage) > 1 && lowering->workload->stages[stage].parameters > 0;
 }
 
 /* Of the two copies of tied weights the one that a chunk has; -1: none. */
@@ -128,28 +128,28 @@ static bool exchanges_layers(const struct writer *writer, int chunk)
     const struct recipe *recipe = &writer->lowering->scenario->recipe;
     bool stay = recipe->weights.stay_forward && recipe->weights.stay_backward;
 
-    return writer->lowering->zero && !(stay && writer->gathered[chunk]);
+    return writer->lowering->rules.zero && !(stay && writer->gathered[chunk]);
 }
 
 /* The number of consecutive replicas that wait for each other before the works of an entry. */
 static int meeting_replicas(const struct writer *writer, size_t entry)
 {
     const struct lowering *lowering = writer->lowering;
-    struct work work = {.with_next = lowering->gather_group > lowering->barrier_group};
+    struct work work = {.with_next = lowering->rules.gather_group > lowering->rules.barrier_group};
 
     while (work.with_next) {
         work = row_entry(lowering, writer->rank, entry++);
         if (exchanges_layers(writer, work.chunk))
-            return lowering->gather_group;
+            return lowering->rules.gather_group;
     }
-    return lowering->barrier_group;
+    return lowering->rules.barrier_group;
 }
 
 /* What a work waits for from other ranks, in its own replica and, as they begin together, in all of its lockstep group. */
 static void add_needs(struct writer *writer, const struct place *here, struct work work)
 {
     enum arrival arrival = work_arrival(writer->lowering, here, work.kind);
-    int n = work.kind == RECOMPUTE ? 1 : writer->lowering->lockstep, first = here->replica / n * n;
+    int n = work.kind == RECOMPUTE ? 1 : writer->lowering->rules.lockstep, first = here->replica / n * n;
 
     for (int replica = first; arrival != NO_ARRIVAL && replica < first + n; replica++)
         need(writer, (struct label){(enum label_kind)arrival, replica, here->direction, here->stage, work.mb});
@@ -217,7 +217,7 @@ static void add_sum(struct writer *writer, int stage, int number, const struct l
 static void add_sums(struct writer *writer, int rank, const struct label *copy)
 {
     const struct lowering *lowering = writer->lowering;
-    const struct row *row = &lowering->rows[rank];
+    const struct row *row = &lowering->workload->rows[rank];
     int *done = xcalloc((size_t)lowering->plan->chunks, sizeof *done);
 
     for (size_t i = 0; lowering->scenario->recipe.gradients.every && i < row->count; i++) {
@@ -267,7 +267,7 @@ static void add_update(struct writer *writer, size_t entry)
     bool updates_here = writer->replica == 0 || !lowering->scenario->recipe.rooted;
     int stage = plan_virtual_stage(lowering->plan, writer->rank, 0);
 
-    if (!lowering->whole) {          /* a figure shows the wait alone */
+    if (!lowering->rules.whole) {          /* a figure shows the wait alone */
         if (is_summed(lowering, stage))
             add_shared(writer, STEP_JOIN, (size_t)stage, 0,
                        (struct label){.kind = LABEL_COMPLETE, .stage = stage, .number = writer->updates});
@@ -288,7 +288,7 @@ static void add_gather(struct writer *writer, size_t entry)
     const struct lowering *lowering = writer->lowering;
     int chunks = plan_chunks(lowering->plan, writer->rank);
 
-    if (!lowering->whole)
+    if (!lowering->rules.whole)
         return;
     add(writer, STEP_ARRIVE, false, entry, 0);
     for (int pass = 0; pass < 2; pass++)
@@ -319,7 +319,7 @@ static void add_row(struct writer *writer)
         enum work_kind kind = row_entry(lowering, writer->rank, entry).kind;
 
         count = 1;
-        if (lowering->replicates)
+        if (lowering->rules.replicates)
             add_meeting(writer, STEP_HAND_ROUND, entry, 0, (struct label){.kind = LABEL_ALL, .number = (int)entry});
         if (kind == UPDATE)
             add_update(writer, entry);
@@ -335,8 +335,8 @@ static void make_labels(const struct lowering *lowering, struct labels *labels)
 {
     uint32_t replicas = (uint32_t)lowering->out->alike.replicas, stages = (uint32_t)plan_virtual_stages(lowering->plan);
     uint32_t ranks = (uint32_t)lowering->plan->stages, entries = 0, updates = 0, first = 0;
-    uint32_t directions = (uint32_t)plan_directions(lowering->plan), mbs = (uint32_t)lowering->micro_batches;
-    bool meet = lowering->barrier_group > 1 || lowering->gather_group > 1;
+    uint32_t directions = (uint32_t)plan_directions(lowering->plan), mbs = (uint32_t)lowering->rules.micro_batches;
+    bool meet = lowering->rules.barrier_group > 1 || lowering->rules.gather_group > 1;
 
     for (int rank = 0; rank < lowering->plan->stages; rank++)
         entries = row_entries(lowering, rank) > entries ? (uint32_t)row_entries(lowering, rank) : entries;
@@ -349,7 +349,7 @@ static void make_labels(const struct lowering *lowering, struct labels *labels)
     labels->blocks[LABEL_COPIES] = (struct label_block){0, replicas, 1, 1, updates + 1};
     labels->blocks[LABEL_UPDATED] = (struct label_block){0, 1, 1, stages, 1};
     labels->blocks[LABEL_MET] = (struct label_block){0, replicas, 1, ranks, meet ? entries : 0};
-    labels->blocks[LABEL_ALL] = (struct label_block){0, 1, 1, 1, lowering->replicates ? entries : 0};
+    labels->blocks[LABEL_ALL] = (struct label_block){0, 1, 1, 1, lowering->rules.replicates ? entries : 0};
     for (int kind = 0; kind < LABEL_KIND_COUNT; kind++) {
         struct label_block *block = &labels->blocks[kind];
 
