@@ -1,5 +1,5 @@
 #include "base/progress.h"
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
 
 #include <limits.h>
@@ -68,33 +68,34 @@ static void lower_step(struct lowering *lowering, const struct step *step)
     }
 }
 
-static _Noreturn void refuse(const struct lowering *lowering, const struct labels *labels, const struct unresolved *why)
+/* The order of all steps. That there is none would be a mistake of this program: orders of files were checked. */
+static const struct step **resolved(const struct lowering *lowering, const struct script *script,
+                                    const struct labels *labels, size_t *count)
 {
-    uint32_t replicas = (uint32_t)lowering->out->alike.replicas;
+    struct unresolved why = {0};
+    const struct step **order = script_resolve(script, count, &why);
     char *text = NULL;
     size_t size;
-    FILE *out = text_open(&text, &size);
+    FILE *out;
 
-    label_print(labels, why->label, out);
+    if (!why.step)
+        return order;
+    out = text_open(&text, &size);
+    label_print(labels, why.label, out);
     text_close(out, &text);
     BUG("%s: on rank %u of replica %u the step '%s' (entry or stage %u) waits for %s, which %s",
-        scenario_schedule(lowering->scenario)->name, why->step->row / replicas, why->step->row % replicas,
-        step_names[why->step->kind], why->step->at, text, why->nobody ? "nobody gives" : "wait for each other");
+        scenario_schedule(lowering->scenario)->name, why.step->row / script->replicas, why.step->row % script->replicas,
+        step_names[why.step->kind], why.step->at, text, why.nobody ? "nobody gives" : "wait for each other");
 }
 
 /* Finds the order of all steps, and lowers each in its turn. */
 static void lower_rows(struct lowering *lowering)
 {
     struct script script;
-    struct labels labels;
-    struct unresolved why = {0};
-    const struct step **order;
+    const struct labels *labels = script_write(lowering, &script);
     size_t count, told = 0;
+    const struct step **order = resolved(lowering, &script, labels, &count);
 
-    script_write(lowering, &labels, &script);
-    order = script_resolve(&script, &count, &why);
-    if (why.step)
-        refuse(lowering, &labels, &why);
     for (size_t i = 0; i < count && !stopped(lowering, &told); i++)
         lower_step(lowering, order[i]);
     free(order);
@@ -217,7 +218,7 @@ static void allocate(struct lowering *lowering)
 
 static void lowering_release(struct lowering *lowering)
 {
-    for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
+    for (int s = 0; lowering->sums.buckets && s < plan_virtual_stages(lowering->plan); s++)
         free(lowering->sums.buckets[s].items);
     for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
         free(lowering->chunk_states[i].ready.items);
@@ -229,54 +230,75 @@ static void lowering_release(struct lowering *lowering)
     arena_release(&lowering->arena);
 }
 
+static struct rules rules_of(const struct workload *workload, bool whole)
+{
+    const struct scenario *scenario = workload->scenario;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    bool replicated = whole && scenario_replicas(scenario) > 1;
+    int steps = whole ? scenario->parallelism.local_steps : 1;
+
+    return (struct rules){
+        .whole = whole, .steps = steps, .micro_batches = plan_micro_batches(&workload->plan) * steps,
+        .update_last = !schedule->asynchronous, .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
+        .replicates = replicated && scenario->recipe.weights.when == WEIGHTS_FORWARD,
+        .zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER, .recompute = schedule->recompute,
+        /* figures and orders show the rows, not choices at run time */
+        .opportunistic = whole ? plan_opportunistic(schedule, &scenario->plan) : 0,
+    };
+}
+
+/* Makes all that steps need: places, lanes, costs of the exchanges within works, buckets. lowering_release in either
+ * case. */
+static int begin(struct lowering *lowering, const struct workload *workload, const struct alike *alike,
+                 enum lower_what what)
+{
+    const struct scenario *scenario = lowering->scenario = workload->scenario;
+    struct lowered *out = lowering->out;
+    bool whole = what == LOWER_ITERATION;
+
+    lowering->workload = workload;
+    lowering->plan = &workload->plan;
+    lowering->program = &out->program;
+    lowering->rules = rules_of(workload, whole);
+    *out = (struct lowered){.program = {.flows = alike->flows, .progress = scenario->progress}, .alike = *alike};
+    out->alike.micro_batches = workload->plan.micro_batches;
+    if (!whole)
+        alike_look_at_one(&out->alike);
+    if (check_operations(scenario, &out->alike, whole, lowering->err))
+        return -1;
+    out->program.ranks = out->alike.replicas * scenario->plan.stages;
+    lowering->rules.lockstep = lockstep_replicas(lowering);
+    lowering->rules.barrier_group = barrier_replicas(lowering, false);
+    lowering->rules.gather_group = barrier_replicas(lowering, lowering->rules.zero);
+    allocate(lowering);
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        scan_row(lowering, rank);
+    if (exchange_costs(lowering))
+        return -1;
+    make_lanes(lowering);
+    if (whole)
+        buckets_build(lowering);
+    if (whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
+        gather_ahead(lowering);
+    return lowering->failed ? -1 : 0;
+}
+
 /* Sets `apart` if durations turned out not to be as exact as `alike` says: another lowering, of messages, is needed. */
 static int lower_as(const struct workload *workload, const struct alike *alike, enum lower_what what,
                     struct measure *measure, bool *apart, struct lowered *lowered, struct error *err)
 {
-    const struct scenario *scenario = workload->scenario;
-    const struct schedule *schedule = scenario_schedule(scenario);
-    bool whole = what == LOWER_ITERATION, replicated = whole && scenario_replicas(scenario) > 1;
-    int steps = whole ? scenario->parallelism.local_steps : 1;
-    struct lowering lowering = {
-        .scenario = scenario, .workload = workload, .plan = &workload->plan, .measure = measure, .out = lowered,
-        .program = &lowered->program, .err = err,
-        .rules = {
-            .whole = whole, .steps = steps, .micro_batches = plan_micro_batches(&workload->plan) * steps,
-            .update_last = !schedule->asynchronous, .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
-            .replicates = replicated && scenario->recipe.weights.when == WEIGHTS_FORWARD,
-            .zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER, .recompute = schedule->recompute,
-            /* figures and orders show the rows, not choices at run time */
-            .opportunistic = whole ? plan_opportunistic(schedule, &scenario->plan) : 0,
-        },
-    };
+    struct lowering lowering = {.measure = measure, .out = lowered, .err = err};
+    int rc = begin(&lowering, workload, alike, what);
 
-    *lowered = (struct lowered){.program = {.flows = alike->flows, .progress = scenario->progress}, .alike = *alike};
-    lowered->alike.micro_batches = workload->plan.micro_batches;
-    if (!whole)
-        alike_look_at_one(&lowered->alike);
-    if (check_operations(scenario, &lowered->alike, whole, err))
-        return -1;
-    lowered->program.ranks = lowered->alike.replicas * scenario->plan.stages;
-    lowering.rules.lockstep = lockstep_replicas(&lowering);
-    lowering.rules.barrier_group = barrier_replicas(&lowering, false);
-    lowering.rules.gather_group = barrier_replicas(&lowering, lowering.rules.zero);
-    allocate(&lowering);
-    for (int rank = 0; rank < scenario->plan.stages; rank++)
-        scan_row(&lowering, rank);
-    lowering.failed = exchange_costs(&lowering) != 0;
-    if (!lowering.failed) {
-        make_lanes(&lowering);
-        if (lowering.rules.whole)
-            buckets_build(&lowering);
-        if (lowering.rules.whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
-            gather_ahead(&lowering);
+    if (!rc) {
         lower_rows(&lowering);
+        rc = lowering.failed ? -1 : 0;
     }
-    if (!lowering.failed)
+    if (!rc)
         exchanges_carry(&lowering);
     *apart = lowering.apart;
     lowering_release(&lowering);
-    return lowering.failed ? -1 : 0;
+    return rc;
 }
 
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
@@ -295,6 +317,30 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     if (!rc && lowered->program.endless)
         rc = error_add(err, EXIT_INPUT, workload->scenario->node->loc, "a work or a transfer would never end: times, "
                        "bytes or rates of the scenario are too far apart to simulate");
+    return rc;
+}
+
+const char *const lower_pass_names[] = {[PASS_SCRIPT] = "script", [PASS_ORDER] = "order", NULL};
+
+int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
+                struct error *err)
+{
+    struct lowered lowered = {0};
+    struct lowering lowering = {.measure = measure, .out = &lowered, .err = err};
+    int rc = begin(&lowering, workload, &workload->alike, LOWER_ITERATION);
+
+    if (!rc) {
+        struct script script;
+        const struct labels *labels = script_write(&lowering, &script);
+        size_t count = script.all.count;
+        const struct step **order = after == PASS_ORDER ? resolved(&lowering, &script, labels, &count) : NULL;
+
+        script_print(&script, labels, order, count, out);
+        free(order);
+        script_release(&script);
+    }
+    lowering_release(&lowering);
+    lowered_release(&lowered);
     return rc;
 }
 

@@ -44,4 +44,11 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
           struct error *err);
 void lowered_release(struct lowered *lowered);
 
+/* The passes before operations are written: the steps of all rows with their labels, and their order. */
+enum lower_pass { PASS_SCRIPT, PASS_ORDER };
+extern const char *const lower_pass_names[];     /* "script", "order"; NULL-terminated */
+/* Prints what there is after a pass of an iteration's lowering, a line a step. Errors: those of lower(). */
+int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
+                struct error *err);
+
 #endif

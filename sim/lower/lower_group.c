@@ -1,7 +1,7 @@
 /* Exchanges within works: all GPUs of a group exchange at the same point of the same work, so the time is part of the
  * work's duration. It is measured on the simulated cluster, while the groups that share nodes with this group exchange
  * too. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "stage/stage_exchange.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "hardware/contention.h"
 #include "engine/event.h"
 #include "lower/lower.h"
-#include "lower/resolve.h"
+#include "schedule/resolve.h"
 
 /* The gradients of a virtual stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
@@ -225,7 +225,7 @@ static inline struct work_cost slice_cost(const struct place *here, const struct
     return (struct work_cost){slice->work[kind], slice_times(here->held, here->times, slice)->work[kind]};
 }
 
-/* lower_work.c */
+/* lower_compute.c */
 /* Adds the operation of an entry, or of a piece of it, to the compute lane, after all of `lowering->waits`; empties
  * these. `op` has its memory, its exchanges before the kernels and whether it continues; all else is set here. */
 uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
@@ -251,6 +251,10 @@ static inline bool work_sends(const struct place *here, enum work_kind kind, int
     *to = here->stage + (sends == ACTIVATIONS ? 1 : -1);
     return sends != NO_ARRIVAL && !(sends == ACTIVATIONS ? here->last : here->stage == 0);
 }
+/* Counts the bytes of the exchanges within a work, and of the gathers before it. */
+void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts);
+
+/* lower_work.c */
 /* Lowers an entry of a rank's row, and the entries overlapped with it. */
 void lower_works(struct lowering *lowering, int replica, int rank, size_t entry);
 /* `n` consecutive replicas begin an entry when the last of them has ended the entry before, because they would wait for
@@ -270,106 +274,7 @@ struct new_op received(const struct place *here, int gathers);
  * this waits for the boundary too. The entry waits for the copy. */
 void lower_arrival(struct lowering *lowering, const struct place *here, struct work work);
 
-/* lower_members.c */
-/* A collective, its purpose and its size in B. */
-struct emission { const struct collective *collective; enum op_what what; double bytes; };
-/* A group and the groups that share links with it. Their GPUs follow in the group's array, group by group and flow by
- * flow. */
-struct siblings { int groups; struct placed_group group; };
-/* All members that hold a virtual stage: in each replica one rank, or all sharers, in both directions. They are sorted
- * by group, and all groups are of one size: a process group of replicas, with all ranks of these that hold the
- * stage. */
-struct members {
-    enum group_kind kind;
-    int stage, all, here;    /* members in the cluster, and in the program (fewer if one replica stands for all) */
-    int size, channels;      /* members of each group; channels of its collectives */
-    int *gpus;               /* [tensor index * all + member] */
-    int *ranks;              /* a member: its program rank */
-    struct chunk_state **chunk_states; /* a member: its chunk on that rank */
-    int *first;              /* a replica: the first member of its group */
-    struct event *after;     /* a member of the program: its next exchange waits for this; */
-    struct event *done;      /* the end of its last exchange; empty if it had none */
-    int exchanged;           /* exchanges lowered message by message so far */
-    struct siblings *siblings;       /* a group; without GPUs until it is asked for */
-    struct placed_group *placed;     /* [flow * groups + group]; the same */
-    uint32_t *lanes, *ready, *ends;  /* scratch: [member * channels + channel], a member, [flow * all + member] */
-};
-/* Made once for each kind of group and stage. */
-struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage);
-/* The two members that hold the copies of tied weights in a replica. */
-struct members *members_tied(struct lowering *lowering, int replica);
-/* One flow of the group that begins at member `first`. */
-const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
-                                         int first);
-/* Measures an exchange of the group that begins at member `first`, while the groups that share links with it do the
- * same. */
-int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
-                    struct measured *measured);
-
-/* A rank, with scratch: room for the GPUs of all groups, and a mark for each node. */
-struct group_member {
-    struct lowering *lowering;
-    int replica, rank, *gpus;
-    bool *marked;
-};
-
-/* Lists the GPUs of the rank's group, and of the groups of its kind that share NICs or uplinks with it, if it spans
- * nodes: these are at the same point of their work. Returns the number of groups. */
-int group_and_siblings(const struct group_member *member, const struct process_group *group, int t);
-
-/* lower_exchange.c */
-/* Lowers an exchange of all groups of the members: each begins after its `after` and sets its `done`. Adds nothing if
- * groups have one member, or if there are no bytes. */
-int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
-/* Lowers a replica's part of an exchange, as a measured duration on its stream that overlaps with its kernels. */
-struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
-                            struct emission exchange, struct event after);
-/* Gathers a layer's weights; empty if there are none to gather. */
-struct event gather_layer(struct lowering *lowering, struct place here, const struct slice *layer, struct event after);
-/* Reduce-scatters a layer's gradients. If these are the iteration's last ones, it then sums each share over the
- * replicas that hold it. Returns the last sum, or `after` if there is none. */
-struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
-                           struct event after);
-/* Measures an exchange of a replica's group, and adds it to the contention of the kernels that overlap with it. Zero if
- * the group has one member. */
-int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *contention);
-/* Notes for the result that this all-reduce was used. */
-void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
-/* The same of a measured collective of any operation, and how much of it was simulated. */
-void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured);
-void make_collective_lanes(struct lowering *lowering);
-uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
-                         int channel);
-
-/* lower_sync.c: buckets */
-void buckets_build(struct lowering *lowering);
-/* Notes that a rank's gradients of the bucket are ready after operation `id`. */
-void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
-
-/* lower_sync.c */
-/* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
- * with `in_time` also where the stage before begins to recompute. */
-uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
-                         struct new_op op);
-/* Cuts a backward where the stage before begins to recompute just in time. */
-uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op);
-/* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
-uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
-/* How many sums of a stage there are before so many updates. */
-int sums_of(const struct lowering *lowering, int updates);
-/* Whether sums wait until their members have come to their updates. */
-bool sums_late(const struct lowering *lowering);
-/* Lowers one of the sums of a stage's gradients, numbered from 0. */
-void lower_sum(struct lowering *lowering, int stage, int number);
-/* If a tied model's embedding and output layer are on different ranks: sums the gradients of the two copies. */
-void lower_tie(struct lowering *lowering, int replica);
-/* Whether a pipeline rank holds one of the two copies of tied weights. */
-bool tied_rank(const struct lowering *lowering, int rank);
-
 /* lower_update.c */
-/* B of so many of a layer's weights, as replicas gather them after an update. */
-double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters);
 /* Lowers a rank's update. */
 void lower_update(struct lowering *lowering, int replica, int rank);
 /* Under LOWER_COMPUTE: at an update, the ranks that share a stage wait for each other's backwards, as for a sum. */
@@ -389,8 +294,18 @@ void wait_for_weights(struct lowering *lowering, const struct place *here);
 
 /* lower_layers.c: entries computed layer by layer, because the stage has a plan or under ZeRO 3. */
 /* Whether a work of the chunk exchanges layers under ZeRO 3; not once all its weights stay for the iteration. */
-bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state);
-bool zero_in_turn(const struct lowering *lowering);       /* collectives do not overlap with kernels */
+static inline bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state)
+{
+    const struct recipe *recipe = &lowering->scenario->recipe;
+    bool stay = chunk_state->whole && recipe->weights.stay_forward && recipe->weights.stay_backward;
+
+    return lowering->rules.zero && !stay;
+}
+/* Under ZeRO 3: collectives do not overlap with kernels. */
+static inline bool zero_in_turn(const struct lowering *lowering)
+{
+    return lowering->rules.zero && lowering->scenario->recipe.in_turn;
+}
 void make_host_lanes(struct lowering *lowering);
 /* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its
  * backward. Returns its last operation. */
@@ -410,21 +325,6 @@ void replicate_before(struct lowering *lowering, size_t entry);
 struct work_cost replicated_work(struct place here, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op);
 
-/* lower_group.c: measures the exchanges within each rank's works. */
-int exchange_costs(struct lowering *lowering);
-/* Counts the bytes of all these exchanges on links, after all works have been lowered. */
-void exchanges_carry(struct lowering *lowering);
-/* lower_exchange.c: counts the bytes of the exchanges within a work, and of the gathers before it. */
-void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts);
-/* Adds the communication within a work to the work's operation. */
-void exchange_within(struct lowering *lowering, const struct place *here, const struct work_cost *cost,
-                     struct new_op *op);
-/* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */
-static inline int stood_for(const struct lowering *lowering, int own, int n)
-{
-    return lowering->out->alike.folded ? n : own;
-}
-
 /* The same micro-batch on the next stage (1) or the one before (-1). */
 static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here,
                                                      int step)
@@ -442,7 +342,7 @@ static inline int program_rank(const struct lowering *lowering, int replica, int
     return replica * lowering->plan->stages + rank;
 }
 
-/* script.c: labels, and the steps of all rows. */
+/* script.c: labels, and the steps that wait for them. */
 enum label_kind {
     LABEL_ACTIVATION = ACTIVATIONS,  /* for a stage's forward of a micro-batch */
     LABEL_GRADIENT = GRADIENTS,      /* for its backward */
@@ -459,9 +359,6 @@ struct label { enum label_kind kind; int replica, direction, stage, number; };
 /* The labels of a kind, numbered one after another from `first` on. */
 struct label_block { uint32_t first, replicas, directions, stages, numbers; };
 struct labels { struct label_block blocks[LABEL_KIND_COUNT]; uint32_t count; };
-uint32_t label_number(const struct labels *labels, struct label label);
-/* "activations of micro-batch 3 for stage 5". */
-void label_print(const struct labels *labels, uint32_t number, FILE *out);
 
 /* The steps that rows consist of. */
 enum step_kind {
@@ -478,7 +375,12 @@ enum step_kind {
     STEP_COUNT
 };
 extern const char *const step_names[];
-/* Writes the steps of all rows, and numbers their labels. script_release when done. */
-void script_write(const struct lowering *lowering, struct labels *labels, struct script *script);
+/* Writes the steps of all rows; script_release when done. Returns what their labels stand for, in the arena. */
+const struct labels *script_write(struct lowering *lowering, struct script *script);
+/* script_text.c: "activations of micro-batch 3 for stage 5". */
+void label_print(const struct labels *labels, uint32_t number, FILE *out);
+/* A line a step: `count` steps in an order, or NULL: row by row. */
+void script_print(const struct script *script, const struct labels *labels, const struct step *const *order,
+                  size_t count, FILE *out);
 
 #endif

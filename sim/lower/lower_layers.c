@@ -17,21 +17,8 @@
  * 3 a layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once for a
  * recomputation and the backward right after it. A copy takes its latency, and its bytes at the bandwidth that every
  * GPU of a node gets while all of them copy. So copies of different GPUs do not contend. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
-
-bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state)
-{
-    const struct recipe *recipe = &lowering->scenario->recipe;
-    bool stay = chunk_state->whole && recipe->weights.stay_forward && recipe->weights.stay_backward;
-
-    return lowering->rules.zero && !stay;
-}
-
-bool zero_in_turn(const struct lowering *lowering)
-{
-    return lowering->rules.zero && lowering->scenario->recipe.in_turn;
-}
 
 void make_host_lanes(struct lowering *lowering)
 {

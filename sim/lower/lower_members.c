@@ -1,8 +1,24 @@
 /* Members of exchanges: the ranks that hold a stage, by group, and which groups share links. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
+{
+    if (protocol != PROTOCOL_NONE)
+        lowering->out->protocols |= 1u << protocol;
+    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
+        if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
+            lowering->out->all_reduces |= (uint64_t)1 << i;
+}
+
+void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured)
+{
+    if (measured->used->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured->used, measured->protocol);
+    alike_note(&lowering->out->alike, kind, measured);
+}
 
 /* A rank of a replica that holds a virtual stage, and its chunk; its group, and its place there. */
 struct position { int group, place, chunk, replica, rank; };

@@ -6,7 +6,7 @@
  * rows begins when all GPUs have come to it, after the exchanges before it. Weights and gradients travel in buffers of
  * 10 MiB (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce). A kernel fills a buffer of several
  * tensors. The process's own time (threads, Python) is not modelled. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 

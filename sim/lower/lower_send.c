@@ -1,5 +1,5 @@
 /* Boundaries between stages: their transfers, and the copies that sockets need. And ZeRO 3 tensor by tensor. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "stage/stage_memory.h"
 
 #include <math.h>

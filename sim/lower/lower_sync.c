@@ -1,6 +1,6 @@
 /* Buckets of gradients, which are summed together and slow down the backward that they overlap with; and the sums of
  * gradients over the replicas, by the recipe. Backwards are cut where buckets become ready. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 
@@ -10,6 +10,13 @@ static int count_holders(const struct lowering *lowering, int stage, enum parame
     const struct process_groups *groups = &lowering->scenario->groups;
 
     return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
+}
+
+double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+
+    return parameters * (slice->block ? each.gathered : each.weights);
 }
 
 /* A bucket to which tensors are added: the sizes of its gradients, and B of their weights. */

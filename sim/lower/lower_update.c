@@ -5,7 +5,7 @@
  * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
  * another, with clipping when they have all gradients. Weights come back. These are three streams. From ZeRO 1 on each
  * replica does so with its share. With offload: weights the updated weights go to the host. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -173,13 +173,6 @@ void lower_join(struct lowering *lowering, int stage)
     for (int i = 0; i < sharers; i++)
         wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
     lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
-}
-
-double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
-{
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
-
-    return parameters * (slice->block ? each.gathered : each.weights);
 }
 
 /* B of the weights of a class in the stage, as replicas gather them. */

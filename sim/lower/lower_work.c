@@ -1,68 +1,7 @@
 /* The works of a row: their operations, what these wait for, and the events that others wait for. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
-
-struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage, int mb)
-{
-    const struct plan *plan = lowering->plan;
-    size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
-
-    at = at * (size_t)plan_virtual_stages(plan) + (size_t)stage;
-    return lowering->states + at * (size_t)lowering->rules.micro_batches + (size_t)mb;
-}
-
-struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
-{
-    int prank = program_rank(lowering, replica, rank);
-    struct place place = lowering->first_places[prank * lowering->plan->chunks + work.chunk];
-
-    place.state += work.mb;
-    place.work = work;
-    return place;
-}
-
-enum op_what work_what(enum work_kind kind)
-{
-    static const enum op_what whats[WORK_KIND_COUNT] = {
-        [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
-        [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE, [UPDATE] = WHAT_UPDATE,
-    };
-
-    return whats[kind];
-}
-
-uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
-                       const struct work_cost *cost, struct new_op *op)
-{
-    uint32_t id;
-
-    op->kind = OP_COMPUTE;
-    op->what = (uint8_t)work_what(work.kind);
-    op->lane = lowering->ranks[here->prank].compute_lane;
-    exchanges_count(lowering, here, &cost->counts);
-    exchange_within(lowering, here, cost, op);
-    op->amount = cost->times.seconds + op->compute.communication;
-    op->mb = work.mb;
-    op->stage = here->stage;
-    id = lowering->ranks[here->prank].latest =
-        program_append(lowering->program, op, lowering->waits.items, lowering->waits.count);
-    lowering->waits.count = 0;
-    return id;
-}
-
-uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after)
-{
-    return program_add(lowering->program, op, event_ids(&after), after.count);
-}
-
-const struct work_rule work_rules[WORK_KIND_COUNT] = {
-    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .takes = MEMORY_KEPT},
-    [RECOMPUTE] = {GRADIENTS, FORWARDED, RECOMPUTED, NO_ARRIVAL, .takes = MEMORY_WORKING, .backward = true},
-    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .frees = MEMORY_ALL, .backward = true},
-    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .backward = true},
-    [BACKWARD_WEIGHT] = {NO_ARRIVAL, BACKWARDED, NO_RESULT, NO_ARRIVAL, .frees = MEMORY_ALL, .backward = true},
-};
 
 /* Adds the operations of other lanes that a work waits for. Replicas of a lockstep group begin each work together: it
  * also waits for the other replicas' inputs. */

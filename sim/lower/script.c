@@ -4,58 +4,16 @@
  * (work_rules, lockstep and barrier groups, process groups).
  * Adds the list of steps with the labels that they wait for and give. resolve.h puts them into an order, and each step
  * then writes its operations. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 
-const char *const step_names[] = {
-    [STEP_WORKS] = "works", [STEP_ARRIVE] = "arrive", [STEP_MEET] = "meet", [STEP_HAND_ROUND] = "hand-round",
-    [STEP_SUM] = "sum", [STEP_JOIN] = "join", [STEP_TIE] = "tie", [STEP_UPDATE] = "update", [STEP_GATHER] = "gather",
-    [STEP_RENEW] = "renew", NULL,
-};
-_Static_assert(COUNT(step_names) == STEP_COUNT + 1, "a name for every step_kind");
-
-/* The words of a label: its name, and what its stage and its number are; NULL: it has none. */
-static const struct label_words { const char *name, *stage, *number; } label_words[LABEL_KIND_COUNT] = {
-    [LABEL_ACTIVATION] = {"activations", "for stage", "of micro-batch"},
-    [LABEL_GRADIENT] = {"gradients", "for stage", "of micro-batch"},
-    [LABEL_COMPLETE] = {"complete gradients", "of stage", "for sum"},
-    [LABEL_COPY] = {"complete gradients", "of tied copy", "for sum"},
-    [LABEL_COPIES] = {"complete gradients of both tied copies", NULL, "for sum"},
-    [LABEL_UPDATED] = {"updated weights", "of stage", NULL},
-    [LABEL_MET] = {"arrivals of a barrier group", "on rank", "at entry"},
-    [LABEL_ALL] = {"arrivals of all replicas", NULL, "at entry"},
-};
-
-uint32_t label_number(const struct labels *labels, struct label label)
+static uint32_t label_number(const struct labels *labels, struct label label)
 {
     const struct label_block *block = &labels->blocks[label.kind];
 
     return block->first + (((uint32_t)label.replica * block->directions + (uint32_t)label.direction) * block->stages +
                            (uint32_t)label.stage) * block->numbers + (uint32_t)label.number;
-}
-
-void label_print(const struct labels *labels, uint32_t number, FILE *out)
-{
-    const struct label_block *block = labels->blocks;
-    const struct label_words *words;
-    uint32_t rest;
-
-    while (number - block->first >= block->replicas * block->directions * block->stages * block->numbers)
-        block++;
-    words = &label_words[block - labels->blocks];
-    rest = number - block->first;
-    fputs(words->name, out);
-    if (words->number)
-        fprintf(out, " %s %u", words->number, rest % block->numbers);
-    rest /= block->numbers;
-    if (words->stage)
-        fprintf(out, " %s %u", words->stage, rest % block->stages);
-    rest /= block->stages;
-    if (block->directions > 1)
-        fprintf(out, " in direction %u", rest % block->directions);
-    if (block->replicas > 1)
-        fprintf(out, " of replica %u", rest / block->directions);
 }
 
 /* Who writes the steps of a row. */
@@ -359,12 +317,13 @@ static void make_labels(const struct lowering *lowering, struct labels *labels)
     labels->count = first;
 }
 
-void script_write(const struct lowering *lowering, struct labels *labels, struct script *script)
+const struct labels *script_write(struct lowering *lowering, struct script *script)
 {
     size_t chunks = (size_t)lowering->plan->chunks;
+    struct labels *labels = ARENA_ARRAY(&lowering->arena, struct labels, 1);
     struct writer writer = {
-        .lowering = lowering, .labels = labels, .script = script, .completed = xcalloc(chunks, sizeof *writer.completed),
-        .gathered = xcalloc(chunks, sizeof *writer.gathered),
+        .lowering = lowering, .labels = labels, .script = script,
+        .completed = ARENA_ARRAY(&lowering->arena, int, chunks), .gathered = ARENA_ARRAY(&lowering->arena, bool, chunks),
     };
 
     make_labels(lowering, labels);
@@ -372,6 +331,5 @@ void script_write(const struct lowering *lowering, struct labels *labels, struct
     for (writer.rank = 0; writer.rank < lowering->plan->stages; writer.rank++)
         for (writer.replica = 0; writer.replica < lowering->out->alike.replicas; writer.replica++)
             add_row(&writer);
-    free(writer.completed);
-    free(writer.gathered);
+    return labels;
 }

@@ -1,4 +1,4 @@
-#include "lower/resolve.h"
+#include "schedule/resolve.h"
 
 #include <stdlib.h>
 
