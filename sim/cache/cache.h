@@ -23,10 +23,10 @@ enum cache_kind {
                                     hold; and which conditions it has, by its name */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
-    CACHE_SPLIT,                 /* split_settle: the layers of each stage, by the scenario */
+    CACHE_SPLIT,                 /* settle_split: the layers of each stage, by the scenario */
     CACHE_TOPOLOGY,              /* simgrid_file_load: links and routes of a file of SimGrid's, by its path and time and the
                                     GPUs of the nodes */
-    CACHE_ORDER,                 /* parts_settle: the part of each pipeline rank, by the scenario */
+    CACHE_ORDER,                 /* settle_parts: the part of each pipeline rank, by the scenario */
     CACHE_KINDS
 };
 

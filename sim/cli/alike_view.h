@@ -2,7 +2,7 @@
 #ifndef DTSIM_ALIKE_VIEW_H
 #define DTSIM_ALIKE_VIEW_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 #include <jansson.h>
 

@@ -14,11 +14,11 @@
 #include "run/memory_advice.h"
 
 enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_KERNELS, OPT_ALIKE,
-       OPT_JSON };
+       OPT_AFTER, OPT_JSON };
 static const char *const options[] = {
     [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
     [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_KERNELS] = "--kernels",
-    [OPT_ALIKE] = "--alike",
+    [OPT_ALIKE] = "--alike", [OPT_AFTER] = "--after=",
     [OPT_JSON] = "--json",
 };
 
@@ -178,8 +178,18 @@ static int show_memory(const struct workload *workload, bool json, struct error 
     return rc;
 }
 
-/* Durations of collectives that are not lowered to messages are measured on the scenario's engine. */
-static int show_program(const struct workload *workload, FILE *out, struct error *err)
+/* The number of the pass of this name; -1: there is none. */
+static int pass_of(const char *name)
+{
+    for (int pass = 0; lower_pass_names[pass]; pass++)
+        if (!strcmp(name, lower_pass_names[pass]))
+            return pass;
+    return -1;
+}
+
+/* Durations of collectives that are not lowered to messages are measured on the scenario's engine. `after`: the name of
+ * the last pass that is shown, or NULL: the whole program. */
+static int show_program(const struct workload *workload, const char *after, FILE *out, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
     struct lowered lowered = {0};
@@ -187,10 +197,11 @@ static int show_program(const struct workload *workload, FILE *out, struct error
     int rc;
 
     measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
-    rc = lower(workload, LOWER_ITERATION, &measure, &lowered, err);
+    rc = after ? lower_print(workload, (enum lower_pass)pass_of(after), &measure, out, err)
+               : lower(workload, LOWER_ITERATION, &measure, &lowered, err);
     if (!rc && lowered.alike.folded)
         fprintf(out, "# one replica stands for all %d, which do the same\n", scenario_replicas(scenario));
-    if (!rc)
+    if (!rc && !after)
         program_print(&lowered.program, out);
     lowered_release(&lowered);
     measure_release(&measure);
@@ -298,7 +309,7 @@ static void show(const struct workload *workload, const struct arguments *argume
     else if (arguments->values[OPT_MEMORY])
         show_memory(workload, json, err);
     else if (arguments->values[OPT_PROGRAM])
-        show_program(workload, stdout, err);
+        show_program(workload, arguments->values[OPT_AFTER], stdout, err);
     else if (arguments->values[OPT_PLATFORM])
         show_platform(&workload->scenario->cluster);
     else if (arguments->values[OPT_KERNELS])
@@ -336,11 +347,13 @@ static int show_main(const struct command *command, int argc, char **argv)
 
     if (code != ARGS_DONE)
         return code;
-    for (int i = OPT_FIGURE; i < OPT_JSON; i++)
+    for (int i = OPT_FIGURE; i < OPT_AFTER; i++)
         views += arguments.values[i] != NULL;
     if (views > 1)
         return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
                            "--platform, --kernels, --alike");
+    if (arguments.values[OPT_AFTER] && (!arguments.values[OPT_PROGRAM] || pass_of(arguments.values[OPT_AFTER]) < 0))
+        return usage_error(command, "--after goes with --program; expected script or order");
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
         !arguments.values[OPT_KERNELS])
         return usage_error(command, "--json goes with --memory, --kernels or --alike");
@@ -370,8 +383,8 @@ static int show_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_show = {
     .name = "show",
-    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program | --platform | "
-             "--kernels [--json] | --alike [--json]] [--set PATH=VALUE]...",
+    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program [--after PASS] | "
+             "--platform | --kernels [--json] | --alike [--json]] [--set PATH=VALUE]...",
     .brief = "Shows what would run, without simulating the network.",
     .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
                 "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
@@ -385,6 +398,8 @@ const struct command cmd_show = {
                "                      batch and sequence in scenarios/sweeps/gpt2-activations.yaml; with --json for programs\n"
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
+               "  --after PASS        with --program: the steps of lowering before they are operations, and the labels\n"
+               "                      that they wait for and give: script (row by row) or order (as they are lowered)\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape, format, count\n"
                "                      and time, and what the time stands on: measured kernels, kernels like them, or the\n"

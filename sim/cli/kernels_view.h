@@ -2,7 +2,7 @@
 #ifndef DTSIM_KERNELS_VIEW_H
 #define DTSIM_KERNELS_VIEW_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 #include "emit/emit_internal.h"
 
 #include "base/text.h"
-#include "lower/workload.h"
+#include "settle/settle.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 #ifndef DTSIM_CHANGES_H
 #define DTSIM_CHANGES_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 struct changes {
     struct arena *arena;

@@ -3,7 +3,7 @@
 #ifndef DTSIM_LEDGER_H
 #define DTSIM_LEDGER_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 /* What kernels are listed for. A backward is the two parts; UPDATE is once an iteration, all others are a micro-batch's. */
 enum ledger_work {

@@ -1,5 +1,5 @@
 #include "base/progress.h"
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
 
 #include <limits.h>
@@ -27,7 +27,8 @@ static void scan_row(struct lowering *lowering, int rank)
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;
         for (int replica = 0; replica < lowering->out->alike.replicas; replica++) {
-            struct micro_batch_state *state = lowering_place(lowering, replica, rank, work).state;
+            int at = program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk;
+            struct micro_batch_state *state = lowering->first_places[at].state + work.mb;
 
             state->recomputes |= work.kind == RECOMPUTE;
             state->split |= work.kind == BACKWARD_WEIGHT;
@@ -35,72 +36,87 @@ static void scan_row(struct lowering *lowering, int rank)
     }
 }
 
-/* Whether the budget is spent. */
-static bool stopped(struct lowering *lowering)
+/* Whether the budget is spent; `told`: operations, when progress was told of them. */
+static bool stopped(struct lowering *lowering, size_t *told)
 {
     size_t count = lowering->program->ops.count;
 
-    if (count - lowering->told < PROGRESS_OPERATIONS)
+    if (count - *told < PROGRESS_OPERATIONS)
         return lowering->failed;
-    lowering->told = count;
+    *told = count;
     if (progress_step(lowering->scenario->progress, "lowering", count, 0, 0))
         lowering->failed = progress_check(lowering->scenario->progress, lowering->err) != 0;
     return lowering->failed;
 }
 
-/* Lowers a pipeline rank's row in all replicas, as far as they do not wait for other ranks. Returns whether any entry
- * was lowered. */
-static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
+static void lower_step(struct lowering *lowering, const struct step *step)
 {
-    size_t entries = row_entries(lowering, rank);
-    bool moved, ever = false;
+    int replicas = lowering->out->alike.replicas, at = (int)step->at, number = (int)step->number;
+    int rank = (int)step->row / replicas, replica = (int)step->row % replicas;
 
-    do {
-        moved = false;
-        for (int replica = 0; replica < lowering->out->alike.replicas; replica++)
-            while (lowering->cursor[program_rank(lowering, replica, rank)] < entries &&
-                   !stopped(lowering) && lower_entry(lowering, replica, rank))
-                moved = ever = true;
-    } while (moved && lowering->out->alike.replicas > 1);      /* one of them may have waited for another */
-    for (int replica = 0; replica < lowering->out->alike.replicas; replica++)
-        *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < entries;
-    return ever;
+    switch ((enum step_kind)step->kind) {
+    case STEP_WORKS: lower_works(lowering, replica, rank, step->at); break;
+    case STEP_MEET: lower_meeting(lowering, replica / number * number, number, rank, step->at); break;
+    case STEP_HAND_ROUND: replicate_before(lowering, step->at); break;
+    case STEP_SUM: lower_sum(lowering, at, number); break;
+    case STEP_JOIN: lower_join(lowering, at); break;
+    case STEP_TIE: lower_tie(lowering, number); break;
+    case STEP_UPDATE: lower_update(lowering, replica, rank); break;
+    case STEP_GATHER: lower_gather(lowering, at); break;
+    case STEP_RENEW: lower_renewal(lowering, replica, rank); break;
+    case STEP_ARRIVE: case STEP_COUNT: break;
+    }
 }
 
-/* Lowers all rows of all replicas, each as far as it does not wait for others, until all are done. The order of a
- * replica's operations does not depend on the number of replicas: it is the order of transfers that take turns. */
+/* The order of all steps. That there is none would be a mistake of this program: orders of files were checked. */
+static const struct step **resolved(const struct lowering *lowering, const struct script *script,
+                                    const struct labels *labels, size_t *count)
+{
+    struct unresolved why = {0};
+    const struct step **order = script_resolve(script, count, &why);
+    char *text = NULL;
+    size_t size;
+    FILE *out;
+
+    if (!why.step)
+        return order;
+    out = text_open(&text, &size);
+    label_print(labels, why.label, out);
+    text_close(out, &text);
+    BUG("%s: on rank %u of replica %u the step '%s' (entry or stage %u) waits for %s, which %s",
+        scenario_schedule(lowering->scenario)->name, why.step->row / script->replicas, why.step->row % script->replicas,
+        step_names[why.step->kind], why.step->at, text, why.nobody ? "nobody gives" : "wait for each other");
+}
+
+/* Finds the order of all steps, and lowers each in its turn. */
 static void lower_rows(struct lowering *lowering)
 {
-    bool moved = true, waiting = true;
+    struct script script;
+    const struct labels *labels = script_write(lowering, &script);
+    size_t count, told = 0;
+    const struct step **order = resolved(lowering, &script, labels, &count);
 
-    while (moved && waiting && !lowering->failed) {
-        moved = waiting = false;
-        for (int rank = 0; rank < lowering->plan->stages; rank++)
-            moved |= lower_rank(lowering, rank, &waiting);
-    }
-    if (waiting && !lowering->failed)
-        BUG("the rows of %s wait for each other", scenario_schedule(lowering->scenario)->name);
+    for (size_t i = 0; i < count && !stopped(lowering, &told); i++)
+        lower_step(lowering, order[i]);
+    free(order);
+    script_release(&script);
 }
 
 static void make_lanes(struct lowering *lowering)
 {
     int flows = lowering->program->flows, ranks = lowering->program->ranks;
 
-    lowering->compute_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
-    lowering->overlapped = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
-    lowering->coming = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
-    lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
-    lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
-    lowering->sent = ARENA_ARRAY(&lowering->arena, struct event, 2 * ranks);
+    lowering->lanes.next = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
+    lowering->lanes.previous = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     if (lowering->scenario->parallelism.one_communicator && lowering->plan->stages > 1)
-        lowering->copy_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
+        lowering->lanes.copy = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
     for (int rank = 0; rank < ranks; rank++) {
-        lowering->compute_lane[rank] = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
-        if (lowering->copy_lane)
-            lowering->copy_lane[rank] = program_lane(lowering->program, rank, LANE_COPY, 0);
+        lowering->ranks[rank].compute_lane = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
+        if (lowering->lanes.copy)
+            lowering->lanes.copy[rank] = program_lane(lowering->program, rank, LANE_COPY, 0);
         for (int t = 0; t < flows && lowering->plan->stages > 1; t++) {
-            lowering->next_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_NEXT, t);
-            lowering->previous_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_PREVIOUS, t);
+            lowering->lanes.next[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_NEXT, t);
+            lowering->lanes.previous[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_PREVIOUS, t);
         }
     }
     if (scenario_by_layers(lowering->scenario))
@@ -143,7 +159,7 @@ static int lockstep_replicas(const struct lowering *lowering)
 static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
     bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
-    int lockstep = differ ? lowering->lockstep : 1;
+    int lockstep = differ ? lowering->rules.lockstep : 1;
     int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
     return lowering->out->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
@@ -162,8 +178,8 @@ static void make_places(struct lowering *lowering)
 
             lowering->first_places[prank * plan->chunks + chunk] = (struct place){
                 .replica = replica, .rank = rank, .stage = stage, .direction = direction, .prank = prank,
-                .last = stage == plan_virtual_stages(plan) - 1, .held = &lowering->classes[prank]->stages[stage],
-                .times = &lowering->classes[prank]->times[stage],
+                .last = stage == plan_virtual_stages(plan) - 1, .held = &lowering->ranks[prank].class->stages[stage],
+                .times = &lowering->ranks[prank].class->times[stage],
                 .state = lowering_state(lowering, replica, direction, stage, 0),
                 .chunk_state = chunk_state_of(lowering, prank, chunk),
             };
@@ -173,46 +189,37 @@ static void make_places(struct lowering *lowering)
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
-    int ranks = lowering->program->ranks, flows = lowering->program->flows, stages = lowering->plan->stages;
-    int chunk_states = ranks * lowering->plan->chunks;
-    size_t entries = (size_t)lowering->out->alike.replicas * (size_t)plan_directions(lowering->plan) *
-                     (size_t)plan_virtual_stages(lowering->plan) * (size_t)lowering->micro_batches;
+    int ranks = lowering->program->ranks, chunk_states = ranks * lowering->plan->chunks;
+    int stages = plan_virtual_stages(lowering->plan), replicas = lowering->out->alike.replicas;
+    size_t states = (size_t)replicas * (size_t)plan_directions(lowering->plan) * (size_t)stages *
+                    (size_t)lowering->rules.micro_batches;
 
-    lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, entries);
-    for (size_t i = 0; i < entries; i++)
-        lowering->states[i] = (struct micro_batch_state){
-            .forwarded = NO_OP, .recomputed = NO_OP, .backwarded = NO_OP, .due = NO_OP,
-        };
+    lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, states);
+    for (size_t i = 0; i < states; i++)
+        lowering->states[i] = (struct micro_batch_state){.done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP};
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
-    lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_virtual_stages(lowering->plan));
-    lowering->syncs = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
-    lowering->gathers = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
-    lowering->summed = ARENA_ARRAY(arena, struct event, plan_virtual_stages(lowering->plan));
-    lowering->members = ARENA_ARRAY(arena, struct members *, plan_virtual_stages(lowering->plan) * GROUP_KIND_COUNT);
-    lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->alike.replicas);
-    lowering->ties = ARENA_ARRAY(arena, int, lowering->out->alike.replicas);
-    lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->alike.replicas);
-    lowering->classes = ARENA_ARRAY(arena, const struct gpu_class *, ranks);
+    lowering->sums = (struct sums){
+        .buckets = ARENA_ARRAY(arena, struct buckets, stages), .summed = ARENA_ARRAY(arena, struct event, stages),
+        .untied = ARENA_ARRAY(arena, struct event, replicas), .tied = ARENA_ARRAY(arena, struct members *, replicas),
+        .members = ARENA_ARRAY(arena, struct members *, stages * GROUP_KIND_COUNT),
+        .flow_ids = ARENA_ARRAY(arena, uint32_t, lowering->program->flows),
+    };
+    lowering->ranks = ARENA_ARRAY(arena, struct rank_state, ranks);
     for (int i = 0; i < ranks; i++)
-        lowering->classes[i] = !lowering->whole ? lowering->workload->classes :
-                               workload_class(lowering->workload, i / stages, i % stages);
-    lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
-    memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
-    lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
-    lowering->barriers = ARENA_ARRAY(arena, struct barrier, ranks);
-    lowering->updates = ARENA_ARRAY(arena, int, ranks);
+        lowering->ranks[i] = (struct rank_state){
+            .latest = NO_OP, .met = NO_OP, .class = !lowering->rules.whole ? lowering->workload->classes :
+                workload_class(lowering->workload, i / lowering->plan->stages, i % lowering->plan->stages),
+        };
     lowering->chunk_states = ARENA_ARRAY(arena, struct chunk_state, chunk_states);
     for (int i = 0; i < chunk_states; i++)
         lowering->chunk_states[i].complete = lowering->chunk_states[i].updated = NO_OP;
-    lowering->flow_ids = ARENA_ARRAY(arena, uint32_t, flows);
-    lowering->boundaries = ARENA_ARRAY(arena, struct boundary *, 2 * chunk_states);
     make_places(lowering);
 }
 
 static void lowering_release(struct lowering *lowering)
 {
-    for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
-        free(lowering->buckets[s].items);
+    for (int s = 0; lowering->sums.buckets && s < plan_virtual_stages(lowering->plan); s++)
+        free(lowering->sums.buckets[s].items);
     for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
         free(lowering->chunk_states[i].ready.items);
         free(lowering->chunk_states[i].sums.items);
@@ -223,54 +230,75 @@ static void lowering_release(struct lowering *lowering)
     arena_release(&lowering->arena);
 }
 
+static struct rules rules_of(const struct workload *workload, bool whole)
+{
+    const struct scenario *scenario = workload->scenario;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    bool replicated = whole && scenario_replicas(scenario) > 1;
+    int steps = whole ? scenario->parallelism.local_steps : 1;
+
+    return (struct rules){
+        .whole = whole, .steps = steps, .micro_batches = plan_micro_batches(&workload->plan) * steps,
+        .update_last = !schedule->asynchronous, .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
+        .replicates = replicated && scenario->recipe.weights.when == WEIGHTS_FORWARD,
+        .zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER, .recompute = schedule->recompute,
+        /* figures and orders show the rows, not choices at run time */
+        .opportunistic = whole ? plan_opportunistic(schedule, &scenario->plan) : 0,
+    };
+}
+
+/* Makes all that steps need: places, lanes, costs of the exchanges within works, buckets. lowering_release in either
+ * case. */
+static int begin(struct lowering *lowering, const struct workload *workload, const struct alike *alike,
+                 enum lower_what what)
+{
+    const struct scenario *scenario = lowering->scenario = workload->scenario;
+    struct lowered *out = lowering->out;
+    bool whole = what == LOWER_ITERATION;
+
+    lowering->workload = workload;
+    lowering->plan = &workload->plan;
+    lowering->program = &out->program;
+    lowering->rules = rules_of(workload, whole);
+    *out = (struct lowered){.program = {.flows = alike->flows, .progress = scenario->progress}, .alike = *alike};
+    out->alike.micro_batches = workload->plan.micro_batches;
+    if (!whole)
+        alike_look_at_one(&out->alike);
+    if (check_operations(scenario, &out->alike, whole, lowering->err))
+        return -1;
+    out->program.ranks = out->alike.replicas * scenario->plan.stages;
+    lowering->rules.lockstep = lockstep_replicas(lowering);
+    lowering->rules.barrier_group = barrier_replicas(lowering, false);
+    lowering->rules.gather_group = barrier_replicas(lowering, lowering->rules.zero);
+    allocate(lowering);
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        scan_row(lowering, rank);
+    if (exchange_costs(lowering))
+        return -1;
+    make_lanes(lowering);
+    if (whole)
+        buckets_build(lowering);
+    if (whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
+        gather_ahead(lowering);
+    return lowering->failed ? -1 : 0;
+}
+
 /* Sets `apart` if durations turned out not to be as exact as `alike` says: another lowering, of messages, is needed. */
 static int lower_as(const struct workload *workload, const struct alike *alike, enum lower_what what,
                     struct measure *measure, bool *apart, struct lowered *lowered, struct error *err)
 {
-    const struct scenario *scenario = workload->scenario;
-    const struct stage *stages = workload->stages;
-    struct lowering lowering = {
-        .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
-        .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
-        .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1,
-        .rows = workload->rows, .update_last = !scenario_schedule(scenario)->asynchronous,
-        .gather_last = scenario->recipe.weights.when == WEIGHTS_UPDATED,
-    };
-    bool replicated = lowering.whole && scenario_replicas(scenario) > 1;
+    struct lowering lowering = {.measure = measure, .out = lowered, .err = err};
+    int rc = begin(&lowering, workload, alike, what);
 
-    lowering.micro_batches = plan_micro_batches(&workload->plan) * lowering.steps;
-    lowering.rule = scenario_schedule(scenario)->recompute;
-    lowering.replicates = replicated && scenario->recipe.weights.when == WEIGHTS_FORWARD;
-    lowering.zero = replicated && scenario->recipe.weights.when == WEIGHTS_LAYER;
-    if (lowering.whole)      /* figures and orders show the rows, not choices at run time */
-        lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
-    *lowered = (struct lowered){.program = {.flows = alike->flows, .progress = scenario->progress}, .alike = *alike};
-    lowered->alike.micro_batches = workload->plan.micro_batches;
-    if (!lowering.whole)
-        alike_look_at_one(&lowered->alike);
-    if (check_operations(scenario, &lowered->alike, lowering.whole, err))
-        return -1;
-    lowered->program.ranks = lowered->alike.replicas * scenario->plan.stages;
-    lowering.lockstep = lockstep_replicas(&lowering);
-    lowering.barrier_group = barrier_replicas(&lowering, false);
-    lowering.gather_group = barrier_replicas(&lowering, lowering.zero);
-    allocate(&lowering);
-    for (int rank = 0; rank < scenario->plan.stages; rank++)
-        scan_row(&lowering, rank);
-    lowering.failed = exchange_costs(&lowering) != 0;
-    if (!lowering.failed) {
-        make_lanes(&lowering);
-        if (lowering.whole)
-            buckets_build(&lowering);
-        if (lowering.whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
-            gather_ahead(&lowering);
+    if (!rc) {
         lower_rows(&lowering);
+        rc = lowering.failed ? -1 : 0;
     }
-    if (!lowering.failed)
+    if (!rc)
         exchanges_carry(&lowering);
     *apart = lowering.apart;
     lowering_release(&lowering);
-    return lowering.failed ? -1 : 0;
+    return rc;
 }
 
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
@@ -289,6 +317,30 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     if (!rc && lowered->program.endless)
         rc = error_add(err, EXIT_INPUT, workload->scenario->node->loc, "a work or a transfer would never end: times, "
                        "bytes or rates of the scenario are too far apart to simulate");
+    return rc;
+}
+
+const char *const lower_pass_names[] = {[PASS_SCRIPT] = "script", [PASS_ORDER] = "order", NULL};
+
+int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
+                struct error *err)
+{
+    struct lowered lowered = {0};
+    struct lowering lowering = {.measure = measure, .out = &lowered, .err = err};
+    int rc = begin(&lowering, workload, &workload->alike, LOWER_ITERATION);
+
+    if (!rc) {
+        struct script script;
+        const struct labels *labels = script_write(&lowering, &script);
+        size_t count = script.all.count;
+        const struct step **order = after == PASS_ORDER ? resolved(&lowering, &script, labels, &count) : NULL;
+
+        script_print(&script, labels, order, count, out);
+        free(order);
+        script_release(&script);
+    }
+    lowering_release(&lowering);
+    lowered_release(&lowered);
     return rc;
 }
 

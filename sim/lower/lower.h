@@ -1,10 +1,14 @@
 /* lower: rows and messages become a program. This folder alone says which work waits for which: a forward for the
  * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
- * replicas. */
+ * replicas.
+ *
+ * Three passes: script.c writes the steps of all rows, with the labels that they wait for and give; resolve.c finds the
+ * order of the steps; then each step writes its operations, in one of the lower_*.c. By then all that it waits for is
+ * written. */
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 enum lower_what {
     LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
@@ -39,5 +43,12 @@ enum op_what work_what(enum work_kind kind);
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
           struct error *err);
 void lowered_release(struct lowered *lowered);
+
+/* The passes before operations are written: the steps of all rows with their labels, and their order. */
+enum lower_pass { PASS_SCRIPT, PASS_ORDER };
+extern const char *const lower_pass_names[];     /* "script", "order"; NULL-terminated */
+/* Prints what there is after a pass of an iteration's lowering, a line a step. Errors: those of lower(). */
+int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
+                struct error *err);
 
 #endif

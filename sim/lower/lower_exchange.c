@@ -1,6 +1,6 @@
 /* The emitter of exchanges: a collective over all members of a stage becomes operations, message by message or as a
  * measured duration, and an event for their ends. Exchanges within a work become a part of its operation. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 
@@ -8,14 +8,14 @@ static size_t stream_lane(const struct lowering *lowering, int stream, int progr
 {
     size_t at = (size_t)stream * (size_t)lowering->program->ranks + (size_t)program_rank;
 
-    return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->channels + (size_t)channel;
+    return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->lanes.channels + (size_t)channel;
 }
 
 /* FSDP's sums over the replicas that hold the same share have a stream of their own. */
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel)
 {
-    return lowering->collective_lane[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
+    return lowering->lanes.collective[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
 }
 
 /* A lane for each stream, rank, flow and channel. */
@@ -29,43 +29,27 @@ void make_collective_lanes(struct lowering *lowering)
     int flows = lowering->program->flows;
     size_t count;
 
-    lowering->streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
-    lowering->channels = 1;
+    lowering->lanes.streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
+    lowering->lanes.channels = 1;
     for (size_t i = 0; i < (size_t)plan_virtual_stages(lowering->plan) * COUNT(kinds); i++)
         if (groups->of[kinds[i % COUNT(kinds)]].exchanges) {
             int channels = members_of(lowering, kinds[i % COUNT(kinds)], (int)(i / COUNT(kinds)))->channels;
 
-            lowering->channels = channels > lowering->channels ? channels : lowering->channels;
+            lowering->lanes.channels = channels > lowering->lanes.channels ? channels : lowering->lanes.channels;
         }
-    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->channels;
-    lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->streams);
-    for (int stream = 0; stream < lowering->streams; stream++)
+    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->lanes.channels;
+    lowering->lanes.collective = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->lanes.streams);
+    for (int stream = 0; stream < lowering->lanes.streams; stream++)
         for (int rank = 0; rank < lowering->program->ranks; rank++)
-            for (int i = 0; i < flows * lowering->channels; i++)
-                lowering->collective_lane[stream_lane(lowering, stream, rank, 0, i)] = program_lane(
-                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->channels + i);
-}
-
-void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
-{
-    if (protocol != PROTOCOL_NONE)
-        lowering->out->protocols |= 1u << protocol;
-    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
-        if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
-            lowering->out->all_reduces |= (uint64_t)1 << i;
-}
-
-void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured)
-{
-    if (measured->used->op == COLLECTIVE_ALL_REDUCE)
-        lowering_use(lowering, measured->used, measured->protocol);
-    alike_note(&lowering->out->alike, kind, measured);
+            for (int i = 0; i < flows * lowering->lanes.channels; i++)
+                lowering->lanes.collective[stream_lane(lowering, stream, rank, 0, i)] = program_lane(
+                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->lanes.channels + i);
 }
 
 /* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
 static uint32_t member_lane(struct lowering *lowering, const struct members *members, int i, int flow, int channel)
 {
-    int streams = lowering->channels * lowering->streams;
+    int streams = lowering->lanes.channels * lowering->lanes.streams;
 
     if (members->kind != GROUP_EMBEDDING)
         return collective_lane(lowering, members->kind, members->ranks[i], flow, channel);
@@ -109,8 +93,8 @@ static void exchange_messages(struct lowering *lowering, struct members *members
         exchange_flow(lowering, members, exchange, like, t);
     for (int i = 0; i < members->all; i++) {
         for (int t = 0; t < flows; t++)
-            lowering->flow_ids[t] = members->ends[t * members->all + i];
-        members->done[i] = event_all(&lowering->arena, lowering->flow_ids, (size_t)flows);
+            lowering->sums.flow_ids[t] = members->ends[t * members->all + i];
+        members->done[i] = event_all(&lowering->arena, lowering->sums.flow_ids, (size_t)flows);
     }
     members->exchanged++;
 }
@@ -190,7 +174,7 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     if (exchange.bytes == 0 || lowering->failed)
         return event_of(NO_OP);
     if (exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &measured,
-                            &lowering->overlapped[prank])) {
+                            &lowering->ranks[prank].overlapped)) {
         lowering->failed = true;
         return event_of(NO_OP);
     }
@@ -271,87 +255,4 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
             here.chunk_state->synced = end = done;
     }
     return end;
-}
-
-static void communicate(struct new_op *op, enum peers with, double seconds)
-{
-    op->compute.communication += seconds;
-    op->compute.with[with] += seconds;
-}
-
-void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts)
-{
-    struct chunk_state *own = here->chunk_state;
-
-    for (int i = 0; lowering->exchanges && i < EXCHANGE_COUNT; i++)
-        own->exchanged[i] += counts->exchanges[i] * own->exchanges[i].bytes_sent;
-    own->gathered += counts->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
-}
-
-/* Seconds of an exchange of the work, as often as it runs. */
-static double exchange_seconds(const struct place *here, const struct work_counts *counts, int exchange)
-{
-    return counts->exchanges[exchange] * here->chunk_state->exchanges[exchange].seconds *
-           (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
-}
-
-/* Of hidden gathers that no EXCHANGE_OVERLAPPED includes, which overlap with all kernels of the work. */
-static double exposed_gathers(const struct place *here, const struct work_cost *cost)
-{
-    const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
-    double kernels = cost->times.seconds - cost->times.starved;
-    int gathers = cost->counts.hidden_gathers;
-
-    for (int c = 0; c < COLUMN_COUNT; c++)
-        gathers -= cost->counts.exchanges[EXCHANGE_OVERLAPPED + c];
-    return gathers > 0 ? contention_exposed(gathers * gather->seconds, kernels, gather->share) : 0;
-}
-
-/* Whether kernels of the work overlap with the exchange, so that its seconds are those which they do not hide. */
-static bool overlaps(const struct lowering *lowering, int exchange)
-{
-    const struct parallelism *spec = &lowering->scenario->parallelism;
-    bool blocks = spec->context_attention != CONTEXT_ALL_GATHER || spec->context_blocks;
-
-    return (exchange >= EXCHANGE_OVERLAPPED && exchange < EXCHANGE_ROWS) ||
-           (blocks && spec->overlap_context && (exchange == EXCHANGE_ATTENTION || exchange == EXCHANGE_ATTENTION_BACKWARD));
-}
-
-/* The share of what kernels do not hide of overlapped exchanges that is longer than the GPU's waits for launches. The
- * kernels that would hide an exchange are short there, and nothing else on the GPU waits for its end meanwhile. */
-static double exposed_share(const struct lowering *lowering, const struct place *here, const struct work_cost *cost)
-{
-    double all = exposed_gathers(here, cost);
-
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        all += overlaps(lowering, i) ? exchange_seconds(here, &cost->counts, i) : 0;
-    return all > cost->times.starved ? 1 - cost->times.starved / all : 0;
-}
-
-void exchange_within(struct lowering *lowering, const struct place *here, const struct work_cost *cost,
-                     struct new_op *op)
-{
-    struct contention *contention = &lowering->overlapped[here->prank];
-    const struct exchange_cost *exchanges = here->chunk_state->exchanges, *gather = &exchanges[EXCHANGE_GATHER];
-    double share = exposed_share(lowering, here, cost);
-
-    for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        if (!cost->counts.exchanges[i])
-            continue;
-        communicate(op, exchange_peers[i],
-                    exchange_seconds(here, &cost->counts, i) * (overlaps(lowering, i) ? share : 1));
-        op->compute.sent += cost->counts.exchanges[i] * exchanges[i].bytes_sent;
-        op->compute.vector += cost->counts.exchanges[i] * exchanges[i].vector;
-    }
-    communicate(op, PEERS_TENSOR, exposed_gathers(here, cost) * share);
-    op->compute.sent += cost->counts.hidden_gathers * gather->bytes_sent;
-    op->compute.vector += cost->counts.hidden_gathers * gather->vector;
-    /* keys and values come again for the backward; the rest of its bytes are their gradients */
-    op->compute.activations =
-        cost->counts.hidden_gathers * gather->bytes_sent +
-        cost->counts.exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION].bytes_sent;
-    if (contention->collective == 0)
-        return;
-    contention_pass(contention, op->compute.communication);
-    communicate(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds));
 }

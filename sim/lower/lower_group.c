@@ -1,7 +1,7 @@
 /* Exchanges within works: all GPUs of a group exchange at the same point of the same work, so the time is part of the
  * work's duration. It is measured on the simulated cluster, while the groups that share nodes with this group exchange
  * too. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "stage/stage_exchange.h"
 
 #include <math.h>
@@ -276,10 +276,10 @@ static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
     for (int i = 0; i < MEASURED_COUNT; i++) {
         double slowest = 0;
 
-        for (int r = first; r < first + lowering->lockstep; r++)
+        for (int r = first; r < first + lowering->rules.lockstep; r++)
             slowest = fmax(slowest,
                            chunk_state_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds);
-        for (int r = first; r < first + lowering->lockstep; r++)
+        for (int r = first; r < first + lowering->rules.lockstep; r++)
             chunk_state_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds = slowest;
     }
 }
@@ -300,7 +300,7 @@ static int measure_chunk(const struct group_member *member, int chunk)
     struct lowering *lowering = member->lowering;
     int prank = program_rank(lowering, member->replica, member->rank);
     const struct stage *stage =
-        &lowering->classes[prank]->stages[plan_virtual_stage(lowering->plan, member->rank, chunk)];
+        &lowering->ranks[prank].class->stages[plan_virtual_stage(lowering->plan, member->rank, chunk)];
     struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
 
     if (tensor_cost(member, stage, chunk_state) ||
@@ -337,7 +337,7 @@ int exchange_costs(struct lowering *lowering)
 
     for (enum exchange i = 0; i < EXCHANGE_COUNT; i++)
         most = (int)fmax(most, group_members(&scenario->groups.of[exchange_groups[i]]));
-    lowering->exchanges = most > 1;
+    lowering->rules.exchanges = most > 1;
     gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
     for (int i = 0; most > 1 && i < ranks; i++) {
         struct group_member member = {lowering, i / stages, i % stages, gpus, marked};
@@ -345,7 +345,7 @@ int exchange_costs(struct lowering *lowering)
         for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
             rc = measure_chunk(&member, chunk);
     }
-    for (int first = 0; !rc && lowering->lockstep > 1 && first < lowering->out->alike.replicas; first += lowering->lockstep)
+    for (int first = 0; !rc && lowering->rules.lockstep > 1 && first < lowering->out->alike.replicas; first += lowering->rules.lockstep)
         for (int rank = 0; rank < stages; rank++)
             for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
                 keep_step(lowering, first, rank, chunk);

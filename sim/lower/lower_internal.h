@@ -6,6 +6,7 @@
 #include "hardware/contention.h"
 #include "engine/event.h"
 #include "lower/lower.h"
+#include "schedule/resolve.h"
 
 /* The gradients of a virtual stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
@@ -34,10 +35,29 @@ enum {
     MEASURED_COUNT
 };
 
+/* What a work waits for from a neighbouring stage and sends there: activations from the stage before to the one after,
+ * or gradients the other way. */
+enum arrival { ACTIVATIONS, GRADIENTS, ARRIVAL_COUNT, NO_ARRIVAL = ARRIVAL_COUNT };
+/* What a work leaves on its stage for later works of the same micro-batch. */
+enum result { FORWARDED, RECOMPUTED, BACKWARDED, RESULT_COUNT, NO_RESULT = RESULT_COUNT };
+/* Bytes that a work takes or frees: what the forward keeps for the backward, and what a recomputation adds to it. */
+enum { MEMORY_NONE, MEMORY_KEPT = 1, MEMORY_WORKING = 2, MEMORY_ALL = MEMORY_KEPT | MEMORY_WORKING };
+
+/* Which work waits for which, and what it does with memory. */
+struct work_rule {
+    enum arrival waits;              /* a recomputation: as its schedule says (work_arrival) */
+    enum result after;               /* RECOMPUTED: FORWARDED if the row does not recompute the micro-batch */
+    enum result leaves;
+    enum arrival sends;
+    int takes, frees;
+    bool backward;                   /* it holds the workspace of a backward */
+};
+extern const struct work_rule work_rules[WORK_KIND_COUNT];
+
 /* The operations lowered for one micro-batch on one virtual stage; NO_OP: none yet. */
 struct micro_batch_state {
-    struct event activation, gradient;       /* the arrival of the forward's input, and of the backward's */
-    uint32_t forwarded, recomputed, backwarded;
+    struct event arrived[ARRIVAL_COUNT];
+    uint32_t done[RESULT_COUNT];
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
     struct event *moved;             /* a layer: the copy of its activations to the host; NULL: no copy yet */
     bool recomputes;                 /* the row recomputes it */
@@ -61,7 +81,6 @@ struct chunk_state {
     struct exchange_cost exchanges[MEASURED_COUNT];
     double exchanged[EXCHANGE_COUNT], gathered;      /* B that each GPU has sent in these so far */
     struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
-    int completed;                   /* number of times that its gradients were complete */
     uint32_t complete;               /* the operation that last completed them */
     uint32_t updated;                /* the last update */
     struct event synced;             /* the last sum of its gradients */
@@ -72,6 +91,7 @@ struct chunk_state {
     struct coming *coming;           /* a bucket: its weights, for which the first forward waits; NULL: none come */
     bool whole;                      /* ZeRO 3: its weights are gathered, and stay so for its next work */
     struct waits awaited;            /* its next entry waits for these, in addition to its inputs (lower_replicate.c) */
+    struct boundary *boundaries[2];  /* to the stage before, and to the next one: lower_send.c */
 };
 
 /* A rank's lanes to its host. */
@@ -83,8 +103,52 @@ struct rank_host {
     struct event before;             /* the operation before the last one on the compute lane */
 };
 
-/* A point where replicas wait for each other: the entry of their rows, and the operation that ends when all arrived. */
-struct barrier { size_t entry; uint32_t id; };
+/* A program rank. */
+struct rank_state {
+    const struct gpu_class *class;   /* its GPUs', with their stages and times */
+    uint32_t compute_lane;
+    uint32_t latest;                 /* the last operation on its compute lane */
+    uint32_t met;                    /* the barrier before its next works, or NO_OP */
+    struct contention overlapped;    /* collectives over replicas that overlap with its kernels; */
+    struct contention coming;        /* of these, all-gathers that no forward has waited for yet */
+    struct event sent[2];            /* the last boundary that it sent to lower ranks, and to higher ones */
+    struct rank_host host;           /* if stages are computed layer by layer */
+};
+
+/* What holds for all of a lowering. */
+struct rules {
+    bool whole;                      /* LOWER_ITERATION */
+    bool update_last, gather_last;   /* an update ends each row, and then a gather of updated weights */
+    bool exchanges;                  /* works have exchanges within */
+    bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
+    bool zero;                       /* ZeRO 3: layers are gathered (lower_layers.c) */
+    enum recompute_rule recompute;   /* the schedule's */
+    int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
+    int steps;                       /* local steps: the number of batches in the rows */
+    int micro_batches;               /* of each direction, over all batches and local steps */
+    int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
+    int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
+    int gather_group;                /* that do so before an entry that exchanges layers */
+};
+
+/* Lanes of all ranks but for those that compute and copy to hosts. */
+struct transfer_lanes {
+    uint32_t *next, *previous;       /* a program rank and flow: boundaries */
+    uint32_t *copy;                  /* a program rank; NULL: copies by sockets do not delay others */
+    uint32_t *collective;            /* a stream, program rank, flow and channel */
+    int streams;                     /* streams of collectives: 2 if GROUP_SAME_SHARE has its own, else 1 */
+    int channels;                    /* the most channels of a collective over replicas */
+};
+
+/* Exchanges over replicas. */
+struct sums {
+    struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
+    struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
+    struct event *untied;            /* a replica: the kernels that its last sum of tied gradients waited for */
+    struct members **members;        /* a virtual stage and kind of group: members_of */
+    struct members **tied;           /* a replica: members_tied */
+    uint32_t *flow_ids;              /* scratch, a flow */
+};
 
 /* The position of a row's entry: its replica, rank and stage. */
 struct place {
@@ -100,84 +164,49 @@ struct place {
 };
 
 struct lowering {
-    const struct workload *workload;
-    const struct scenario *scenario; /* the workload's */
-    const struct plan *plan;         /* the workload's */
-    const struct stage *stages;      /* the workload's, one a virtual stage: of parameters and all else that does not
-                                      * depend on the samples of a micro-batch */
-    const struct gpu_class **classes;    /* a program rank: its GPUs', with their stages and times */
+    const struct workload *workload; /* its stages: of parameters and all else that does not depend on a GPU's samples */
+    const struct scenario *scenario; /* the workload's, */
+    const struct plan *plan;         /* and its plan */
     struct measure *measure;
     struct lowered *out;
-    struct program *program;
+    struct program *program;         /* out's */
     struct error *err;
     struct arena arena;              /* holds everything below */
-    const struct row *rows;          /* a pipeline rank: the workload's; what is lowered of it: row_entry */
-    bool update_last, gather_last;    /* an update ends it, and then a gather of updated weights */
+    struct rules rules;
     bool **completes;                /* a pipeline rank and entry of its row: it completes its chunk's gradients */
-    struct place *first_places;      /* a program rank and chunk: the place of micro-batch 0 */
-    struct boundary **boundaries;    /* a program rank, chunk and whether it is sent forward: lower_send */
-    int micro_batches;               /* of each direction, over all batches and local steps */
-    struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
-    int *syncs, *gathers;            /* a virtual stage: sums of its gradients, gathers of its weights, so far */
-    struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
-    int *ties;                       /* a replica: sums of tied gradients so far */
-    struct members **members;        /* a virtual stage and kind of group: members_of */
-    struct members **tied;           /* a replica: members_tied */
-    struct event *untied;            /* a replica: the kernels that its last sum of tied gradients waited for */
-    struct micro_batch_state *states; /* lowering_state */
-    struct chunk_state *chunk_states; /* a program rank and chunk */
-    size_t *cursor;                  /* a program rank: the next entry of its row */
-    size_t prepared;                 /* entries of the rows whose exchanges have been lowered (lower_replicate.c) */
-    int *updates;                    /* a program rank: updates so far */
-    uint32_t *compute_lane;          /* a program rank */
-    struct contention *overlapped;   /* a program rank: collectives over replicas that overlap with its kernels */
-    struct contention *coming;       /* a program rank: of these, all-gathers that no forward has waited for yet */
-    uint32_t *latest;                /* a program rank: the last operation on its compute lane */
-    uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
-    uint32_t *copy_lane;             /* a program rank; NULL: copies by sockets do not delay others */
-    struct rank_host *hosts;         /* a program rank; NULL: no stage is computed layer by layer */
-    struct event *sent;              /* [2 program ranks + up]: the last boundary that a rank sent in a direction */
-    int channels;                    /* the most channels of a collective over replicas */
-    int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
-    int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
-    int gather_group;                /* that do so before an entry that exchanges layers */
-    struct barrier *barriers;        /* a program rank, of the first replica of such a group: its last barrier */
-    int streams;                     /* streams of collectives: 2 if GROUP_SAME_SHARE has its own, else 1 */
-    uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
-    uint32_t *flow_ids;              /* scratch, a flow */
+    struct rank_state *ranks;        /* a program rank */
+    struct chunk_state *chunk_states;    /* a program rank and chunk */
+    struct place *first_places;      /* the same: the place of micro-batch 0 */
+    struct micro_batch_state *states;    /* lowering_state */
+    struct transfer_lanes lanes;
+    struct sums sums;
     struct waits waits;              /* of the entry's next operation; empty between entries */
     struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
-    enum recompute_rule rule;        /* the schedule's */
-    bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
-    bool exchanges;                  /* works have exchanges within */
-    bool zero;                       /* ZeRO 3: layers are gathered (lower_layers.c) */
-    int steps;                       /* local steps: the number of batches in the rows */
-    bool whole;                      /* LOWER_ITERATION */
-    int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
-    size_t told;                     /* operations, when progress was told of them */
     bool apart;                      /* members did not end a sum together, although alike.exact: this lowering has
                                       * failed, and messages have to be lowered */
-    bool failed;
+    bool failed;                     /* with an error, or apart; once it is set nothing more is lowered */
 };
 
 /* The number of entries that are lowered of a rank's row: those of every local step, updates between these and at the
  * end, and the gather at the end. */
 static inline size_t row_entries(const struct lowering *lowering, int rank)
 {
-    size_t steps = (size_t)lowering->steps;
+    size_t steps = (size_t)lowering->rules.steps;
 
-    return steps * (lowering->rows[rank].count + 1) - !lowering->update_last + lowering->gather_last;
+    return steps * (lowering->workload->rows[rank].count + 1) - !lowering->rules.update_last + lowering->rules.gather_last;
 }
 
 /* One of them. A local step has micro-batches of its own. */
 static inline struct work row_entry(const struct lowering *lowering, int rank, size_t entry)
 {
-    const struct row *row = &lowering->rows[rank];
-    size_t step = entry < row->count ? 0 : entry / (row->count + 1), at = entry - step * (row->count + 1);
+    const struct row *row = &lowering->workload->rows[rank];
+    size_t step = entry / (row->count + 1), at = entry % (row->count + 1);
     struct work work;
 
-    if (step == (size_t)lowering->steps ||
-        (at == row->count && step + 1 == (size_t)lowering->steps && !lowering->update_last))
+    if (entry < row->count)
+        return row->items[entry];
+    if (step == (size_t)lowering->rules.steps ||
+        (at == row->count && step + 1 == (size_t)lowering->rules.steps && !lowering->rules.update_last))
         return (struct work){.kind = GATHER};
     if (at == row->count)
         return (struct work){.kind = UPDATE};
@@ -196,7 +225,7 @@ static inline struct work_cost slice_cost(const struct place *here, const struct
     return (struct work_cost){slice->work[kind], slice_times(here->held, here->times, slice)->work[kind]};
 }
 
-/* lower_work.c */
+/* lower_compute.c */
 /* Adds the operation of an entry, or of a piece of it, to the compute lane, after all of `lowering->waits`; empties
  * these. `op` has its memory, its exchanges before the kernels and whether it continues; all else is set here. */
 uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
@@ -206,9 +235,31 @@ uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event a
 struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage,
                                          int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
-/* Lowers the next entry of a rank's row, and the entries overlapped with it. False if an operation that they wait for
- * has not been lowered yet. */
-bool lower_entry(struct lowering *lowering, int replica, int rank);
+/* What the work waits for from a neighbouring stage. */
+static inline enum arrival work_arrival(const struct lowering *lowering, const struct place *here, enum work_kind kind)
+{
+    enum arrival arrival = work_rules[kind].waits;
+    bool early = kind == RECOMPUTE && lowering->rules.recompute == RECOMPUTE_EARLY;
+
+    return early || (arrival == ACTIVATIONS ? here->stage == 0 : here->last) ? NO_ARRIVAL : arrival;
+}
+/* Whether it sends its result to a neighbouring stage, and to which. */
+static inline bool work_sends(const struct place *here, enum work_kind kind, int *to)
+{
+    enum arrival sends = work_rules[kind].sends;
+
+    *to = here->stage + (sends == ACTIVATIONS ? 1 : -1);
+    return sends != NO_ARRIVAL && !(sends == ACTIVATIONS ? here->last : here->stage == 0);
+}
+/* Counts the bytes of the exchanges within a work, and of the gathers before it. */
+void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts);
+
+/* lower_work.c */
+/* Lowers an entry of a rank's row, and the entries overlapped with it. */
+void lower_works(struct lowering *lowering, int replica, int rank, size_t entry);
+/* `n` consecutive replicas begin an entry when the last of them has ended the entry before, because they would wait for
+ * it in the work's first exchange. */
+void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t entry);
 
 /* lower_send.c */
 /* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
@@ -223,107 +274,17 @@ struct new_op received(const struct place *here, int gathers);
  * this waits for the boundary too. The entry waits for the copy. */
 void lower_arrival(struct lowering *lowering, const struct place *here, struct work work);
 
-/* lower_members.c */
-/* A collective, its purpose and its size in B. */
-struct emission { const struct collective *collective; enum op_what what; double bytes; };
-/* A group and the groups that share links with it. Their GPUs follow in the group's array, group by group and flow by
- * flow. */
-struct siblings { int groups; struct placed_group group; };
-/* All members that hold a virtual stage: in each replica one rank, or all sharers, in both directions. They are sorted
- * by group, and all groups are of one size: a process group of replicas, with all ranks of these that hold the
- * stage. */
-struct members {
-    enum group_kind kind;
-    int stage, all, here;    /* members in the cluster, and in the program (fewer if one replica stands for all) */
-    int size, channels;      /* members of each group; channels of its collectives */
-    int *gpus;               /* [tensor index * all + member] */
-    int *ranks;              /* a member: its program rank */
-    struct chunk_state **chunk_states; /* a member: its chunk on that rank */
-    int *first;              /* a replica: the first member of its group */
-    struct event *after;     /* a member of the program: its next exchange waits for this; */
-    struct event *done;      /* the end of its last exchange; empty if it had none */
-    int exchanged;           /* exchanges lowered message by message so far */
-    struct siblings *siblings;       /* a group; without GPUs until it is asked for */
-    struct placed_group *placed;     /* [flow * groups + group]; the same */
-    uint32_t *lanes, *ready, *ends;  /* scratch: [member * channels + channel], a member, [flow * all + member] */
-};
-/* Made once for each kind of group and stage. */
-struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage);
-/* The two members that hold the copies of tied weights in a replica. */
-struct members *members_tied(struct lowering *lowering, int replica);
-/* One flow of the group that begins at member `first`. */
-const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
-                                         int first);
-/* Measures an exchange of the group that begins at member `first`, while the groups that share links with it do the
- * same. */
-int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
-                    struct measured *measured);
-
-/* A rank, with scratch: room for the GPUs of all groups, and a mark for each node. */
-struct group_member {
-    struct lowering *lowering;
-    int replica, rank, *gpus;
-    bool *marked;
-};
-
-/* Lists the GPUs of the rank's group, and of the groups of its kind that share NICs or uplinks with it, if it spans
- * nodes: these are at the same point of their work. Returns the number of groups. */
-int group_and_siblings(const struct group_member *member, const struct process_group *group, int t);
-
-/* lower_exchange.c */
-/* Lowers an exchange of all groups of the members: each begins after its `after` and sets its `done`. Adds nothing if
- * groups have one member, or if there are no bytes. */
-int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
-/* Lowers a replica's part of an exchange, as a measured duration on its stream that overlaps with its kernels. */
-struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
-                            struct emission exchange, struct event after);
-/* Gathers a layer's weights; empty if there are none to gather. */
-struct event gather_layer(struct lowering *lowering, struct place here, const struct slice *layer, struct event after);
-/* Reduce-scatters a layer's gradients. If these are the iteration's last ones, it then sums each share over the
- * replicas that hold it. Returns the last sum, or `after` if there is none. */
-struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
-                           struct event after);
-/* Measures an exchange of a replica's group, and adds it to the contention of the kernels that overlap with it. Zero if
- * the group has one member. */
-int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *contention);
-/* Notes for the result that this all-reduce was used. */
-void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
-/* The same of a measured collective of any operation, and how much of it was simulated. */
-void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured);
-void make_collective_lanes(struct lowering *lowering);
-uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
-                         int channel);
-
-/* lower_sync.c: buckets */
-void buckets_build(struct lowering *lowering);
-/* Notes that a rank's gradients of the bucket are ready after operation `id`. */
-void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
-
-/* lower_sync.c */
-/* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
- * with `in_time` also where the stage before begins to recompute. */
-uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
-                         struct new_op op);
-/* Cuts a backward where the stage before begins to recompute just in time. */
-uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op);
-/* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
-uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
-/* Lowers the sums of gradients that a rank's update number `updates` waits for, unless they are lowered. False if some
- * of these gradients have not been lowered yet. */
-bool sync_gradients(struct lowering *lowering, int replica, int rank, int updates);
-/* Whether a pipeline rank holds one of the two copies of tied weights. */
-bool tied_rank(const struct lowering *lowering, int rank);
-
 /* lower_update.c */
-/* B of so many of a layer's weights, as replicas gather them after an update. */
-double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters);
-/* Lowers a rank's update, and the sums that it waits for. False if these cannot be lowered yet. */
-bool lower_update(struct lowering *lowering, int replica, int rank);
+/* Lowers a rank's update. */
+void lower_update(struct lowering *lowering, int replica, int rank);
 /* Under LOWER_COMPUTE: at an update, the ranks that share a stage wait for each other's backwards, as for a sum. */
-bool lower_barrier(struct lowering *lowering, int rank);
-/* Lowers the exchanges of updated weights (WEIGHTS_UPDATED). */
-bool lower_gather(struct lowering *lowering, int replica, int rank);
+void lower_join(struct lowering *lowering, int stage);
+/* Whether several ranks hold the stage, and it has parameters. */
+bool is_shared(const struct lowering *lowering, int stage);
+/* Lowers the exchange of a stage's updated weights (WEIGHTS_UPDATED). */
+void lower_gather(struct lowering *lowering, int stage);
+/* Ends a rank's update when it has all its weights. */
+void lower_renewal(struct lowering *lowering, int replica, int rank);
 /* Lowers the gathers of weights that run beside the first forwards (WEIGHTS_NEXT), before any entry. */
 void gather_ahead(struct lowering *lowering);
 /* A chunk's first forward. It is cut where it needs weights that come later than those before them. */
@@ -333,8 +294,18 @@ void wait_for_weights(struct lowering *lowering, const struct place *here);
 
 /* lower_layers.c: entries computed layer by layer, because the stage has a plan or under ZeRO 3. */
 /* Whether a work of the chunk exchanges layers under ZeRO 3; not once all its weights stay for the iteration. */
-bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state);
-bool zero_in_turn(const struct lowering *lowering);       /* collectives do not overlap with kernels */
+static inline bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state)
+{
+    const struct recipe *recipe = &lowering->scenario->recipe;
+    bool stay = chunk_state->whole && recipe->weights.stay_forward && recipe->weights.stay_backward;
+
+    return lowering->rules.zero && !stay;
+}
+/* Under ZeRO 3: collectives do not overlap with kernels. */
+static inline bool zero_in_turn(const struct lowering *lowering)
+{
+    return lowering->rules.zero && lowering->scenario->recipe.in_turn;
+}
 void make_host_lanes(struct lowering *lowering);
 /* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its
  * backward. Returns its last operation. */
@@ -348,38 +319,17 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
                        struct event after);
 
 /* lower_replicate.c: PyTorch's DataParallel. */
-/* Lowers the exchanges before the next entry of the rows; false if some replica has not come to this entry yet. */
-bool replicate_before(struct lowering *lowering, int replica);
+/* Lowers the exchanges before an entry of the rows. */
+void replicate_before(struct lowering *lowering, size_t entry);
 /* The cost of an entry without the loss, which GPU 0 computes for all; the memory of its weights, output, gradients. */
 struct work_cost replicated_work(struct place here, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op);
-
-/* lower_group.c: measures the exchanges within each rank's works. */
-int exchange_costs(struct lowering *lowering);
-/* Counts the bytes of all these exchanges on links, after all works have been lowered. */
-void exchanges_carry(struct lowering *lowering);
-/* lower_exchange.c: counts the bytes of the exchanges within a work, and of the gathers before it. */
-void exchanges_count(const struct lowering *lowering, const struct place *here, const struct work_counts *counts);
-/* Adds the communication within a work to the work's operation. */
-void exchange_within(struct lowering *lowering, const struct place *here, const struct work_cost *cost,
-                     struct new_op *op);
-/* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */
-static inline int stood_for(const struct lowering *lowering, int own, int n)
-{
-    return lowering->out->alike.folded ? n : own;
-}
 
 /* The same micro-batch on the next stage (1) or the one before (-1). */
 static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here,
                                                      int step)
 {
-    return here->state + step * (ptrdiff_t)lowering->micro_batches;
-}
-
-/* The arrival of an entry's input: activations from the stage before, or gradients from the stage after. */
-static inline struct event *arrival_of(struct micro_batch_state *state, enum work_kind kind)
-{
-    return kind == FORWARD ? &state->activation : &state->gradient;
+    return here->state + step * (ptrdiff_t)lowering->rules.micro_batches;
 }
 
 static inline struct chunk_state *chunk_state_of(const struct lowering *lowering, int program_rank, int chunk)
@@ -391,5 +341,46 @@ static inline int program_rank(const struct lowering *lowering, int replica, int
 {
     return replica * lowering->plan->stages + rank;
 }
+
+/* script.c: labels, and the steps that wait for them. */
+enum label_kind {
+    LABEL_ACTIVATION = ACTIVATIONS,  /* for a stage's forward of a micro-batch */
+    LABEL_GRADIENT = GRADIENTS,      /* for its backward */
+    LABEL_COMPLETE,                  /* the gradients of a stage on all ranks that hold it, for a sum of them */
+    LABEL_COPY,                      /* the gradients of one copy of tied weights (as `stage`) in a replica, */
+    LABEL_COPIES,                    /* and of both copies */
+    LABEL_UPDATED,                   /* a stage's weights on all ranks that hold it */
+    LABEL_MET,                       /* replicas from this one on have come to an entry of a rank (as `stage`) */
+    LABEL_ALL,                       /* all replicas have come to an entry */
+    LABEL_KIND_COUNT
+};
+/* Something that steps wait for. `number`: a micro-batch, a sum, an update or an entry of a row, as its kind says. */
+struct label { enum label_kind kind; int replica, direction, stage, number; };
+/* The labels of a kind, numbered one after another from `first` on. */
+struct label_block { uint32_t first, replicas, directions, stages, numbers; };
+struct labels { struct label_block blocks[LABEL_KIND_COUNT]; uint32_t count; };
+
+/* The steps that rows consist of. */
+enum step_kind {
+    STEP_WORKS,              /* works, from entry `at` on; works that overlap are one step */
+    STEP_ARRIVE,             /* the row comes to entry `at`, for which others wait */
+    STEP_MEET,               /* `number` replicas wait for each other before entry `at` */
+    STEP_HAND_ROUND,         /* DataParallel's exchanges before entry `at` */
+    STEP_SUM,                /* sum `number` of the gradients of stage `at` */
+    STEP_JOIN,               /* in a figure: ranks that share stage `at` wait for each other */
+    STEP_TIE,                /* a sum of tied gradients in replica `number` */
+    STEP_UPDATE,             /* an update of the rank */
+    STEP_GATHER,             /* an exchange of the updated weights of stage `at` */
+    STEP_RENEW,              /* the end of the rank's update, with these weights */
+    STEP_COUNT
+};
+extern const char *const step_names[];
+/* Writes the steps of all rows; script_release when done. Returns what their labels stand for, in the arena. */
+const struct labels *script_write(struct lowering *lowering, struct script *script);
+/* script_text.c: "activations of micro-batch 3 for stage 5". */
+void label_print(const struct labels *labels, uint32_t number, FILE *out);
+/* A line a step: `count` steps in an order, or NULL: row by row. */
+void script_print(const struct script *script, const struct labels *labels, const struct step *const *order,
+                  size_t count, FILE *out);
 
 #endif

@@ -17,29 +17,15 @@
  * 3 a layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once for a
  * recomputation and the backward right after it. A copy takes its latency, and its bytes at the bandwidth that every
  * GPU of a node gets while all of them copy. So copies of different GPUs do not contend. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
-
-bool zero_by_layers(const struct lowering *lowering, const struct chunk_state *chunk_state)
-{
-    const struct recipe *recipe = &lowering->scenario->recipe;
-    bool stay = chunk_state->whole && recipe->weights.stay_forward && recipe->weights.stay_backward;
-
-    return lowering->zero && !stay;
-}
-
-bool zero_in_turn(const struct lowering *lowering)
-{
-    return lowering->zero && lowering->scenario->recipe.in_turn;
-}
 
 void make_host_lanes(struct lowering *lowering)
 {
     int ranks = lowering->program->ranks;
 
-    lowering->hosts = ARENA_ARRAY(&lowering->arena, struct rank_host, ranks);
     for (int r = 0; r < ranks; r++)
-        lowering->hosts[r] = (struct rank_host){
+        lowering->ranks[r].host = (struct rank_host){
             .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
             .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
             .cpu = program_lane(lowering->program, r, LANE_HOST, 0),
@@ -58,7 +44,7 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
 
     op.kind = OP_COMPUTE;
     op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
-    op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
+    op.lane = to_host ? lowering->ranks[prank].host.to : lowering->ranks[prank].host.from;
     op.amount = cluster_host_copy(cluster, host_seat(lowering, prank).node, bytes);
     op.compute.sent = bytes;
     return event_of(lower_after(lowering, op, after));
@@ -115,8 +101,8 @@ static struct event gather(struct walk *walk, const struct slice *layer, struct 
  * The first layer's gather waits for all earlier operations. */
 static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
-    struct contention *contention = &walk->lowering->overlapped[walk->prank];
-    struct event none = {0}, before = event_of(walk->lowering->latest[walk->prank]);
+    struct contention *contention = &walk->lowering->ranks[walk->prank].overlapped;
+    struct event none = {0}, before = event_of(walk->lowering->ranks[walk->prank].latest);
 
     if (walk->whole != layer) {
         if (!walk->whole) {
@@ -167,7 +153,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     op.takes = takes;
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
-    walk->host->before = event_of(lowering->latest[walk->prank]);
+    walk->host->before = event_of(lowering->ranks[walk->prank].latest);
     walk->id = lower_compute(lowering, &walk->here, work, &cost, &op);
     walk->op = (struct new_op){.continues = true};
 }
@@ -176,7 +162,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 static void leave_layer(struct walk *walk)
 {
     if (walk->gathers || walk->scatters)
-        walk->lowering->overlapped[walk->prank] = (struct contention){0};
+        walk->lowering->ranks[walk->prank].overlapped = (struct contention){0};
 }
 
 /* A forward whose activations go to the host waits for the last copy but one. */
@@ -237,7 +223,7 @@ static struct event scatter(struct walk *walk, const struct slice *layer, bool l
 /* After the backward of a layer under a plan: scatters its gradients, and notes the buckets that they complete. */
 static void finish_layer(struct walk *walk, size_t slice, bool completes)
 {
-    const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
+    const struct buckets *buckets = &walk->lowering->sums.buckets[walk->here.stage];
     struct chunk_state *chunk_state = walk->here.chunk_state;
     struct event done = scatter(walk, &walk->stage->slices[slice], completes);
 
@@ -277,7 +263,7 @@ static void backward_layers(struct walk *walk, bool completes)
         weights_for(walk, layer, walk->gathers ? other_layer(walk, i) : NULL);
         if (step->layer < below && plan->moved[step->layer] > 0) {
             also_wait(walk, loaded);
-            loaded = load_next(walk, step->layer, event_of(walk->lowering->latest[walk->prank]));
+            loaded = load_next(walk, step->layer, event_of(walk->lowering->ranks[walk->prank].latest));
         }
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
@@ -377,9 +363,9 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
     int prank = here.prank;
     struct walk walk = {
         .lowering = lowering, .here = here, .work = work, .stage = here.held,
-        .host = lowering->hosts ? &lowering->hosts[prank] : NULL, .prank = prank, .op = op, .id = NO_OP,
-        .gathers = lowering->zero && !here.chunk_state->whole,
-        .scatters = lowering->zero && recipe->gradients.unit == SUM_LAYERS,
+        .host = &lowering->ranks[prank].host, .prank = prank, .op = op, .id = NO_OP,
+        .gathers = lowering->rules.zero && !here.chunk_state->whole,
+        .scatters = lowering->rules.zero && recipe->gradients.unit == SUM_LAYERS,
     };
 
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.chunk_state->layers)

@@ -1,8 +1,24 @@
 /* Members of exchanges: the ranks that hold a stage, by group, and which groups share links. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
+{
+    if (protocol != PROTOCOL_NONE)
+        lowering->out->protocols |= 1u << protocol;
+    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
+        if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
+            lowering->out->all_reduces |= (uint64_t)1 << i;
+}
+
+void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured)
+{
+    if (measured->used->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured->used, measured->protocol);
+    alike_note(&lowering->out->alike, kind, measured);
+}
 
 /* A rank of a replica that holds a virtual stage, and its chunk; its group, and its place there. */
 struct position { int group, place, chunk, replica, rank; };
@@ -89,7 +105,7 @@ static struct members *members_make(struct lowering *lowering, struct members li
 struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
-    struct members **known = &lowering->members[stage * GROUP_KIND_COUNT + (int)kind];
+    struct members **known = &lowering->sums.members[stage * GROUP_KIND_COUNT + (int)kind];
 
     if (!*known) {
         int holders = plan_holders(lowering->plan, stage), all = scenario_replicas(scenario) * holders;
@@ -114,13 +130,13 @@ struct members *members_tied(struct lowering *lowering, int replica)
     int stages[] = {0, plan_virtual_stages(lowering->plan) - 1};
     struct position positions[2];
 
-    if (lowering->tied[replica])
-        return lowering->tied[replica];
+    if (lowering->sums.tied[replica])
+        return lowering->sums.tied[replica];
     for (int i = 0; i < 2; i++) {
         positions[i] = (struct position){.replica = replica, .rank = group_index(group, 0, i)};
         plan_rank(lowering->plan, 0, stages[i], 0, &positions[i].chunk);
     }
-    return lowering->tied[replica] = members_make(lowering, (struct members){
+    return lowering->sums.tied[replica] = members_make(lowering, (struct members){
         .kind = GROUP_EMBEDDING, .stage = -1, .all = 2, .here = 2, .size = 2, .channels = 1,
     }, positions, positions);
 }

@@ -6,7 +6,7 @@
  * rows begins when all GPUs have come to it, after the exchanges before it. Weights and gradients travel in buffers of
  * 10 MiB (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce). A kernel fills a buffer of several
  * tensors. The process's own time (threads, Python) is not modelled. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 
@@ -57,7 +57,7 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
     };
 
     if (model_is_timed(&scenario->model) || bytes == 0)
-        return lowering->latest[replica];
+        return lowering->ranks[replica].latest;
     const struct kernel_costs *costs = &scenario->kernels[scenario_seat(scenario, 0, replica, 0).kind];
     return lower_pack(lowering, replica, 0, costs_kernel(costs, &kernel).seconds, after);
 }
@@ -72,7 +72,7 @@ static const struct members *exchange_buffers(struct lowering *lowering, const s
         members->done[d] = event_of(NO_OP);
         members->after[d] = event_of(lower_after(lowering, (struct new_op){
             .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, d, 0, 0), .mb = -1,
-        }, event_of(lowering->latest[d])));
+        }, event_of(lowering->ranks[d].latest)));
     }
     for (size_t b = 0; !lowering->failed && b < buffers->count; b++)
         lowering->failed = exchange_all(lowering, members,
@@ -100,10 +100,10 @@ static void wait_before_next(struct lowering *lowering, int replica, struct even
 /* Before a forward: sends its samples and all weights. */
 static void hand_out(struct lowering *lowering, int mb)
 {
-    const struct stage *stage = &lowering->stages[0];
+    const struct stage *stage = &lowering->workload->stages[0];
     double each = scenario_parameter_bytes(lowering->scenario).weights;
     struct buffers buffers = buffers_of(stage, each, true);
-    struct event first = event_of(lowering->latest[0]);
+    struct event first = event_of(lowering->ranks[0].latest);
     const struct members *members;
 
     for (int d = 1; stage->outside.input > 0 && d < lowering->out->alike.replicas; d++)
@@ -120,15 +120,15 @@ static void hand_out(struct lowering *lowering, int mb)
 /* Between a forward and its backward: gathers all outputs, computes the loss, sends the gradients of the outputs. */
 static void compute_loss(struct lowering *lowering, int mb)
 {
-    const struct outside *outside = &lowering->stages[0].outside;
-    const struct loss_times *times = &lowering->classes[0]->times[0].loss;
+    const struct outside *outside = &lowering->workload->stages[0].outside;
+    const struct loss_times *times = &lowering->ranks[0].class->times[0].loss;
     int n = lowering->out->alike.replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
     struct event last = {0}, forwarded = {0}, loss;
-    struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
+    struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->ranks[0].compute_lane, .mb = mb};
 
     for (int d = 1; d < n; d++) {
-        forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->forwarded);
+        forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->done[FORWARDED]);
         last = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb,
                          event_both(&lowering->arena, last, forwarded));
     }
@@ -140,8 +140,8 @@ static void compute_loss(struct lowering *lowering, int mb)
     op.amount = times->all_backward;
     op.takes = gradients;
     op.frees = gathered + gradients;
-    lowering->latest[0] = program_add(lowering->program, op, NULL, 0);
-    loss = event_of(lowering->latest[0]);
+    lowering->ranks[0].latest = program_add(lowering->program, op, NULL, 0);
+    loss = event_of(lowering->ranks[0].latest);
     for (int d = 1; d < n; d++) {
         wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_GRADIENT, outside->output, mb, loss));
         wait_before_next(lowering, d, loss);
@@ -152,37 +152,29 @@ static void compute_loss(struct lowering *lowering, int mb)
 static void sum_gradients(struct lowering *lowering)
 {
     double each = scenario_parameter_bytes(lowering->scenario).gradients;
-    struct buffers buffers = buffers_of(&lowering->stages[0], each, false);
+    struct buffers buffers = buffers_of(&lowering->workload->stages[0], each, false);
     struct waits computed = {0};
     const struct members *members;
 
     for (int d = 0; d < lowering->out->alike.replicas; d++)
         wait_for(&computed, event_of(pack(lowering, d, buffers.packed, event_of(NO_OP))));
-    lowering->summed[0] = event_taken(&lowering->arena, &computed);
+    lowering->sums.summed[0] = event_taken(&lowering->arena, &computed);
     members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
     for (int d = 0; d < members->here; d++)
         members->chunk_states[d]->synced = members->done[d];
     free(buffers.items);
 }
 
-bool replicate_before(struct lowering *lowering, int replica)
+void replicate_before(struct lowering *lowering, size_t entry)
 {
-    size_t cursor = lowering->cursor[replica];
-    struct work work = row_entry(lowering, 0, cursor), before = row_entry(lowering, 0, cursor - (cursor > 0));
+    struct work work = row_entry(lowering, 0, entry), before = row_entry(lowering, 0, entry - (entry > 0));
 
-    if (lowering->prepared > cursor)
-        return true;
-    for (int d = 0; d < lowering->out->alike.replicas; d++)
-        if (lowering->cursor[d] != cursor)
-            return false;
-    if (cursor > 0 && (before.kind == BACKWARD || before.kind == BACKWARD_WEIGHT))
+    if (entry > 0 && (before.kind == BACKWARD || before.kind == BACKWARD_WEIGHT))
         sum_gradients(lowering);
     if (work.kind == FORWARD)
         hand_out(lowering, work.mb);
     else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
         compute_loss(lowering, work.mb);
-    lowering->prepared = cursor + 1;
-    return !lowering->failed;
 }
 
 struct work_cost replicated_work(struct place here, struct work work)
@@ -200,7 +192,7 @@ struct work_cost replicated_work(struct place here, struct work work)
 
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op)
 {
-    const struct stage *stage = &lowering->stages[0];
+    const struct stage *stage = &lowering->workload->stages[0];
     struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
     double kept = stage->outside.output - stage->outside.activation +
                   (here.replica > 0 ? stage->parameters * each.weights : 0);

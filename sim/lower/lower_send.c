@@ -1,5 +1,5 @@
 /* Boundaries between stages: their transfers, and the copies that sockets need. And ZeRO 3 tensor by tensor. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 #include "stage/stage_memory.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool 
     if (isinf(rate))
         return NO_OP;
     like.kind = OP_COMPUTE;
-    like.lane = lowering->copy_lane[at];
+    like.lane = lowering->lanes.copy[at];
     like.amount = bytes / rate;
     return lower_after(lowering, like, after);
 }
@@ -43,8 +43,8 @@ struct boundary {
 /* The boundary to the next stage, or to the one before, on that rank. */
 static struct boundary *boundary_to(struct lowering *lowering, const struct place *from, bool next, int dst)
 {
-    size_t flows = (size_t)lowering->program->flows, chunk = (size_t)(from->chunk_state - lowering->chunk_states);
-    struct boundary **slot = &lowering->boundaries[2 * chunk + next], *boundary = *slot;
+    size_t flows = (size_t)lowering->program->flows;
+    struct boundary **slot = &from->chunk_state->boundaries[next], *boundary = *slot;
 
     if (boundary && boundary->dst == dst)
         return boundary;
@@ -52,7 +52,7 @@ static struct boundary *boundary_to(struct lowering *lowering, const struct plac
         *slot = boundary = arena_alloc(&lowering->arena, sizeof *boundary + flows * sizeof *boundary->last);
     boundary->dst = dst;
     boundary->up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from->rank;
-    boundary->bytes = lowering->classes[from->prank]->stages[next ? from->stage : from->stage - 1].boundary;
+    boundary->bytes = lowering->ranks[from->prank].class->stages[next ? from->stage : from->stage - 1].boundary;
     memset(boundary->last, 0xff, flows * sizeof *boundary->last);        /* NO_OP */
     return boundary;
 }
@@ -65,11 +65,11 @@ static struct new_op transfer_of(const struct lowering *lowering, const struct p
     int gpu = scenario_gpu(scenario, t, from->replica, from->rank);
     int peer = scenario_gpu(scenario, t, from->replica, boundary->dst);
     struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
-    const uint32_t *lanes = boundary->up ? lowering->next_lane : lowering->previous_lane;
+    const uint32_t *lanes = boundary->up ? lowering->lanes.next : lowering->lanes.previous;
 
     return (struct new_op){
-        .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .exchange = exchange_number(GROUP_PIPELINE, COLLECTIVE_OP_COUNT),
-        .stage = from->stage, .lane = lanes[from->prank * lowering->program->flows + t], .amount = boundary->bytes,
+        .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT,
+        .exchange = exchange_number(GROUP_PIPELINE, COLLECTIVE_OP_COUNT), .stage = from->stage, .lane = lanes[from->prank * lowering->program->flows + t], .amount = boundary->bytes,
         .transfer = {
             .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay + host_send(scenario),
             .overhead = extra.overhead, .buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer)),
@@ -113,8 +113,8 @@ struct event lower_send(struct lowering *lowering, const struct place *from, boo
         return event_of(after);
     boundary = boundary_to(lowering, from, next, dst);
     receiver = program_rank(lowering, from->replica, dst);
-    back = lowering->sent[2 * receiver + !boundary->up];
-    if (lowering->copy_lane) {
+    back = lowering->ranks[receiver].sent[!boundary->up];
+    if (lowering->lanes.copy) {
         struct new_op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from->stage};
 
         copied = copy_boundary(lowering, from->prank, receiver, true, like, boundary->bytes, event_of(after));
@@ -133,7 +133,7 @@ struct event lower_send(struct lowering *lowering, const struct place *from, boo
         first.mb = mb;
         boundary->last[t] = program_append(lowering->program, &first, deps, ndeps);
     }
-    return lowering->sent[2 * from->prank + boundary->up] =
+    return lowering->ranks[from->prank].sent[boundary->up] =
         event_all(&lowering->arena, boundary->last, (size_t)flows);
 }
 
@@ -142,22 +142,22 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
     bool forward = work.kind == FORWARD;
     bool backward = work.kind == BACKWARD || work.kind == BACKWARD_INPUT ||
                     (work.kind == RECOMPUTE &&
-                     lowering->rule == RECOMPUTE_WITH_GRADIENT);
+                     lowering->rules.recompute == RECOMPUTE_WITH_GRADIENT);
     int from = forward ? here->stage - 1 : here->stage + 1, rank, to = here->prank;
     struct new_op like;
     struct event arrival;
     uint32_t id;
 
-    if (!lowering->copy_lane || (!forward && !backward) || from < 0 || from >= plan_virtual_stages(lowering->plan) ||
+    if (!lowering->lanes.copy || (!forward && !backward) || from < 0 || from >= plan_virtual_stages(lowering->plan) ||
         (backward && here->state->copied))
         return;
     rank = plan_rank(lowering->plan, here->direction, from, work.mb, NULL);
     if (rank == here->rank)
         return;
     like = (struct new_op){.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
-    arrival = *arrival_of(here->state, work.kind);
+    arrival = here->state->arrived[forward ? ACTIVATIONS : GRADIENTS];
     id = copy_boundary(lowering, program_rank(lowering, here->replica, rank), to, false, like,
-                       lowering->classes[here->prank]->stages[forward ? from : here->stage].boundary, arrival);
+                       lowering->ranks[here->prank].class->stages[forward ? from : here->stage].boundary, arrival);
     here->state->copied |= backward && id != NO_OP;
     wait_for(&lowering->waits, id != NO_OP ? event_of(id) : arrival);
 }
@@ -238,8 +238,8 @@ uint32_t tensors_work(struct lowering *lowering, struct place here, struct work 
 {
     int prank = here.prank;
     struct tensors_walk walk = {
-        .lowering = lowering, .here = here, .work = work, .contention = &lowering->overlapped[prank],
-        .latest = &lowering->latest[prank],
+        .lowering = lowering, .here = here, .work = work, .contention = &lowering->ranks[prank].overlapped,
+        .latest = &lowering->ranks[prank].latest,
     };
     bool scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
     double frees = op.frees;

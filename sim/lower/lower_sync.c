@@ -1,6 +1,6 @@
 /* Buckets of gradients, which are summed together and slow down the backward that they overlap with; and the sums of
  * gradients over the replicas, by the recipe. Backwards are cut where buckets become ready. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 
@@ -10,6 +10,13 @@ static int count_holders(const struct lowering *lowering, int stage, enum parame
     const struct process_groups *groups = &lowering->scenario->groups;
 
     return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
+}
+
+double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+
+    return parameters * (slice->block ? each.gathered : each.weights);
 }
 
 /* A bucket to which tensors are added: the sizes of its gradients, and B of their weights. */
@@ -22,7 +29,7 @@ static void close_bucket(struct lowering *lowering, int stage, enum parameter_cl
     unsigned kinds = layout_kinds(&lowering->scenario->layout, plan_rank(lowering->plan, 0, stage, 0, NULL));
 
     if (open->sizes.values > 0)
-        *GROW(&lowering->buckets[stage]) = (struct bucket){
+        *GROW(&lowering->sums.buckets[stage]) = (struct bucket){
             .sum = compress_bucket(lowering->scenario, kinds, &open->sizes, count_holders(lowering, stage, class)),
             .values = open->sizes.values, .weights = open->weights, .slice = slice, .class = class,
         };
@@ -35,7 +42,7 @@ static void close_bucket(struct lowering *lowering, int stage, enum parameter_cl
 static void stage_buckets(struct lowering *lowering, int index)
 {
     const struct scenario *scenario = lowering->scenario;
-    const struct stage *stage = &lowering->stages[index];
+    const struct stage *stage = &lowering->workload->stages[index];
     const struct recipe *recipe = &scenario->recipe;
     double each = scenario_parameter_bytes(scenario).sent;
     struct open_bucket open[PARAMETER_CLASS_COUNT] = {0};
@@ -52,7 +59,7 @@ static void stage_buckets(struct lowering *lowering, int index)
             bucket_sizes_add(sizes, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
             open[class].weights += slice_gathered(scenario, slice, slice->tensors[k]);
             if (recipe->gradients.unit == SUM_TENSORS ||
-                sizes->values * each >= (lowering->buckets[index].count ? recipe->gradients.bucket
+                sizes->values * each >= (lowering->sums.buckets[index].count ? recipe->gradients.bucket
                                                                        : recipe->gradients.first_bucket))
                 close_bucket(lowering, index, class, &open[class], i);
         }
@@ -81,7 +88,7 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {
-    struct contention *contention = &lowering->overlapped[here.prank];
+    struct contention *contention = &lowering->ranks[here.prank].overlapped;
 
     *GROW(&here.chunk_state->ready) = id;
     contention->collective += bucket->overlapped.collective;
@@ -96,9 +103,9 @@ void buckets_build(struct lowering *lowering)
 
     for (int s = 0; s < plan_virtual_stages(lowering->plan) && buckets; s++) {
         stage_buckets(lowering, s);
-        any |= lowering->buckets[s].count > 0;
-        for (size_t b = 0; unit == SUM_BUCKETS && b < lowering->buckets[s].count; b++)
-            bucket_contention(lowering, s, &lowering->buckets[s].items[b]);
+        any |= lowering->sums.buckets[s].count > 0;
+        for (size_t b = 0; unit == SUM_BUCKETS && b < lowering->sums.buckets[s].count; b++)
+            bucket_contention(lowering, s, &lowering->sums.buckets[s].items[b]);
     }
     if (any)
         make_collective_lanes(lowering);
@@ -125,8 +132,8 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 {
     int stages = lowering->plan->stages;
 
-    return lowering->latest[prank] = lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .mb = -1, .stage = stage,
+    return lowering->ranks[prank].latest = lower_after(lowering, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->ranks[prank].compute_lane, .mb = -1, .stage = stage,
         .amount = seconds * scenario_slower(lowering->scenario, prank / stages, prank % stages),
     }, after);
 }
@@ -135,7 +142,7 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
 {
     int before = plan_rank(lowering->plan, here->direction, here->stage - 1, work.mb, NULL);
-    const struct stage_times *times = lowering->classes[program_rank(lowering, here->replica, before)]->times;
+    const struct stage_times *times = lowering->ranks[program_rank(lowering, here->replica, before)].class->times;
     double until = here->times->work[work.kind].seconds - times[here->stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;
@@ -145,7 +152,7 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
                          struct new_op op)
 {
     size_t nslices = here->held->nslices;
-    const struct buckets *buckets = &lowering->buckets[here->stage];
+    const struct buckets *buckets = &lowering->sums.buckets[here->stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
     struct work_cost piece = {0};
     uint32_t id = NO_OP;
@@ -208,9 +215,9 @@ static void pack_members(struct lowering *lowering, struct members *members, dou
 /* The end of all that a rank has computed; where it waits for what it sends to other stages, also the end of that. */
 static struct event flushed(struct lowering *lowering, int prank, int stage)
 {
-    const struct event *sent = &lowering->sent[2 * prank];
+    const struct event *sent = lowering->ranks[prank].sent;
     struct waits all = {0};
-    uint32_t id = lowering->latest[prank];
+    uint32_t id = lowering->ranks[prank].latest;
     bool sends = false;
 
     for (int up = 0; up < 2; up++)       /* its computing waited for what it had sent before */
@@ -253,7 +260,7 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
  * the kernels and exchanges of compression, and the kernels after the last exchange. */
 static int sum_buckets(struct lowering *lowering, int stage, size_t at, bool last)
 {
-    const struct buckets *buckets = &lowering->buckets[stage];
+    const struct buckets *buckets = &lowering->sums.buckets[stage];
     struct members *members = members_of(lowering, GROUP_DATA, stage);
     bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
 
@@ -283,65 +290,24 @@ int sums_of(const struct lowering *lowering, int updates)
     return updates * (lowering->scenario->recipe.gradients.every ? lowering->plan->micro_batches : 1);
 }
 
-static bool at_update(const struct lowering *lowering, int program_rank)
-{
-    return row_entry(lowering, program_rank % lowering->plan->stages, lowering->cursor[program_rank]).kind == UPDATE;
-}
-
-/* Lowers the next sums of a stage's gradients, up to `count` in all, once all members have lowered these gradients. If
- * sums wait for a flush, or with compression, whose kernels are on the ranks' lanes, members must have come to their
- * updates. */
-static bool sync_stage(struct lowering *lowering, int stage, int count)
+bool sums_late(const struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
-    bool late = scenario->recipe.gradients.flush || scenario->parallelism.compression.method != COMPRESSION_NONE;
+
+    return lowering->rules.whole &&
+           (scenario->recipe.gradients.flush || scenario->parallelism.compression.method != COMPRESSION_NONE);
+}
+
+void lower_sum(struct lowering *lowering, int stage, int number)
+{
     const struct members *members = members_of(lowering, GROUP_DATA, stage);
     struct waits computed = {0};
-    int *done = &lowering->syncs[stage];
 
-    if (*done >= count)
-        return !lowering->failed;
     for (int i = 0; i < members->here; i++)
-        if (members->chunk_states[i]->completed < count || (late && !at_update(lowering, members->ranks[i])))
-            return false;
-    for (int i = 0; i < members->here; i++)
-        wait_for(&computed, event_of(late ? lowering->latest[members->ranks[i]] : members->chunk_states[i]->complete));
-    lowering->summed[stage] = event_taken(&lowering->arena, &computed);
-    for (; !lowering->failed && *done < count; ++*done)
-        lowering->failed =
-            sum_buckets(lowering, stage, (size_t)*done, (*done + 1) % sums_of(lowering, 1) == 0) != 0;
-    return !lowering->failed;
-}
-
-/* The sums of every micro-batch, in the order in which the row completes them (ZeRO 2; the row holds one iteration). */
-static bool sync_row(struct lowering *lowering, int rank)
-{
-    const struct row *row = &lowering->rows[rank];
-    int *done = xcalloc((size_t)lowering->plan->chunks, sizeof *done);
-    bool synced = true;
-
-    for (size_t i = 0; i < row->count && synced; i++) {
-        int chunk = row->items[i].chunk, stage = plan_virtual_stage(lowering->plan, rank, chunk);
-
-        if (lowering->completes[rank][i] && lowering->buckets[stage].count)
-            synced = sync_stage(lowering, stage, ++done[chunk]);
-    }
-    free(done);
-    return synced;
-}
-
-/* Lowers the sums that a rank's update waits for, `count` of each stage in all. Later stages come first, as their
- * gradients are complete first. */
-static bool sync_rank(struct lowering *lowering, int rank, int count)
-{
-    if (lowering->scenario->recipe.gradients.every)
-        return sync_row(lowering, rank);
-    for (int stage = plan_virtual_stages(lowering->plan) - 1; stage >= 0; stage--)
-        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-            if (plan_virtual_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
-                !sync_stage(lowering, stage, count))
-                return false;
-    return true;
+        wait_for(&computed, event_of(sums_late(lowering) ? lowering->ranks[members->ranks[i]].latest
+                                                         : members->chunk_states[i]->complete));
+    lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
+    lowering->failed |= sum_buckets(lowering, stage, (size_t)number, (number + 1) % sums_of(lowering, 1) == 0) != 0;
 }
 
 bool tied_rank(const struct lowering *lowering, int rank)
@@ -351,45 +317,26 @@ bool tied_rank(const struct lowering *lowering, int rank)
     return group->exchanges && (rank == group_index(group, 0, 0) || rank == group_index(group, 0, 1));
 }
 
-/* If a tied model's embedding and output layer are on different ranks, each replica sums the gradients of the two
- * copies after the sum over the replicas; under ZeRO 1 too it sums all of them (Megatron-LM, allreduce_embedding_grads;
+/* After the sum over the replicas; under ZeRO 1 too it sums all gradients (Megatron-LM, allreduce_embedding_grads;
  * DeepSpeed). */
-static bool tie(struct lowering *lowering, int replica, int count)
+void lower_tie(struct lowering *lowering, int replica)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = lowering->stages[plan_virtual_stages(lowering->plan) - 1].tied *
+    double bytes = lowering->workload->stages[plan_virtual_stages(lowering->plan) - 1].tied *
                    scenario_parameter_bytes(scenario).tied /
                    scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
     struct members *members = members_tied(lowering, replica);
+    struct emission emission = {collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC, bytes};
     struct waits computed = {0};
 
-    if (lowering->ties[replica] >= count)
-        return true;
-    for (int i = 0; i < members->all; i++)
-        if (members->chunk_states[i]->completed < count ||
-            !sync_rank(lowering, members->ranks[i] % lowering->plan->stages, count))
-            return false;
     for (int i = 0; i < members->all; i++) {
         const struct chunk_state *chunk_state = members->chunk_states[i];
 
         members->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
         wait_for(&computed, event_of(chunk_state->complete));
     }
-    if (exchange_all(lowering, members, (struct emission){collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
-                                                          bytes}))
-        return false;
+    lowering->failed |= exchange_all(lowering, members, emission) != 0;
     for (int i = 0; i < members->all; i++)
         members->chunk_states[i]->tied = members->done[i];
-    lowering->untied[replica] = event_taken(&lowering->arena, &computed);
-    lowering->ties[replica] = count;
-    return true;
-}
-
-bool sync_gradients(struct lowering *lowering, int replica, int rank, int updates)
-{
-    int count = sums_of(lowering, updates);
-    bool updates_here = replica == 0 || !lowering->scenario->recipe.rooted;
-
-    return sync_rank(lowering, rank, count) &&
-           (!updates_here || !tied_rank(lowering, rank) || tie(lowering, replica, count));
+    lowering->sums.untied[replica] = event_taken(&lowering->arena, &computed);
 }

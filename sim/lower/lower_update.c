@@ -5,7 +5,7 @@
  * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
  * another, with clipping when they have all gradients. Weights come back. These are three streams. From ZeRO 1 on each
  * replica does so with its share. With offload: weights the updated weights go to the host. */
-#include "lower/lower_internal.h"
+#include "lower/exchange_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct p
 {
     const struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
     int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
-    const struct stage *stage = &lowering->stages[index];
-    const struct buckets *buckets = &lowering->buckets[index];
+    const struct stage *stage = &lowering->workload->stages[index];
+    const struct buckets *buckets = &lowering->sums.buckets[index];
     const struct recipe *recipe = &lowering->scenario->recipe;
     size_t before = chunk_state->sums.count - buckets->count;
 
@@ -57,7 +57,7 @@ static struct event update_unit(struct lowering *lowering, int prank, const stru
     const struct scenario *scenario = lowering->scenario;
     bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
     struct event done = event_of(lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->hosts[prank].cpu, .mb = -1,
+        .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->ranks[prank].host.cpu, .mb = -1,
         .stage = unit->stage, .amount = unit->parameters / cpu_rate(scenario, host_seat(lowering, prank)),
     }, after));
 
@@ -93,7 +93,7 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
         (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->recipe.weights.when != WEIGHTS_UPDATED))
         return;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
-        const struct stage *stage = &lowering->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
+        const struct stage *stage = &lowering->workload->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
 
         bytes += recipe_share(&scenario->recipe, HELD_WEIGHTS, stage->trained) *
                  scenario_parameter_bytes(scenario).weights;
@@ -103,8 +103,8 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
     after = host_copy(lowering, true, bytes, prank, (struct new_op){.mb = -1, .stage = first}, after);
     /* the update ends when the host has all weights */
     lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
-        .stage = first,
+        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .continues = true,
+        .mb = -1, .stage = first,
     }, after);
 }
 
@@ -119,17 +119,17 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
 
         wait_for(waits, chunk_state->synced);
         wait_for(waits, chunk_state->tied);
-        wait_for(waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
+        wait_for(waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
     if (tied_rank(lowering, rank))
-        wait_for(waits, lowering->untied[replica]);
+        wait_for(waits, lowering->sums.untied[replica]);
 }
 
 /* Adds the operation of an update; `continues`: of the update's end. */
 static uint32_t add_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
 {
     uint32_t id = program_add(lowering->program, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .amount = seconds,
         .continues = continues, .mb = -1,
         .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
     }, waits->items, waits->count);
@@ -138,9 +138,9 @@ static uint32_t add_update(struct lowering *lowering, int prank, double seconds,
     return id;
 }
 
-bool lower_update(struct lowering *lowering, int replica, int rank)
+void lower_update(struct lowering *lowering, int replica, int rank)
 {
-    int prank = program_rank(lowering, replica, rank), *updates = &lowering->updates[prank];
+    int prank = program_rank(lowering, replica, rank);
     const struct scenario *scenario = lowering->scenario;
     bool handed_out = scenario->recipe.weights.when == WEIGHTS_UPDATED;
     bool always = scenario_schedule(scenario)->asynchronous || handed_out;
@@ -150,56 +150,35 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     uint32_t id = NO_OP;
     double seconds = 0;
 
-    if (!sync_gradients(lowering, replica, rank, *updates + 1))
-        return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here && !hosted; chunk++)
-        seconds += lowering->classes[prank]->times[plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
+        seconds += lowering->ranks[prank].class->times[plan_virtual_stage(lowering->plan, rank, chunk)].update.seconds;
     if (hosted && updates_here)
         host_update(lowering, prank, &waits);
     wait_for_sums(lowering, replica, rank, &waits);
-    lowering->overlapped[prank] = (struct contention){0}; /* the sums have ended */
+    lowering->ranks[prank].overlapped = (struct contention){0}; /* the sums have ended */
     if (waits.count > 0 || seconds > 0 || always)
         id = add_update(lowering, prank, seconds, false, &waits);
     free(waits.items);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         chunk_state_of(lowering, prank, chunk)->updated = id;
     if (!handed_out)
-        host_store_weights(lowering, prank, event_of(id != NO_OP ? id : lowering->latest[prank]));
-    ++*updates;
-    return true;
+        host_store_weights(lowering, prank, event_of(id != NO_OP ? id : lowering->ranks[prank].latest));
 }
 
-bool lower_barrier(struct lowering *lowering, int rank)
+void lower_join(struct lowering *lowering, int stage)
 {
-    const struct plan *plan = lowering->plan;
-    int stage = plan_virtual_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
-    int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
+    int first = plan_rank(lowering->plan, 0, stage, 0, NULL), sharers = plan_sharers(lowering->plan, stage);
     struct waits computed = {0};
 
-    if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
-        for (int i = 0; i < sharers; i++)
-            if (chunk_state_of(lowering, first + i, 0)->completed < count)
-                return false;
-        for (int i = 0; i < sharers; i++)
-            wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
-        lowering->summed[stage] = event_taken(&lowering->arena, &computed);
-        lowering->syncs[stage] = count;
-    }
-    lowering->updates[rank] = count;
-    return true;
-}
-
-double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
-{
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
-
-    return parameters * (slice->block ? each.gathered : each.weights);
+    for (int i = 0; i < sharers; i++)
+        wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
+    lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
 }
 
 /* B of the weights of a class in the stage, as replicas gather them. */
 static double stage_weights(const struct lowering *lowering, int stage, enum parameter_class class)
 {
-    const struct stage *costs = &lowering->stages[stage];
+    const struct stage *costs = &lowering->workload->stages[stage];
     double bytes = 0;
 
     for (size_t i = 0; i < costs->nslices; i++)
@@ -207,74 +186,59 @@ static double stage_weights(const struct lowering *lowering, int stage, enum par
     return bytes;
 }
 
-/* Lowers the exchange of a stage's updated weights, once all members have lowered their updates. */
-static bool gather_stage(struct lowering *lowering, int stage, int count)
+void lower_gather(struct lowering *lowering, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
 
-    if (lowering->gathers[stage] >= count)
-        return true;
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && !lowering->failed; class++) {
         struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
         double bytes = stage_weights(lowering, stage, class);
 
-        for (int i = 0; i < members->here; i++) {
-            if (lowering->updates[members->ranks[i]] < count)
-                return false;
+        for (int i = 0; i < members->here; i++)
             members->after[i] = event_of(members->chunk_states[i]->updated);
-        }
-        if (exchange_all(lowering, members, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS,
-                                                              bytes})) {
-            lowering->failed = true;
-            return false;
-        }
+        lowering->failed |= exchange_all(lowering, members, (struct emission){
+            scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes,
+        }) != 0;
         for (int i = 0; i < members->here; i++)
             if (members->done[i].count)
                 members->chunk_states[i]->published = members->done[i];
     }
-    lowering->gathers[stage] = count;
-    return true;
 }
 
-/* Whether several ranks hold the stage, and it has parameters. */
-static bool shared(const struct lowering *lowering, int stage)
+bool is_shared(const struct lowering *lowering, int stage)
 {
     return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
-           lowering->stages[stage].parameters > 0;
+           lowering->workload->stages[stage].parameters > 0;
 }
 
-bool lower_gather(struct lowering *lowering, int replica, int rank)
+void lower_renewal(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
     uint32_t id = chunk_state_of(lowering, prank, 0)->updated;
     struct waits waits = {0};
-    bool gathered = true;
     double seconds = 0;
 
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && gathered; chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         int stage = plan_virtual_stage(lowering->plan, rank, chunk);
 
-        if (!shared(lowering, stage))
+        if (!is_shared(lowering, stage))
             continue;
-        gathered = gather_stage(lowering, stage, lowering->updates[prank]);
         wait_for(&waits, chunk_state_of(lowering, prank, chunk)->published);
         if (lowering->scenario->parallelism.local_steps > 1)
-            seconds += lowering->classes[prank]->times[stage].averaging;
+            seconds += lowering->ranks[prank].class->times[stage].averaging;
     }
     /* the update ends when the rank has all weights */
-    if (gathered && waits.count > 0)
+    if (waits.count > 0)
         id = add_update(lowering, prank, seconds, true, &waits);
-    if (gathered)
-        host_store_weights(lowering, prank, event_of(id));
+    host_store_weights(lowering, prank, event_of(id));
     free(waits.items);
-    return gathered;
 }
 
 /* Lowers the gather of a bucket's weights. `begin`, by program rank: the begin of the iteration. */
 static void gather_bucket(struct lowering *lowering, int stage, size_t index, const uint32_t *begin)
 {
     const struct scenario *scenario = lowering->scenario;
-    const struct buckets *buckets = &lowering->buckets[stage];
+    const struct buckets *buckets = &lowering->sums.buckets[stage];
     const struct bucket *bucket = &buckets->items[index];
     struct emission weights = {scenario->recipe.weights.collective, WHAT_WEIGHTS, bucket->weights};
     enum group_kind kind = scenario->groups.sums[bucket->class];
@@ -290,14 +254,14 @@ static void gather_bucket(struct lowering *lowering, int stage, size_t index, co
         lowering->failed = true;
     for (int i = 0; i < members->here && !lowering->failed; i++) {
         struct chunk_state *chunk_state = members->chunk_states[i];
-        struct contention *coming = &lowering->coming[members->ranks[i]];
+        struct contention *coming = &lowering->ranks[members->ranks[i]].coming;
 
         if (!chunk_state->coming)
             chunk_state->coming = ARENA_ARRAY(&lowering->arena, struct coming, buckets->count);
         chunk_state->coming[index] = (struct coming){members->done[i], overlapped};
         coming->collective += overlapped.collective;
         coming->kept += overlapped.kept;
-        lowering->overlapped[members->ranks[i]] = *coming;
+        lowering->ranks[members->ranks[i]].overlapped = *coming;
     }
 }
 
@@ -307,7 +271,7 @@ void gather_ahead(struct lowering *lowering)
     enum group_kind kind = lowering->scenario->groups.sums[PARAMETERS_COMMON];
     uint32_t *begin;
 
-    if (!lowering->collective_lane)      /* nothing is exchanged */
+    if (!lowering->lanes.collective)      /* nothing is exchanged */
         return;
     begin = xcalloc((size_t)lowering->program->ranks, sizeof *begin);
     for (int prank = 0; prank < lowering->program->ranks; prank++)
@@ -316,7 +280,7 @@ void gather_ahead(struct lowering *lowering)
             .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
         }, NULL, 0);
     for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
-        for (size_t b = lowering->buckets[stage].count; b-- > 0 && !lowering->failed;)
+        for (size_t b = lowering->sums.buckets[stage].count; b-- > 0 && !lowering->failed;)
             gather_bucket(lowering, stage, b, begin);
     free(begin);
 }
@@ -324,7 +288,8 @@ void gather_ahead(struct lowering *lowering)
 /* Lets the next operation wait for weights. Its kernels overlap with the gathers after that one alone. */
 static void await(struct lowering *lowering, const struct place *here, const struct coming *weights)
 {
-    struct contention *left = &lowering->coming[here->prank], *overlapped = &lowering->overlapped[here->prank];
+    struct rank_state *own = &lowering->ranks[here->prank];
+    struct contention *left = &own->coming, *overlapped = &own->overlapped;
 
     wait_for(&lowering->waits, weights->gathered);
     left->collective = fmax(0, left->collective - weights->overlapped.collective);
@@ -335,7 +300,7 @@ static void await(struct lowering *lowering, const struct place *here, const str
 
 void wait_for_weights(struct lowering *lowering, const struct place *here)
 {
-    for (size_t b = lowering->buckets[here->stage].count; b-- > 0;)
+    for (size_t b = lowering->sums.buckets[here->stage].count; b-- > 0;)
         await(lowering, here, &here->chunk_state->coming[b]);
     here->chunk_state->coming = NULL;
 }
@@ -343,7 +308,7 @@ void wait_for_weights(struct lowering *lowering, const struct place *here)
 uint32_t first_forward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
 {
     const struct stage *stage = here->held;
-    const struct buckets *buckets = &lowering->buckets[here->stage];
+    const struct buckets *buckets = &lowering->sums.buckets[here->stage];
     struct work_cost piece = {0};
     size_t left = buckets->count;
 

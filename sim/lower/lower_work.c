@@ -1,115 +1,33 @@
-/* One entry of a row: its operations, their dependencies, and the events that others wait for. */
-#include "lower/lower_internal.h"
+/* The works of a row: their operations, what these wait for, and the events that others wait for. */
+#include "lower/exchange_internal.h"
 
 #include <stdlib.h>
 
-struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage, int mb)
+/* Adds the operations of other lanes that a work waits for. Replicas of a lockstep group begin each work together: it
+ * also waits for the other replicas' inputs. */
+static void dependencies(struct lowering *lowering, const struct place *here, struct work work)
 {
-    const struct plan *plan = lowering->plan;
-    size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
-
-    at = at * (size_t)plan_virtual_stages(plan) + (size_t)stage;
-    return lowering->states + at * (size_t)lowering->micro_batches + (size_t)mb;
-}
-
-struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
-{
-    int prank = program_rank(lowering, replica, rank);
-    struct place place = lowering->first_places[prank * lowering->plan->chunks + work.chunk];
-
-    place.state += work.mb;
-    place.work = work;
-    return place;
-}
-
-enum op_what work_what(enum work_kind kind)
-{
-    static const enum op_what whats[WORK_KIND_COUNT] = {
-        [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
-        [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE, [UPDATE] = WHAT_UPDATE,
-    };
-
-    return whats[kind];
-}
-
-uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
-                       const struct work_cost *cost, struct new_op *op)
-{
-    uint32_t id;
-
-    op->kind = OP_COMPUTE;
-    op->what = (uint8_t)work_what(work.kind);
-    op->lane = lowering->compute_lane[here->prank];
-    exchanges_count(lowering, here, &cost->counts);
-    exchange_within(lowering, here, cost, op);
-    op->amount = cost->times.seconds + op->compute.communication;
-    op->mb = work.mb;
-    op->stage = here->stage;
-    id = lowering->latest[here->prank] =
-        program_append(lowering->program, op, lowering->waits.items, lowering->waits.count);
-    lowering->waits.count = 0;
-    return id;
-}
-
-uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after)
-{
-    return program_add(lowering->program, op, event_ids(&after), after.count);
-}
-
-/* Replicas of a lockstep group begin each work together: an entry also waits for the other replicas' inputs. False if
- * one of these has not been lowered yet. */
-static bool wait_for_lockstep(struct lowering *lowering, const struct place *here, struct work work)
-{
-    int n = lowering->lockstep, first = here->replica / n * n;
-
-    for (int replica = first; replica < first + n; replica++) {
-        struct event arrival = *arrival_of(
-            lowering_state(lowering, replica, here->direction, here->stage, work.mb), work.kind);
-
-        if (replica == here->replica)
-            continue;
-        if (!arrival.count)
-            return false;
-        wait_for(&lowering->waits, arrival);
-    }
-    return true;
-}
-
-/* Adds the operations of other lanes that an entry waits for. False if one of them has not been lowered yet. */
-static bool dependencies(struct lowering *lowering, const struct place *here, struct work work)
-{
-    enum recompute_rule rule = lowering->rule;
-    struct event arrival = {0};
+    const struct micro_batch_state *state = here->state;
+    enum result after = work_rules[work.kind].after;
+    enum arrival arrival = work_arrival(lowering, here, work.kind);
     struct waits *waits = &lowering->waits, *awaited = &here->chunk_state->awaited;
-    bool wanted = false;
-    uint32_t own = NO_OP;
+    bool recomputes = work.kind == RECOMPUTE;
+    bool in_time = recomputes && lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
+    int n = lowering->rules.lockstep, first = here->replica / n * n;
 
-    if (work.kind == FORWARD) {
-        arrival = *arrival_of(here->state, work.kind);
-        wanted = here->stage > 0;
-    } else if (work.kind == BACKWARD_WEIGHT) {
-        own = here->state->backwarded;
-    } else if (work.kind == RECOMPUTE) {
-        own = here->state->forwarded;
-        wanted = rule != RECOMPUTE_EARLY && !here->last;
-        if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
-            arrival = here->state->gradient;
-        else if (rule == RECOMPUTE_JUST_IN_TIME)
-            arrival = event_of(here->state->due);
-    } else {
-        own = here->state->recomputes ? here->state->recomputed : here->state->forwarded;
-        arrival = *arrival_of(here->state, work.kind);
-        wanted = !here->last;
-    }
-    if ((work.kind != FORWARD && own == NO_OP) || (wanted && !arrival.count))
-        return false;
-    wait_for(waits, event_of(own));
+    if (after == RECOMPUTED && !state->recomputes)
+        after = FORWARDED;
+    BUG_IF(after != NO_RESULT && state->done[after] == NO_OP);
+    if (after != NO_RESULT)
+        wait_for(waits, event_of(state->done[after]));
     while (awaited->count > 0)
         wait_for(waits, event_of(awaited->items[--awaited->count]));
-    if (!arrival.count || (work.kind == RECOMPUTE && lowering->opportunistic))
-        return true;
-    wait_for(waits, arrival);
-    return work.kind == RECOMPUTE || wait_for_lockstep(lowering, here, work);
+    if (arrival == NO_ARRIVAL || (recomputes && lowering->rules.opportunistic))
+        return;
+    wait_for(waits, in_time ? event_of(state->due) : state->arrived[arrival]);
+    for (int replica = first; n > 1 && !recomputes && replica < first + n; replica++)
+        if (replica != here->replica)
+            wait_for(waits, lowering_state(lowering, replica, here->direction, here->stage, work.mb)->arrived[arrival]);
 }
 
 /* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
@@ -118,9 +36,9 @@ static bool dependencies(struct lowering *lowering, const struct place *here, st
 static uint32_t opportunistic_work(struct lowering *lowering, const struct place *here, struct work work,
                                    struct new_op op)
 {
-    struct event gradient = here->state->gradient;
+    struct event gradient = here->state->arrived[GRADIENTS];
     struct work_cost cost = stage_cost(here, work.kind);
-    uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
+    uint32_t id, most = (uint32_t)lowering->rules.opportunistic + (uint32_t)work.mb;
 
     op.advances = work.kind == FORWARD;
     id = lower_compute(lowering, here, work, &cost, &op);
@@ -132,9 +50,9 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 /* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
 static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
 {
-    return !cut && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->replicates &&
-           !lowering->opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
-           lowering->places.count == 1 && lowering->overlapped[here->prank].collective == 0;
+    return !cut && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->rules.replicates &&
+           !lowering->rules.opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
+           lowering->places.count == 1 && lowering->ranks[here->prank].overlapped.collective == 0;
 }
 
 /* Such a work, like the one before. */
@@ -145,33 +63,35 @@ static uint32_t repeat_work(struct lowering *lowering, const struct place *here,
 
     exchanges_count(lowering, here, &here->held->work[work.kind]);
     waits->count = 0;
-    return lowering->latest[here->prank] = id;
+    return lowering->ranks[here->prank].latest = id;
 }
 
-/* The memory of an entry. */
+/* Of these bytes so many: `what` of a work's rule. */
+static double memory_of(int what, double kept, double working)
+{
+    return (what & MEMORY_KEPT ? kept : 0) + (what & MEMORY_WORKING ? working : 0);
+}
+
 static void set_memory(const struct place *here, struct work work, struct new_op *op)
 {
+    const struct work_rule *rule = &work_rules[work.kind];
     const struct stage *held = here->held;
     bool again = here->state->recomputes, split = here->state->split;
     double kept = again ? held->checkpoint : held->activation;
     double working = !again ? 0 : split ? held->working_split : held->working;
     const struct stage_workspace *workspace = !again ? &held->plain : split ? &held->ahead : &held->recompute;
 
-    op->workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
-    if (work.kind == FORWARD)
-        op->takes = kept;
-    else if (work.kind == RECOMPUTE)
-        op->takes = working;
-    else if (work.kind != BACKWARD_INPUT)
-        op->frees = kept + working;
+    op->workspace = rule->backward ? workspace->backward : workspace->forward;
+    op->takes = memory_of(rule->takes, kept, working);
+    op->frees = memory_of(rule->frees, kept, working);
 }
 
 static uint32_t lower_work(struct lowering *lowering, const struct place *here, struct work work, bool completes)
 {
     const struct stage_plan *plan = here->held->plan;
-    bool sliced = completes && lowering->buckets[here->stage].count;
-    bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->opportunistic &&
-                   lowering->rule == RECOMPUTE_JUST_IN_TIME;
+    bool sliced = completes && lowering->sums.buckets[here->stage].count;
+    bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->rules.opportunistic &&
+                   lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
     bool usual = is_usual(lowering, here, work, sliced || in_time);
     struct usual_work *before = &here->chunk_state->usual[work.kind];
     struct usual_work own = {.recomputes = here->state->recomputes, .split = here->state->split};
@@ -186,13 +106,13 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
     op = received(here, own.gathers);
     set_memory(here, work, &op);
     if (work.kind == FORWARD && here->chunk_state->coming) {
-        if (!plan && !lowering->opportunistic)
+        if (!plan && !lowering->rules.opportunistic)
             return first_forward(lowering, here, work, op);
         wait_for_weights(lowering, here);
     }
     if (plan || zero_by_layers(lowering, here->chunk_state))
         return layers_work(lowering, *here, work, completes, op);
-    if (lowering->replicates) {
+    if (lowering->rules.replicates) {
         cost = replicated_work(*here, work);
         replicated_memory(lowering, *here, work, &op);
         return lower_compute(lowering, here, work, &cost, &op);
@@ -201,7 +121,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
         return sliced_backward(lowering, here, work, in_time, op);
     if (in_time)
         return timed_backward(lowering, here, work, op);
-    if (lowering->opportunistic)
+    if (lowering->rules.opportunistic)
         return opportunistic_work(lowering, here, work, op);
     cost = stage_cost(here, work.kind);
     own.id = lower_compute(lowering, here, work, &cost, &op);
@@ -210,25 +130,21 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
     return own.id;
 }
 
-/* Notes the entry's result, which is there after operation `id`, and sends it to the next or previous stage. */
+/* Notes the work's result, which is there after operation `id`, and sends it to the next or previous stage. */
 static void finish(struct lowering *lowering, const struct place *here, struct work work, uint32_t id)
 {
-    if (work.kind == RECOMPUTE) {
-        here->state->recomputed = id;
-    } else if (work.kind == FORWARD) {
-        here->state->forwarded = id;
-        if (!here->last)
-            on_neighbour(lowering, here, 1)->activation =
-                lower_send(lowering, here, true, work.mb, id);
-    } else if (work.kind != BACKWARD_WEIGHT) {
-        here->state->backwarded = id;
-        if (here->stage == 0)
-            return;
-        struct micro_batch_state *before = on_neighbour(lowering, here, -1);
-        before->gradient = lower_send(lowering, here, false, work.mb, id);
-        if (before->due == NO_OP)
-            before->due = id;
-    }
+    const struct work_rule *rule = &work_rules[work.kind];
+    struct micro_batch_state *there;
+    int to;
+
+    if (rule->leaves != NO_RESULT)
+        here->state->done[rule->leaves] = id;
+    if (!work_sends(here, work.kind, &to))
+        return;
+    there = on_neighbour(lowering, here, to - here->stage);
+    there->arrived[rule->sends] = lower_send(lowering, here, rule->sends == ACTIVATIONS, work.mb, id);
+    if (rule->sends == GRADIENTS && there->due == NO_OP)
+        there->due = id;
 }
 
 /* The same of a forward and a backward as Megatron Core puts them together (models/common/model_chunk_schedule_plan.py,
@@ -278,46 +194,22 @@ static double hidden_share(const struct lowering *lowering)
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
 
-/* Whether any work of the entry exchanges layers. */
-static bool entry_by_layers(const struct lowering *lowering, int replica, int rank, size_t entry)
+void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t entry)
 {
-    for (struct work work = {.with_next = true}; work.with_next;) {
-        work = row_entry(lowering, rank, entry++);
-        if (zero_by_layers(lowering, chunk_state_of(lowering, program_rank(lowering, replica, rank), work.chunk)))
-            return true;
-    }
-    return false;
-}
-
-/* The replicas of a barrier group begin their next entry when the last of them has ended the entry before, because they
- * would wait for it in the work's first exchange. Lets the entry wait for this barrier. False if some of them have not
- * been lowered that far. */
-static bool meet(struct lowering *lowering, int replica, int rank)
-{
-    size_t entry = lowering->cursor[program_rank(lowering, replica, rank)];
-    int n = entry_by_layers(lowering, replica, rank, entry) ? lowering->gather_group : lowering->barrier_group;
-    int first = replica / n * n;
-    struct barrier *barrier = &lowering->barriers[program_rank(lowering, first, rank)];
+    struct rank_state *ranks = &lowering->ranks[program_rank(lowering, first, rank)];
+    int each = lowering->plan->stages;       /* ranks from one replica to the next */
     struct waits all = {0};
+    uint32_t id;
 
-    if (n == 1 || entry == 0)
-        return true;
-    if (barrier->entry != entry) {
-        for (int r = first; r < first + n; r++)
-            if (lowering->cursor[program_rank(lowering, r, rank)] != entry)
-                return false;
-        for (int r = first; r < first + n; r++)
-            wait_for(&all, event_of(lowering->latest[program_rank(lowering, r, rank)]));
-        *barrier = (struct barrier){entry, program_add(lowering->program, (struct new_op){
-            .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
-            .mb = row_entry(lowering, rank, entry).mb, .stage = -1,
-        }, all.items, all.count)};
-        free(all.items);
-        for (int r = first; r < first + n; r++)
-            lowering->latest[program_rank(lowering, r, rank)] = barrier->id;
-    }
-    wait_for(&lowering->waits, event_of(barrier->id));
-    return true;
+    for (int r = 0; r < n; r++)
+        wait_for(&all, event_of(ranks[r * each].latest));
+    id = program_add(lowering->program, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = ranks[0].compute_lane,
+        .mb = row_entry(lowering, rank, entry).mb, .stage = -1,
+    }, all.items, all.count);
+    free(all.items);
+    for (int r = 0; r < n; r++)
+        ranks[r * each].latest = ranks[r * each].met = id;
 }
 
 /* Marks the works from operation `first` on: each runs together with the next work of its lane. */
@@ -328,59 +220,52 @@ static void mark_overlapped(struct program *program, size_t first)
             program->ops.items[i].overlapped = true;
 }
 
-/* Overlapped entries begin when all of them can, and their results are there when all of them have ended. */
-bool lower_entry(struct lowering *lowering, int replica, int rank)
+/* The places of an entry and of those that overlap with it; the next operation waits for all that they wait for. */
+static void find_places(struct lowering *lowering, int replica, int rank, size_t entry)
 {
-    size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor;
-    struct work work = row_entry(lowering, rank, first);
-    struct event *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
+    struct places *places = &lowering->places;
+
+    places->count = 0;
+    for (struct work work = {.with_next = true}; work.with_next;) {
+        struct place *here = GROW(places);
+
+        work = row_entry(lowering, rank, entry + places->count - 1);
+        *here = lowering_place(lowering, replica, rank, work);
+        dependencies(lowering, here, work);
+    }
+}
+
+/* Overlapped entries begin when all of them can, and their results are there when all of them have ended. */
+void lower_works(struct lowering *lowering, int replica, int rank, size_t entry)
+{
+    int prank = program_rank(lowering, replica, rank);
+    const struct event *sent = lowering->ranks[prank].sent;
     struct places *places = &lowering->places;
     uint32_t id = NO_OP;
     double hidden;
 
-    if (lowering->replicates && !replicate_before(lowering, replica))
-        return false;
-    if (work.kind == UPDATE || work.kind == GATHER) {
-        if (lowering->whole ? !(work.kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank)
-                            : work.kind == UPDATE && !lower_barrier(lowering, rank))
-            return false;
-        ++*cursor;
-        return true;
-    }
-    lowering->waits.count = places->count = 0;       /* of an entry that could not be lowered */
-    if (!meet(lowering, replica, rank))
-        return false;
+    wait_for(&lowering->waits, event_of(lowering->ranks[prank].met));
+    lowering->ranks[prank].met = NO_OP;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)
         wait_for(&lowering->waits, sent[up]);
-    for (bool more = true; more; more = work.with_next) {
-        struct place *here = GROW(places);
-
-        if (places->count > 1)
-            work = row_entry(lowering, rank, first + places->count - 1);
-        *here = lowering_place(lowering, replica, rank, work);
-        if (!dependencies(lowering, here, work))
-            return false;
-    }
-    if (!lowering->whole && first > 0 && row_entry(lowering, rank, first - 1).kind == UPDATE)
-        wait_for(&lowering->waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, 0)]);
+    find_places(lowering, replica, rank, entry);
+    if (!lowering->rules.whole && entry > 0 && row_entry(lowering, rank, entry - 1).kind == UPDATE)
+        wait_for(&lowering->waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, 0)]);
     for (size_t i = 0; i < places->count; i++)
         lower_arrival(lowering, &places->items[i], places->items[i].work);
     hidden = hidden_share(lowering);
     for (size_t i = 0; i < places->count; i++) {
         struct place *here = &places->items[i];
-        bool completes = lowering->completes[rank][first + i];
+        bool completes = lowering->completes[rank][entry + i];
         size_t before = lowering->program->ops.count;
 
         here->hidden = hidden;
         id = lower_work(lowering, here, here->work, completes);
         if (i + 1 < places->count)
             mark_overlapped(lowering->program, before);
-        here->chunk_state->completed += completes;
         if (completes)
             here->chunk_state->complete = id;
     }
     for (size_t i = 0; i < places->count; i++)
         finish(lowering, &places->items[i], places->items[i].work, id);
-    *cursor += places->count;
-    return true;
 }

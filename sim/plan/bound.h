@@ -16,7 +16,7 @@
 #define DTSIM_BOUND_H
 
 #include "collective/measure.h"
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 /* s, on the engine of `measure`, which is on the cluster of the workload; NULL: without any exchange, on any engine. On
  * engine ideal links are not shared, and exchanges between nodes are left out. 0 where nothing is known: jitter may

@@ -9,6 +9,7 @@
 #include "process/pool.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"
+#include "settle/settle.h"
 
 enum { TOGETHER = 64 };          /* points of a piece of work */
 
@@ -76,7 +77,7 @@ static int build_workload(struct workload *workload, const struct scenario *scen
 {
     bool asynchronous = scenario_schedule(scenario)->asynchronous;
 
-    if (workload_time(workload, scenario, err))
+    if (settle_time(workload, scenario, err))
         return -1;
     *is_short = !asynchronous && memory_is_short(workload);
     if (*is_short)

@@ -2,7 +2,7 @@
 #ifndef DTSIM_FIGURE_H
 #define DTSIM_FIGURE_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 /* The compute order of every pipeline rank, a line a rank: "0F0,0F1,0B0,...". */
 void orders_print(const struct workload *workload, FILE *out);

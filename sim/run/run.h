@@ -5,6 +5,7 @@
 #include "run/links.h"
 #include "run/metrics.h"
 #include "run/what_if.h"
+#include "settle/settle.h"
 
 struct simulate_options {
     enum engine engine;

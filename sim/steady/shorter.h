@@ -2,7 +2,7 @@
 #ifndef DTSIM_SHORTER_H
 #define DTSIM_SHORTER_H
 
-#include "lower/workload.h"
+#include "workload/workload.h"
 #include "steady/period.h"
 
 /* A workload of fewer micro-batches. Zero-initialise; shorter_release when done. */

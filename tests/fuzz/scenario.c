@@ -2,7 +2,7 @@
  * printing says must read back. */
 #include <stdlib.h>
 
-#include "lower/workload.h"
+#include "settle/settle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -24,30 +24,19 @@ struct workload {
     struct arena arena;              /* holds the stages and classes */
 };
 
-/* Errors: those of stages_cost and stage_plans_build. Release in either case. The scenario must outlive the
- * workload. */
-int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
-/* The same in parts, for whoever looks at many workloads and simulates few. First the stages and their times: enough to
- * see that what GPUs hold all the time does not fit, but for the versions of weights that asynchronous schedules keep.
- * Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. */
-int workload_time(struct workload *workload, const struct scenario *scenario, struct error *err);
+/* In two parts, for whoever looks at many workloads and simulates few. First the stages and their times: enough to see
+ * that what GPUs hold all the time does not fit, but for the versions of weights that asynchronous schedules keep.
+ * `layers`: the blocks of each virtual stage, or NULL: the scenario's. No setting of the scenario may be left to be
+ * found (settle/settle.h finds those that are `auto`, then builds the workload). Errors: those of stages_cost. Begins
+ * with workload_begin. */
+int workload_time(struct workload *workload, const int *layers, struct error *err);
+/* Then the rows, versions and plans of layers: enough for a bound. `alike` stays empty. Errors: those of
+ * stage_plans_build. */
 int workload_order(struct workload *workload, struct error *err);
-/* strategy.split: auto: the layers of each virtual stage with which the iteration, as engine fast replays it, ends first,
- * of the splits that fit into the GPUs' memory; where none does, of the splits that lack least. In the arena. NULL:
- * errors, the same as workload_init's. */
-int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
-/* strategy.stages_on: auto: the scenario with each pipeline rank on one part of the cluster, in the order that is best in
- * the same way; in the arena. NULL: errors: no order, or too many. */
-const struct scenario *parts_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
-/* batch.shares: auto: the scenario with the samples of each replica's micro-batches inversely to the time that its slowest
- * rank takes for batch.micro of them; in the arena. NULL: errors. */
-const struct scenario *shares_settle(struct arena *arena, const struct scenario *scenario, struct error *err);
-/* How the scenario's iteration ends on engine fast: s until all is done, and B that a GPU lacks at its peak, 0: all fit;
- * INFINITY both: it cannot be. */
-struct lowered_end { double seconds, lacks; };
-struct lowered_end lowered_end(const struct scenario *scenario);
-/* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
-bool lowered_better(struct lowered_end one, struct lowered_end other);
+/* All of it, of a scenario whose settings are found. Release in either case. The scenario must outlive the workload. */
+int workload_build(struct workload *workload, const struct scenario *scenario, const int *layers, struct error *err);
+/* An empty workload of the scenario. */
+void workload_begin(struct workload *workload, const struct scenario *scenario);
 void workload_release(struct workload *workload);
 /* The class of the GPUs of a pipeline rank of a replica: of its slowest GPU. */
 const struct gpu_class *workload_class(const struct workload *workload, int replica, int p);

@@ -6,12 +6,11 @@
  * until no bound is below the best: that is the best split. Where there are many, the search begins with even stages
  * and with the split of the lowest bound, and moves a block from one stage to another as long as that ends sooner. While no
  * split fits, one that lacks less memory is better, and no bound drops any. */
+#include "settle/settle_internal.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "lower/lower.h"
-#include "lower/workload.h"
 
 enum { SPLITS_ALL = 3000, REPLAYS_LEAST = 24, REPLAYS_MOST = 400 };
 #define OPERATIONS_MOST 2e6 /* that all replays of a search have, about */
@@ -19,6 +18,7 @@ enum { SPLITS_ALL = 3000, REPLAYS_LEAST = 24, REPLAYS_MOST = 400 };
 struct splitting {
     const struct scenario *scenario;
     const struct workload *even; /* with even stages */
+    lowered_end_function *ends;
     int nstages, blocks;
     const int *least;                            /* blocks that a stage has at least */
     const double *sums[3];                       /* a stage and a block: s of all blocks before it on the stage's GPUs,
@@ -72,7 +72,7 @@ static struct lowered_end replay_split(const struct splitting *splitting, int *l
 
     scenario.parallelism.split.items = layers;
     scenario.parallelism.split.count = (size_t)splitting->nstages;
-    return lowered_end(&scenario);
+    return splitting->ends(&scenario);
 }
 
 /* Replays the split unless its bound says that it is no better. Whether it is. */
@@ -326,7 +326,7 @@ static struct cache_key split_key(const struct scenario *scenario)
     return key;
 }
 
-int *split_settle(struct arena *arena, const struct scenario *scenario, struct error *err)
+int *settle_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err)
 {
     int nstages = plan_virtual_stages(&scenario->plan), *layers = ARENA_ARRAY(arena, int, nstages);
     struct cache *cache = scenario->arena.cache;
@@ -340,9 +340,9 @@ int *split_settle(struct arena *arena, const struct scenario *scenario, struct e
     plain.parallelism.split = (struct list){0};
     if (known) {
         memcpy(layers, known, (size_t)nstages * sizeof *layers);
-    } else if (!(rc = workload_init(&even, &plain, err))) {
+    } else if (!(rc = workload_build(&even, &plain, NULL, err))) {
         struct splitting splitting = {
-            .scenario = scenario, .even = &even, .nstages = nstages, .best = layers,
+            .scenario = scenario, .even = &even, .ends = ends, .nstages = nstages, .best = layers,
             .end = {INFINITY, INFINITY}};
 
         search(&own, &splitting);

@@ -1,4 +1,4 @@
-#include "lower/workload.h"
+#include "workload/workload.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -172,7 +172,7 @@ static void note_classes(struct workload *workload)
         workload->of[i] = slowest_class(workload, i / stages, i % stages);
 }
 
-static int build_classes(struct workload *workload, struct error *err)
+static int build_classes(struct workload *workload, const int *layers, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
     struct scenario settled = *scenario;
@@ -184,11 +184,9 @@ static int build_classes(struct workload *workload, struct error *err)
     workload->classes[workload->nclasses++] = (struct gpu_class){
         .kind = usual, .samples = scenario->batch.micro, .slower = 1,
     };
-    if (list_is_auto(&scenario->parallelism.split)) {
-        settled.parallelism.split.items = split_settle(&workload->arena, scenario, err);
+    if (layers) {
+        settled.parallelism.split.items = (void *)layers;
         settled.parallelism.split.count = (size_t)plan_virtual_stages(&workload->plan);
-        if (!settled.parallelism.split.items)
-            return -1;
     }
     if (stages_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->stages,
                     &workload->classes[0].times, err))
@@ -235,17 +233,15 @@ int workload_timed_replicas(const struct workload *workload)
     return workload->nclasses > 1 ? scenario_replicas(workload->scenario) : 1;
 }
 
-int workload_time(struct workload *workload, const struct scenario *scenario, struct error *err)
+void workload_begin(struct workload *workload, const struct scenario *scenario)
 {
     *workload = (struct workload){.scenario = scenario, .plan = scenario->plan,
                                    .arena = {.cache = scenario->arena.cache}};
-    if (scenario->parallelism.stages_on == STAGES_ON_AUTO && !scenario->layout.gpus &&
-        !(workload->scenario = parts_settle(&workload->arena, scenario, err)))
-        return -1;
-    if (list_is_auto(&scenario->batch.shares) && !scenario->batch.samples &&
-        !(workload->scenario = shares_settle(&workload->arena, workload->scenario, err)))
-        return -1;
-    if (build_classes(workload, err))
+}
+
+int workload_time(struct workload *workload, const int *layers, struct error *err)
+{
+    if (build_classes(workload, layers, err))
         return -1;
     for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
         workload->stages[s].versions = 1;
@@ -266,9 +262,10 @@ int workload_order(struct workload *workload, struct error *err)
     return 0;
 }
 
-int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
+int workload_build(struct workload *workload, const struct scenario *scenario, const int *layers, struct error *err)
 {
-    if (workload_time(workload, scenario, err) || workload_order(workload, err))
+    workload_begin(workload, scenario);
+    if (workload_time(workload, layers, err) || workload_order(workload, err))
         return -1;
     alike_make(workload->scenario, workload->stages, &workload->alike);
     return 0;

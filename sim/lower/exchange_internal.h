@@ -1,0 +1,116 @@
+/* Exchanges among the ranks that hold a stage: their members, the emitter, sums of gradients, and exchanges within works. */
+#ifndef DTSIM_EXCHANGE_INTERNAL_H
+#define DTSIM_EXCHANGE_INTERNAL_H
+
+#include "lower/lower_internal.h"
+
+/* lower_members.c */
+/* A collective, its purpose and its size in B. */
+struct emission { const struct collective *collective; enum op_what what; double bytes; };
+/* A group and the groups that share links with it. Their GPUs follow in the group's array, group by group and flow by
+ * flow. */
+struct siblings { int groups; struct placed_group group; };
+/* All members that hold a virtual stage: in each replica one rank, or all sharers, in both directions. They are sorted
+ * by group, and all groups are of one size: a process group of replicas, with all ranks of these that hold the
+ * stage. */
+struct members {
+    enum group_kind kind;
+    int stage, all, here;    /* members in the cluster, and in the program (fewer if one replica stands for all) */
+    int size, channels;      /* members of each group; channels of its collectives */
+    int *gpus;               /* [tensor index * all + member] */
+    int *ranks;              /* a member: its program rank */
+    struct chunk_state **chunk_states; /* a member: its chunk on that rank */
+    int *first;              /* a replica: the first member of its group */
+    struct event *after;     /* a member of the program: its next exchange waits for this; */
+    struct event *done;      /* the end of its last exchange; empty if it had none */
+    int exchanged;           /* exchanges lowered message by message so far */
+    struct siblings *siblings;       /* a group; without GPUs until it is asked for */
+    struct placed_group *placed;     /* [flow * groups + group]; the same */
+    uint32_t *lanes, *ready, *ends;  /* scratch: [member * channels + channel], a member, [flow * all + member] */
+};
+/* Made once for each kind of group and stage. */
+struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage);
+/* The two members that hold the copies of tied weights in a replica. */
+struct members *members_tied(struct lowering *lowering, int replica);
+/* One flow of the group that begins at member `first`. */
+const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
+                                         int first);
+/* Measures an exchange of the group that begins at member `first`, while the groups that share links with it do the
+ * same. */
+int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
+                    struct measured *measured);
+
+/* Notes for the result that this all-reduce was used. */
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
+/* The same of a measured collective of any operation, and how much of it was simulated. */
+void lowering_measured(struct lowering *lowering, enum group_kind kind, const struct measured *measured);
+
+/* A rank, with scratch: room for the GPUs of all groups, and a mark for each node. */
+struct group_member {
+    struct lowering *lowering;
+    int replica, rank, *gpus;
+    bool *marked;
+};
+
+/* Lists the GPUs of the rank's group, and of the groups of its kind that share NICs or uplinks with it, if it spans
+ * nodes: these are at the same point of their work. Returns the number of groups. */
+int group_and_siblings(const struct group_member *member, const struct process_group *group, int t);
+
+/* lower_exchange.c */
+/* Lowers an exchange of all groups of the members: each begins after its `after` and sets its `done`. Adds nothing if
+ * groups have one member, or if there are no bytes. */
+int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
+/* Lowers a replica's part of an exchange, as a measured duration on its stream that overlaps with its kernels. */
+struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
+                            struct emission exchange, struct event after);
+/* Gathers a layer's weights; empty if there are none to gather. */
+struct event gather_layer(struct lowering *lowering, struct place here, const struct slice *layer, struct event after);
+/* Reduce-scatters a layer's gradients. If these are the iteration's last ones, it then sums each share over the
+ * replicas that hold it. Returns the last sum, or `after` if there is none. */
+struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
+                           struct event after);
+/* Measures an exchange of a replica's group, and adds it to the contention of the kernels that overlap with it. Zero if
+ * the group has one member. */
+int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
+                        struct emission exchange, struct measured *measured, struct contention *contention);
+void make_collective_lanes(struct lowering *lowering);
+uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
+                         int channel);
+
+/* lower_sync.c */
+/* B of so many of a layer's weights, as replicas gather them after an update. */
+double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters);
+void buckets_build(struct lowering *lowering);
+/* Notes that a rank's gradients of the bucket are ready after operation `id`. */
+void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
+
+/* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
+ * with `in_time` also where the stage before begins to recompute. */
+uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
+                         struct new_op op);
+/* Cuts a backward where the stage before begins to recompute just in time. */
+uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op);
+/* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
+uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
+/* How many sums of a stage there are before so many updates. */
+int sums_of(const struct lowering *lowering, int updates);
+/* Whether sums wait until their members have come to their updates. */
+bool sums_late(const struct lowering *lowering);
+/* Lowers one of the sums of a stage's gradients, numbered from 0. */
+void lower_sum(struct lowering *lowering, int stage, int number);
+/* If a tied model's embedding and output layer are on different ranks: sums the gradients of the two copies. */
+void lower_tie(struct lowering *lowering, int replica);
+/* Whether a pipeline rank holds one of the two copies of tied weights. */
+bool tied_rank(const struct lowering *lowering, int rank);
+
+/* lower_group.c: measures the exchanges within each rank's works. */
+int exchange_costs(struct lowering *lowering);
+/* Counts the bytes of all these exchanges on links, after all works have been lowered. */
+void exchanges_carry(struct lowering *lowering);
+/* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */
+static inline int stood_for(const struct lowering *lowering, int own, int n)
+{
+    return lowering->out->alike.folded ? n : own;
+}
+
+#endif

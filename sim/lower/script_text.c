@@ -1,0 +1,87 @@
+/* The script of a lowering as text, for people. */
+#include "lower/lower_internal.h"
+
+const char *const step_names[] = {
+    [STEP_WORKS] = "works", [STEP_ARRIVE] = "arrive", [STEP_MEET] = "meet", [STEP_HAND_ROUND] = "hand-round",
+    [STEP_SUM] = "sum", [STEP_JOIN] = "join", [STEP_TIE] = "tie", [STEP_UPDATE] = "update", [STEP_GATHER] = "gather",
+    [STEP_RENEW] = "renew", NULL,
+};
+_Static_assert(COUNT(step_names) == STEP_COUNT + 1, "a name for every step_kind");
+
+/* The words of a label: its name, and what its stage and its number are; NULL: it has none. */
+static const struct label_words { const char *name, *stage, *number; } label_words[LABEL_KIND_COUNT] = {
+    [LABEL_ACTIVATION] = {"activations", "for stage", "of micro-batch"},
+    [LABEL_GRADIENT] = {"gradients", "for stage", "of micro-batch"},
+    [LABEL_COMPLETE] = {"complete gradients", "of stage", "for sum"},
+    [LABEL_COPY] = {"complete gradients", "of tied copy", "for sum"},
+    [LABEL_COPIES] = {"complete gradients of both tied copies", NULL, "for sum"},
+    [LABEL_UPDATED] = {"updated weights", "of stage", NULL},
+    [LABEL_MET] = {"arrivals of a barrier group", "on rank", "at entry"},
+    [LABEL_ALL] = {"arrivals of all replicas", NULL, "at entry"},
+};
+
+void label_print(const struct labels *labels, uint32_t number, FILE *out)
+{
+    const struct label_block *block = labels->blocks;
+    const struct label_words *words;
+    uint32_t rest;
+
+    while (number - block->first >= block->replicas * block->directions * block->stages * block->numbers)
+        block++;
+    words = &label_words[block - labels->blocks];
+    rest = number - block->first;
+    fputs(words->name, out);
+    if (words->number)
+        fprintf(out, " %s %u", words->number, rest % block->numbers);
+    rest /= block->numbers;
+    if (words->stage)
+        fprintf(out, " %s %u", words->stage, rest % block->stages);
+    rest /= block->stages;
+    if (block->directions > 1)
+        fprintf(out, " in direction %u", rest % block->directions);
+    if (block->replicas > 1)
+        fprintf(out, " of replica %u", rest / block->directions);
+}
+
+/* What the numbers of a step are. */
+static void print_numbers(const struct step *step, FILE *out)
+{
+    switch ((enum step_kind)step->kind) {
+    case STEP_WORKS: case STEP_ARRIVE: case STEP_HAND_ROUND: case STEP_UPDATE: case STEP_RENEW:
+        fprintf(out, " entry %u", step->at);
+        break;
+    case STEP_MEET: fprintf(out, " entry %u, %u replicas", step->at, step->number); break;
+    case STEP_SUM: fprintf(out, " %u of stage %u", step->number, step->at); break;
+    case STEP_JOIN: case STEP_GATHER: fprintf(out, " stage %u", step->at); break;
+    case STEP_TIE: case STEP_COUNT: break;
+    }
+}
+
+static void print_labels(const struct labels *labels, const char *word, const uint32_t *items, uint32_t count, FILE *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        fputs(i ? ", " : word, out);
+        label_print(labels, items[i], out);
+    }
+}
+
+/* Numbered in the order of the rows. */
+static void print_step(const struct script *script, const struct labels *labels, const struct step *step, FILE *out)
+{
+    fprintf(out, "%5zu  %4u.%-4u %-10s", (size_t)(step - script->all.items), step->row % script->replicas,
+            step->row / script->replicas, step_names[step->kind]);
+    print_numbers(step, out);
+    fputs(step->shared ? " (shared)" : "", out);
+    print_labels(labels, "; waits for ", script->needs.items + step->needs.first, step->needs.count, out);
+    print_labels(labels, "; gives ", script->gives.items + step->gives.first, step->gives.count, out);
+    fputc('\n', out);
+}
+
+void script_print(const struct script *script, const struct labels *labels, const struct step *const *order,
+                  size_t count, FILE *out)
+{
+    fprintf(out, "# steps: %zu, %s\n# step  replica.rank  what; the labels that it waits for; those that it gives\n", count,
+            order ? "as they are lowered, shared ones once" : "row by row");
+    for (size_t i = 0; i < count; i++)
+        print_step(script, labels, order ? order[i] : &script->all.items[i], out);
+}

@@ -1,0 +1,216 @@
+#include "schedule/resolve.h"
+
+#include <stdlib.h>
+
+/* When a row may go on. Ranks are visited one after another, visit v is of rank v modulo their number; in a visit the
+ * replicas try in the same way. Turns are ordered by visit, then by try. */
+struct turn { uint64_t visit, try; };
+
+struct resolving {
+    const struct script *script;
+    uint32_t ranks;
+    uint32_t *left;                  /* a label: how many steps have yet to give it */
+    uint32_t *waiting;               /* a label: 1 + the row that waits for it and came last; 0: none */
+    uint32_t *behind;                /* a row: 1 + the row that waits for the same label and came before */
+    uint32_t *next;                  /* a row: its next step */
+    bool *done;                      /* a label: the shared step that waits for it first is done */
+    struct turns { struct turn *items; size_t count, capacity; } ready;      /* a heap, the earliest on top */
+    struct turn now;
+};
+
+void script_row(struct script *script)
+{
+    *GROW(&script->rows) = (uint32_t)script->all.count;
+}
+
+void script_add(struct script *script, struct step step)
+{
+    step.row = (uint32_t)script->rows.count - 1;
+    step.needs = (struct labels_at){(uint32_t)script->needs.count, 0};
+    step.gives = (struct labels_at){(uint32_t)script->gives.count, 0};
+    *GROW(&script->all) = step;
+}
+
+void script_need(struct script *script, uint32_t label)
+{
+    *GROW(&script->needs) = label;
+    script->all.items[script->all.count - 1].needs.count++;
+}
+
+void script_give(struct script *script, uint32_t label)
+{
+    *GROW(&script->gives) = label;
+    script->all.items[script->all.count - 1].gives.count++;
+}
+
+void script_release(struct script *script)
+{
+    free(script->all.items);
+    free(script->needs.items);
+    free(script->gives.items);
+    free(script->rows.items);
+    memset(script, 0, sizeof *script);
+}
+
+static bool before(struct turn a, struct turn b)
+{
+    return a.visit < b.visit || (a.visit == b.visit && a.try < b.try);
+}
+
+static void push(struct turns *ready, struct turn turn)
+{
+    size_t at = ready->count;
+
+    for (*GROW(ready) = turn; at > 0 && before(turn, ready->items[(at - 1) / 2]); at = (at - 1) / 2)
+        ready->items[at] = ready->items[(at - 1) / 2];
+    ready->items[at] = turn;
+}
+
+static struct turn pop(struct turns *ready)
+{
+    struct turn first = ready->items[0], last = ready->items[--ready->count];
+    size_t at = 0;
+
+    for (size_t child; (child = 2 * at + 1) < ready->count; at = child) {
+        child += child + 1 < ready->count && before(ready->items[child + 1], ready->items[child]);
+        if (!before(ready->items[child], last))
+            break;
+        ready->items[at] = ready->items[child];
+    }
+    ready->items[at] = last;
+    return first;
+}
+
+/* The least number from `from` on that is `who` modulo `count`. */
+static uint64_t next_of(uint64_t from, uint64_t who, uint64_t count)
+{
+    return from + (who + count - from % count) % count;
+}
+
+/* The row's next turn after the present one. */
+static struct turn next_turn(const struct resolving *all, uint32_t row)
+{
+    uint32_t replicas = all->script->replicas;
+    struct turn turn = {next_of(all->now.visit, row / replicas, all->ranks), row % replicas};
+
+    if (turn.visit == all->now.visit)
+        turn.try = next_of(all->now.try + 1, row % replicas, replicas);
+    return turn;
+}
+
+static void give(struct resolving *all, uint32_t label)
+{
+    if (--all->left[label])
+        return;
+    for (uint32_t row = all->waiting[label]; row; row = all->behind[row - 1])
+        push(&all->ready, next_turn(all, row - 1));
+}
+
+/* A label that the step waits for, and that is not there; NO_LABEL: it may go on. */
+static uint32_t missing(const struct resolving *all, const struct step *step)
+{
+    const uint32_t *needs = all->script->needs.items + step->needs.first;
+
+    for (uint32_t i = 0; i < step->needs.count; i++)
+        if (all->left[needs[i]])
+            return needs[i];
+    return NO_LABEL;
+}
+
+static uint32_t row_end(const struct script *script, size_t row)
+{
+    return row + 1 < script->rows.count ? script->rows.items[row + 1] : (uint32_t)script->all.count;
+}
+
+/* Does the step, unless it is shared and done. Whether it was to be done. */
+static bool perform(struct resolving *all, const struct step *step)
+{
+    const uint32_t *gives = all->script->gives.items + step->gives.first;
+
+    if (step->shared) {
+        bool *done = &all->done[all->script->needs.items[step->needs.first]];
+
+        if (*done)
+            return false;
+        *done = true;
+    }
+    for (uint32_t i = 0; i < step->gives.count; i++)
+        give(all, gives[i]);
+    return true;
+}
+
+/* A row goes on until it waits. Returns how many steps it did. */
+static size_t go_on(struct resolving *all, uint32_t row, const struct step **order)
+{
+    const struct step *step = all->script->all.items + all->next[row];
+    const struct step *end = all->script->all.items + row_end(all->script, row);
+    uint32_t label = NO_LABEL;
+    size_t count = 0;
+
+    for (; step < end && (label = missing(all, step)) == NO_LABEL; step++)
+        if (perform(all, step))
+            order[count++] = step;
+    if (step < end) {
+        all->behind[row] = all->waiting[label];
+        all->waiting[label] = row + 1;
+    }
+    all->next[row] = (uint32_t)(step - all->script->all.items);
+    return count;
+}
+
+/* Counts who gives each label. Returns false, and says which, if a step waits for one that nobody gives. */
+static bool count_givers(struct resolving *all, struct unresolved *why)
+{
+    const struct script *script = all->script;
+
+    for (size_t i = 0; i < script->gives.count; i++)
+        all->left[script->gives.items[i]]++;
+    for (size_t i = 0; i < script->all.count; i++) {
+        const struct step *step = &script->all.items[i];
+        const uint32_t *needs = script->needs.items + step->needs.first;
+
+        for (uint32_t k = 0; k < step->needs.count; k++)
+            if (!all->left[needs[k]]) {
+                *why = (struct unresolved){step, needs[k], true};
+                return false;
+            }
+    }
+    return true;
+}
+
+const struct step **script_resolve(const struct script *script, size_t *count, struct unresolved *why)
+{
+    size_t rows = script->rows.count;
+    const struct step **order = xcalloc(script->all.count + 1, sizeof *order);
+    struct resolving all = {
+        .script = script, .ranks = (uint32_t)rows / script->replicas, .left = xcalloc(script->labels, sizeof *all.left),
+        .waiting = xcalloc(script->labels, sizeof *all.waiting),
+        .behind = xcalloc(rows, sizeof *all.behind), .next = xcalloc(rows, sizeof *all.next),
+        .done = xcalloc(script->labels, sizeof *all.done),
+    };
+    bool given = count_givers(&all, why);
+
+    *count = 0;
+    for (uint32_t row = 0; row < rows; row++) {
+        all.next[row] = script->rows.items[row];
+        push(&all.ready, (struct turn){row / script->replicas, row % script->replicas});
+    }
+    while (given && all.ready.count) {
+        all.now = pop(&all.ready);
+        *count += go_on(&all, (uint32_t)(all.now.visit % all.ranks * script->replicas + all.now.try % script->replicas),
+                        order + *count);
+    }
+    for (size_t row = 0; given && row < rows; row++)
+        if (all.next[row] < row_end(script, row)) {
+            const struct step *step = &script->all.items[all.next[row]];
+
+            *why = (struct unresolved){step, missing(&all, step), false};
+        }
+    free(all.left);
+    free(all.waiting);
+    free(all.behind);
+    free(all.next);
+    free(all.done);
+    free(all.ready.items);
+    return order;
+}

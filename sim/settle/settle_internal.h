@@ -1,0 +1,27 @@
+/* Declarations that the files of settle share. */
+#ifndef DTSIM_SETTLE_INTERNAL_H
+#define DTSIM_SETTLE_INTERNAL_H
+
+#include "workload/workload.h"
+
+/* How an iteration ends: s until all is done, and B that a GPU lacks at its peak, 0: all fit; INFINITY both: it cannot
+ * be. */
+struct lowered_end { double seconds, lacks; };
+typedef struct lowered_end lowered_end_function(const struct scenario *scenario);
+/* Whether the first is the better: it lacks less memory or, where both fit, ends sooner. */
+static inline bool lowered_better(struct lowered_end one, struct lowered_end other)
+{
+    if (one.lacks > 0 || other.lacks > 0)
+        return one.lacks < other.lacks * (1 - ROUNDING);
+    return one.seconds < other.seconds * (1 - ROUNDING);
+}
+
+/* The scenario with each pipeline rank on one part of the cluster, in the order that is best; in the arena. `ends`: of an
+ * order. NULL: errors: no order, or too many. */
+const struct scenario *settle_parts(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
+                                    struct error *err);
+/* The layers of each virtual stage with which the iteration ends first, of the splits that fit into the GPUs' memory; where
+ * none does, of the splits that lack least. In the arena. NULL: errors, the same as workload_build's. */
+int *settle_split(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends, struct error *err);
+
+#endif
