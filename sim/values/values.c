@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "lower/workload.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"
 #include "values/automatic.h"
+#include "workload/workload.h"
 
 /* A key whose mapping may be one word stands for the key that this word is: strategy.schedule for its name. */
 static const struct field *bare_field(const struct field *field)
