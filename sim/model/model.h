@@ -207,7 +207,8 @@ extern const struct table lora_table;
  *     2022, "Memory-Efficient Backpropagation through Large Linear Layers", arXiv 2201.13195, algorithm 1). Each linear
  *     layer keeps its own projection. NaN: as 0.
  * activations_bits: so many bits for each floating-point value that is kept, and for each group of values a least value
- *     and a scale (ActNN, Chen et al. 2021; GACT, Liu et al. 2022). Each linear layer keeps its own copy. */
+ *     and a scale (ActNN, Chen et al. 2021; GACT, Liu et al. 2022). Each linear layer keeps its own copy. Masks of
+ *     dropout and what has a value a row stay as they are. */
 struct saved_form {
     int few_bit;
     double randomized_linear;
