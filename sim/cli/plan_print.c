@@ -326,10 +326,10 @@ void plan_conclude(const struct space *space, const struct plan_options *options
         print_largest(results, out);
     if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))
         print_miss(&outcome->miss, out);
-    else if (outcome->status == PLAN_NONE_FEASIBLE && outcome->counts.memory)
-        print_nearest(space, outcome, out);
-    else if (outcome->status == PLAN_NONE_FEASIBLE && !outcome->counts.replayed)
+    else if (outcome->counts.by_rule + outcome->counts.refused == outcome->counts.considered)
         print_going(space, out);
+    else if (outcome->status == PLAN_NONE_FEASIBLE)
+        print_nearest(space, outcome, out);
 }
 
 void plan_print(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
