@@ -120,15 +120,15 @@ static int read_file(struct arena *arena, const struct topology *topology, struc
     return -1;
 }
 
-/* "host-0.gpu-1, host-1.gpu-0 and 6 more". */
-static const char *listed(struct arena *arena, const struct file_names *names)
+/* "host-0.gpu-1, host-1.gpu-0 and 6 more": so many of them at most. */
+static const char *listed(struct arena *arena, const struct file_names *names, int most)
 {
     const char *text = "";
 
-    for (int i = 0; i < names->count && i < FILE_NAMES; i++)
+    for (int i = 0; i < names->count && i < most; i++)
         text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", names->names[i]);
-    if (names->count > FILE_NAMES)
-        text = arena_printf(arena, "%s and %d more", text, names->count - FILE_NAMES);
+    if (names->count > most)
+        text = arena_printf(arena, "%s and %d more", text, names->count - most);
     return text;
 }
 
@@ -140,7 +140,8 @@ static int check_hosts(struct arena *arena, const struct topology *topology, con
     return error_add(err, EXIT_INPUT, place(topology), "topology: xml: of the %d GPUs of %d nodes '%s' lacks %d: %s; its hosts "
                      "that are none of them: %s; expected GPU M of node N as host-N.gpu-M, both from 0",
                      gpus_of(tables->hosts), tables->hosts.nodes, topology->xml, tables->missing.count,
-                     listed(arena, &tables->missing), tables->extra.count ? listed(arena, &tables->extra) : "none");
+                     listed(arena, &tables->missing, FILE_NAMES),
+                     tables->extra.count ? listed(arena, &tables->extra, FILE_NAMES) : "none");
 }
 
 /* Links of ports and NICs are called gpu3.up and nic3.up. */
@@ -212,7 +213,7 @@ static struct simgrid_network *keep(struct arena *arena, const struct topology *
     count_ends(network, link, false);
     if (tables->extra.count)
         snprintf(network->said, sizeof network->said, "of the hosts of %.40s %d are no GPU of the cluster: %.60s",
-                 data_stem(arena, topology->xml), tables->extra.count, listed(arena, &tables->extra));
+                 data_stem(arena, topology->xml), tables->extra.count, listed(arena, &tables->extra, 2));
     return network;
 }
 
