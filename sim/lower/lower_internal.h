@@ -234,7 +234,6 @@ uint32_t lower_compute(struct lowering *lowering, const struct place *here, stru
 uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after);
 struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage,
                                          int mb);
-struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* What the work waits for from a neighbouring stage. */
 static inline enum arrival work_arrival(const struct lowering *lowering, const struct place *here, enum work_kind kind)
 {
@@ -340,6 +339,17 @@ static inline struct chunk_state *chunk_state_of(const struct lowering *lowering
 static inline int program_rank(const struct lowering *lowering, int replica, int rank)
 {
     return replica * lowering->plan->stages + rank;
+}
+
+/* The place of an entry. */
+static inline struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
+{
+    struct place place =
+        lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
+
+    place.state += work.mb;
+    place.work = work;
+    return place;
 }
 
 /* script.c: labels, and the steps that wait for them. */
