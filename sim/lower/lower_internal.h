@@ -390,7 +390,7 @@ const struct labels *script_write(struct lowering *lowering, struct script *scri
 /* script_text.c: "activations of micro-batch 3 for stage 5". */
 void label_print(const struct labels *labels, uint32_t number, FILE *out);
 /* A line a step: `count` steps in an order, or NULL: row by row. */
-void script_print(const struct script *script, const struct labels *labels, const struct step *const *order,
-                  size_t count, FILE *out);
+void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+                  const struct step *const *order, size_t count, FILE *out);
 
 #endif
