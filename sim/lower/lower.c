@@ -335,7 +335,7 @@ int lower_print(const struct workload *workload, enum lower_pass after, struct m
         size_t count = script.all.count;
         const struct step **order = after == PASS_ORDER ? resolved(&lowering, &script, labels, &count) : NULL;
 
-        script_print(&script, labels, order, count, out);
+        script_print(&lowering, &script, labels, order, count, out);
         free(order);
         script_release(&script);
     }

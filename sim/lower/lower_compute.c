@@ -21,16 +21,6 @@ struct micro_batch_state *lowering_state(const struct lowering *lowering, int re
     return lowering->states + at * (size_t)lowering->rules.micro_batches + (size_t)mb;
 }
 
-struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
-{
-    int prank = program_rank(lowering, replica, rank);
-    struct place place = lowering->first_places[prank * lowering->plan->chunks + work.chunk];
-
-    place.state += work.mb;
-    place.work = work;
-    return place;
-}
-
 enum op_what work_what(enum work_kind kind)
 {
     static const enum op_what whats[WORK_KIND_COUNT] = {

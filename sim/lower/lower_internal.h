@@ -234,7 +234,6 @@ uint32_t lower_compute(struct lowering *lowering, const struct place *here, stru
 uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after);
 struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage,
                                          int mb);
-struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* What the work waits for from a neighbouring stage. */
 static inline enum arrival work_arrival(const struct lowering *lowering, const struct place *here, enum work_kind kind)
 {
@@ -342,6 +341,17 @@ static inline int program_rank(const struct lowering *lowering, int replica, int
     return replica * lowering->plan->stages + rank;
 }
 
+/* The place of an entry. */
+static inline struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
+{
+    struct place place =
+        lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
+
+    place.state += work.mb;
+    place.work = work;
+    return place;
+}
+
 /* script.c: labels, and the steps that wait for them. */
 enum label_kind {
     LABEL_ACTIVATION = ACTIVATIONS,  /* for a stage's forward of a micro-batch */
@@ -380,7 +390,7 @@ const struct labels *script_write(struct lowering *lowering, struct script *scri
 /* script_text.c: "activations of micro-batch 3 for stage 5". */
 void label_print(const struct labels *labels, uint32_t number, FILE *out);
 /* A line a step: `count` steps in an order, or NULL: row by row. */
-void script_print(const struct script *script, const struct labels *labels, const struct step *const *order,
-                  size_t count, FILE *out);
+void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+                  const struct step *const *order, size_t count, FILE *out);
 
 #endif

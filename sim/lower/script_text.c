@@ -43,11 +43,26 @@ void label_print(const struct labels *labels, uint32_t number, FILE *out)
         fprintf(out, " of replica %u", rest / block->directions);
 }
 
+/* The works from an entry on that are one step: "0F3", or "0F3+1B0". */
+static void print_works(const struct lowering *lowering, int rank, size_t entry, FILE *out)
+{
+    struct work work = {.with_next = true};
+    char cell[40];
+
+    for (size_t i = entry; work.with_next; i++) {
+        work = row_entry(lowering, rank, i);
+        fprintf(out, "%c%s", i == entry ? ' ' : '+', work_format(lowering->plan, rank, work, cell, sizeof cell));
+    }
+}
+
 /* What the numbers of a step are. */
-static void print_numbers(const struct step *step, FILE *out)
+static void print_numbers(const struct lowering *lowering, const struct step *step, FILE *out)
 {
     switch ((enum step_kind)step->kind) {
-    case STEP_WORKS: case STEP_ARRIVE: case STEP_HAND_ROUND: case STEP_UPDATE: case STEP_RENEW:
+    case STEP_WORKS:
+        print_works(lowering, (int)step->row / lowering->out->alike.replicas, step->at, out);
+        break;
+    case STEP_ARRIVE: case STEP_HAND_ROUND: case STEP_UPDATE: case STEP_RENEW:
         fprintf(out, " entry %u", step->at);
         break;
     case STEP_MEET: fprintf(out, " entry %u, %u replicas", step->at, step->number); break;
@@ -66,22 +81,23 @@ static void print_labels(const struct labels *labels, const char *word, const ui
 }
 
 /* Numbered in the order of the rows. */
-static void print_step(const struct script *script, const struct labels *labels, const struct step *step, FILE *out)
+static void print_step(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+                       const struct step *step, FILE *out)
 {
     fprintf(out, "%5zu  %4u.%-4u %-10s", (size_t)(step - script->all.items), step->row % script->replicas,
             step->row / script->replicas, step_names[step->kind]);
-    print_numbers(step, out);
+    print_numbers(lowering, step, out);
     fputs(step->shared ? " (shared)" : "", out);
     print_labels(labels, "; waits for ", script->needs.items + step->needs.first, step->needs.count, out);
     print_labels(labels, "; gives ", script->gives.items + step->gives.first, step->gives.count, out);
     fputc('\n', out);
 }
 
-void script_print(const struct script *script, const struct labels *labels, const struct step *const *order,
-                  size_t count, FILE *out)
+void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+                  const struct step *const *order, size_t count, FILE *out)
 {
     fprintf(out, "# steps: %zu, %s\n# step  replica.rank  what; the labels that it waits for; those that it gives\n", count,
             order ? "as they are lowered, shared ones once" : "row by row");
     for (size_t i = 0; i < count; i++)
-        print_step(script, labels, order ? order[i] : &script->all.items[i], out);
+        print_step(lowering, script, labels, order ? order[i] : &script->all.items[i], out);
 }
