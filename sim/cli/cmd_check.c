@@ -211,6 +211,8 @@ static int check_main(const struct command *command, int argc, char **argv)
 
     if (code != ARGS_DONE)
         return code;
+    if (arguments.values[OPT_VALUES] && (arguments.values[OPT_MEMORY] || arguments.values[OPT_BUDGET]))
+        return usage_error(command, "--values goes with --set and --json alone");
     if (arguments.values[OPT_VALUES])
         return check_values(&arguments);
     progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
