@@ -144,18 +144,19 @@ static void export(const struct cluster *cluster)
             struct route route = cluster_route(cluster, src, dst);
             int between = 0;
 
-            fprintf(out, src == dst ? "" : "<route src=\"host-%d.gpu-%d\" dst=\"host-%d.gpu-%d\" symmetrical=\"NO\">",
+            if (src == dst)
+                continue;
+            fprintf(out, "<route src=\"host-%d.gpu-%d\" dst=\"host-%d.gpu-%d\" symmetrical=\"NO\">",
                     cluster_node_of(cluster, src), cluster_place_of(cluster, src), cluster_node_of(cluster, dst),
                     cluster_place_of(cluster, dst));
-            for (int i = 0; src != dst && i < route.count; i++)
+            for (int i = 0; i < route.count; i++)
                 if (route.links[i].kind == LINK_BETWEEN) {
                     char name[48];
 
                     cluster_link_name(cluster, route.links[i], name, sizeof name);
                     between += fprintf(out, "<link_ctn id=\"%s\"/>", name);
                 }
-            if (src != dst)
-                fprintf(out, "%s</route>\n", between ? "" : "<link_ctn id=\"none\"/>");
+            fprintf(out, "%s</route>\n", between ? "" : "<link_ctn id=\"none\"/>");
         }
     fputs(TAIL, out);
     assert_int_equal(fclose(out), 0);
