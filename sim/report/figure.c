@@ -55,10 +55,27 @@ struct replayed {
     double slot;                     /* s of the shortest cell; 0: none takes time */
 };
 
-/* The compute operations of a rank follow its row; a cell may be several pieces. */
+static bool has_recomputation(const struct row *row)
+{
+    for (size_t i = 0; i < row->count; i++)
+        if (row->items[i].kind == RECOMPUTE)
+            return true;
+    return false;
+}
+
+/* Whether the operation is a further piece of the cell that the rank's last one is of. Where a plan of layers recomputes
+ * within a backward, its pieces take turns, and the row has the backward alone. */
+static bool same_cell(const struct row *row, const struct op *last, const struct op *op)
+{
+    return op->continues || (last && op->mb == last->mb && op->stage == last->stage && last->what != WHAT_FORWARD &&
+                             (op->what == WHAT_RECOMPUTE || last->what == WHAT_RECOMPUTE) && !has_recomputation(row));
+}
+
+/* The works of a rank's compute lane follow its row, which has no updates; a cell may be several pieces. */
 static void time_cells(struct replayed *replayed)
 {
     const struct program *program = &replayed->run.lowered.program;
+    const struct op **last = xcalloc((size_t)program->ranks, sizeof *last);
     size_t *cells = xcalloc((size_t)program->ranks, sizeof *cells);
 
     replayed->cells = xcalloc((size_t)program->ranks, sizeof *replayed->cells);
@@ -66,14 +83,18 @@ static void time_cells(struct replayed *replayed)
         replayed->cells[rank] = xcalloc(replayed->rows[rank].count + 1, sizeof **replayed->cells);
     for (uint32_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
-        int rank = program->lanes.items[op->lane].rank;
+        const struct lane *lane = &program->lanes.items[op->lane];
+        int rank = lane->rank;
 
-        if (op->kind != OP_COMPUTE)
+        if (op->kind != OP_COMPUTE || lane->kind != LANE_COMPUTE || op->mb < 0)      /* a copy; an update, packing */
             continue;
-        if (!op->continues)
+        if (!same_cell(&replayed->rows[rank], last[rank], op) && cells[rank] < replayed->rows[rank].count)
             replayed->cells[rank][cells[rank]++].start = replayed->run.timeline.start[i];
-        replayed->cells[rank][cells[rank] - 1].end = replayed->run.timeline.end[i];
+        if (cells[rank])
+            replayed->cells[rank][cells[rank] - 1].end = replayed->run.timeline.end[i];
+        last[rank] = op;
     }
+    free(last);
     free(cells);
 }
 
