@@ -83,9 +83,9 @@ static const struct step **resolved(const struct lowering *lowering, const struc
     out = text_open(&text, &size);
     label_print(labels, why.label, out);
     text_close(out, &text);
-    BUG("%s: on rank %u of replica %u the step '%s' (entry or stage %u) waits for %s, which %s",
+    BUG("%s: on rank %u of replica %u the step '%s' (entry or stage %u) waits for %s; %s",
         scenario_schedule(lowering->scenario)->name, why.step->row / script->replicas, why.step->row % script->replicas,
-        step_names[why.step->kind], why.step->at, text, why.nobody ? "nobody gives" : "wait for each other");
+        step_names[why.step->kind], why.step->at, text, why.nobody ? "nobody gives them" : "who gives them waits for this step");
 }
 
 /* Finds the order of all steps, and lowers each in its turn. */

@@ -12,6 +12,7 @@ static uint32_t label_number(const struct labels *labels, struct label label)
 {
     const struct label_block *block = &labels->blocks[label.kind];
 
+    BUG_IF((uint32_t)label.number >= block->numbers || (uint32_t)label.stage >= block->stages);      /* of another label */
     return block->first + (((uint32_t)label.replica * block->directions + (uint32_t)label.direction) * block->stages +
                            (uint32_t)label.stage) * block->numbers + (uint32_t)label.number;
 }
@@ -296,10 +297,14 @@ static void make_labels(const struct lowering *lowering, struct labels *labels)
     uint32_t directions = (uint32_t)plan_directions(lowering->plan), mbs = (uint32_t)lowering->rules.micro_batches;
     bool meet = lowering->rules.barrier_group > 1 || lowering->rules.gather_group > 1;
 
-    for (int rank = 0; rank < lowering->plan->stages; rank++)
-        entries = row_entries(lowering, rank) > entries ? (uint32_t)row_entries(lowering, rank) : entries;
-    for (size_t i = 0; i < row_entries(lowering, 0); i++)
-        updates += row_entry(lowering, 0, i).kind == UPDATE;
+    for (int rank = 0; rank < lowering->plan->stages; rank++) {      /* ranks that share a stage update more rarely */
+        uint32_t own = 0, count = (uint32_t)row_entries(lowering, rank);
+
+        for (size_t i = 0; i < count; i++)
+            own += row_entry(lowering, rank, i).kind == UPDATE;
+        updates = own > updates ? own : updates;
+        entries = count > entries ? count : entries;
+    }
     labels->blocks[LABEL_ACTIVATION] = (struct label_block){0, replicas, directions, stages, mbs};
     labels->blocks[LABEL_GRADIENT] = labels->blocks[LABEL_ACTIVATION];
     labels->blocks[LABEL_COMPLETE] = (struct label_block){0, 1, 1, stages, (updates + 1) * (uint32_t)sums_of(lowering, 1)};

@@ -207,7 +207,8 @@ static void accumulation_launches(void **state)
     expect_close(seconds[1] - seconds[0], 4e-3);
 }
 
-/* Gradients that are widened are sent as fp32 ones are: over replicas, and by the two ends that share an embedding. */
+/* Gradients that are widened are sent over replicas as fp32 ones are. The two ends that share an embedding send them as
+ * they are (tied.c: how many bytes that is). */
 static void widened(void **state)
 {
     (void)state;
@@ -228,7 +229,10 @@ static void widened(void **state)
             }
             assert_true(sent[0] > 0);
             expect_close(2 * sent[0], sent[1]);
-            expect_close(sent[2], sent[1]);
+            if (pipeline == 1)
+                expect_close(sent[2], sent[1]);
+            else
+                assert_true(sent[2] > sent[0] && sent[2] < sent[1]);
         }
 }
 
