@@ -35,6 +35,8 @@ static void times_are_the_closed_form(void **state)
                 int channels = n % 3 == 2 && !collective->every_nic ? 3 : 1;
                 struct run run;
 
+                if (!tried())
+                    continue;
                 cluster.kinds[0].inside.latency = k % 2 ? latency : 1;
                 cluster.kinds[0].inside.bandwidth = k % 2 ? bandwidth : 1;
                 cluster.kinds[0].nics.latency = k % 2 ? 1 : latency;
