@@ -55,20 +55,22 @@ struct replayed {
     double slot;                     /* s of the shortest cell; 0: none takes time */
 };
 
-static bool has_recomputation(const struct row *row)
+static bool have_recomputation(const struct row *rows, int count)
 {
-    for (size_t i = 0; i < row->count; i++)
-        if (row->items[i].kind == RECOMPUTE)
-            return true;
+    for (int rank = 0; rank < count; rank++)
+        for (size_t i = 0; i < rows[rank].count; i++)
+            if (rows[rank].items[i].kind == RECOMPUTE)
+                return true;
     return false;
 }
 
 /* Whether the operation is a further piece of the cell that the rank's last one is of. Where a plan of layers recomputes
- * within a backward, its pieces take turns, and the row has the backward alone. */
-static bool same_cell(const struct row *row, const struct op *last, const struct op *op)
+ * `within` backwards, their pieces take turns, and a row has the backward alone. */
+static bool same_cell(bool within, const struct op *last, const struct op *op)
 {
-    return op->continues || (last && op->mb == last->mb && op->stage == last->stage && last->what != WHAT_FORWARD &&
-                             (op->what == WHAT_RECOMPUTE || last->what == WHAT_RECOMPUTE) && !has_recomputation(row));
+    return op->continues || (within && last && op->mb == last->mb && op->stage == last->stage &&
+                             last->what != WHAT_FORWARD &&
+                             (op->what == WHAT_RECOMPUTE || last->what == WHAT_RECOMPUTE));
 }
 
 /* The works of a rank's compute lane follow its row, which has no updates; a cell may be several pieces. */
@@ -77,6 +79,7 @@ static void time_cells(struct replayed *replayed)
     const struct program *program = &replayed->run.lowered.program;
     const struct op **last = xcalloc((size_t)program->ranks, sizeof *last);
     size_t *cells = xcalloc((size_t)program->ranks, sizeof *cells);
+    bool within = !have_recomputation(replayed->rows, program->ranks);
 
     replayed->cells = xcalloc((size_t)program->ranks, sizeof *replayed->cells);
     for (int rank = 0; rank < program->ranks; rank++)
@@ -88,7 +91,7 @@ static void time_cells(struct replayed *replayed)
 
         if (op->kind != OP_COMPUTE || lane->kind != LANE_COMPUTE || op->mb < 0)      /* a copy; an update, packing */
             continue;
-        if (!same_cell(&replayed->rows[rank], last[rank], op) && cells[rank] < replayed->rows[rank].count)
+        if (!same_cell(within, last[rank], op) && cells[rank] < replayed->rows[rank].count)
             replayed->cells[rank][cells[rank]++].start = replayed->run.timeline.start[i];
         if (cells[rank])
             replayed->cells[rank][cells[rank] - 1].end = replayed->run.timeline.end[i];
