@@ -151,7 +151,7 @@ static void add_cell(const struct grid *grid, struct sheet *sheet, const struct 
     sheet_add(sheet, "");
 }
 
-/* What a star means: one limit, or those of several. */
+/* What a star means: more than the limit, which is named where all points have the same. */
 static void print_note(const struct grid *grid, const char *unit, FILE *out)
 {
     double least = INFINITY, most = 0;

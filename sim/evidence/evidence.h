@@ -11,8 +11,8 @@ struct likeness {
     char software[32];               /* the name of the software file; "none" */
     char family[32];                 /* the file that the software's begins with; releases of one family have it in common */
     char runtime[16];                /* what runs the step below the framework: megatron, pytorch, deepspeed, xla, ... */
-    char costs[32];                  /* the profile of kernel times; of those of a data sheet, and on nodes of several kinds,
-                                      * "roofline"; of given times "given" */
+    char costs[32];                  /* the name of the profile of kernel times; "roofline": the times come from a data sheet,
+                                      * or the nodes are of several kinds; "given": the scenario gives them */
     char format[16];                 /* of the matrix products; of given times "given" */
     char schedule[32];
     char model[64];                  /* its title, or its layers and its width; of given times "given" */

@@ -48,7 +48,7 @@ void lowered_release(struct lowered *lowered);
 /* The passes before operations are written: the steps of all rows with their labels, and their order. */
 enum lower_pass { PASS_SCRIPT, PASS_ORDER };
 extern const char *const lower_pass_names[];     /* "script", "order"; NULL-terminated */
-/* Prints what there is after a pass of an iteration's lowering, a line a step. Errors: those of lower(). */
+/* Prints the steps that a pass of an iteration's lowering has made, a line each. Fails as lower() does. */
 int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
                 struct error *err);
 

@@ -166,8 +166,9 @@ struct saved_list {
     struct saved items[32];
     size_t count;
 };
-/* Whether linear layers keep random projections of their inputs; and how many rows those of `rows` rows have. */
+/* Whether linear layers keep random projections of their inputs. */
 bool projects(const struct cut *cut);
+/* The rows of the projection of an input that has so many rows. */
 double projected_rows(const struct cut *cut, double rows);
 /* Append the kernels that quantize what a part keeps, and those that the backward needs it back from. */
 void quantization_kernels(struct kernels *list, const struct cut *cut, enum saved_part part);

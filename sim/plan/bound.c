@@ -243,8 +243,8 @@ static double byte_seconds(struct bounding *bounding, const struct process_group
     return bounding->sums.byte = nodes > 1 && rate > 0 ? (nodes - 1) / rate : 0;
 }
 
-/* Whether the last sums begin when the rank has computed everything, and are plain ones of gradients: those of all its
- * chunks or, where a bucket holds all of a stage, at least those of one (`one`). */
+/* Whether nothing hides the rank's last sums of gradients: they are not compressed, and begin when it has computed
+ * everything. *one: this is sure of the sums of one chunk only, as each chunk's sums begin when that chunk is ready. */
 static bool sums_follow(const struct scenario *scenario, bool *one)
 {
     const struct recipe *recipe = &scenario->recipe;
