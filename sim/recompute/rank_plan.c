@@ -105,11 +105,21 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
 {
     const struct scenario *scenario = sharing->planning->scenario;
     int s = plan_virtual_stage(&scenario->plan, sharing->rank, chunk);
-    bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
+    enum recompute mode = (enum recompute)scenario->memory.recompute.mode;
     struct chain_limit limit = {
-        .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
-        .host_bandwidth = offloads ? scenario_host_bandwidth(scenario, sharing->rank) : 0, .progress = scenario->progress,
+        .memory = memory,
+        .in_flight = flying,
+        .recompute = mode == RECOMPUTE_OPTIMAL,
+        .host_bandwidth = scenario_moves_activations(scenario) ? scenario_host_bandwidth(scenario, sharing->rank) : 0,
+        .progress = scenario->progress,
+        .tensors = scenario_offloads(scenario, OFFLOAD_TENSORS),
     };
+
+    if (limit.tensors) {
+        limit.host_latency = scenario_host_latency(scenario, sharing->rank);
+        limit.full = mode == RECOMPUTE_FULL;
+        limit.shared = sharing->chunks > 1;
+    }
 
     return chain_plan(sharing->planning->arena, sharing->planning->chains[s], sharing->planning->stages[s].nslices,
                       &limit, plan);

@@ -45,7 +45,7 @@ static void move_to_host(const struct scenario *scenario, int step, FILE *out)
 {
     static const char *const what[] = {"optimizer", "activations", "weights"};
 
-    if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
+    if (!scenario_moves_activations(scenario) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(scenario_host_bandwidth(scenario, 0)))
         fprintf(out, "memory.offload=%s\n", what[step]);
 }
