@@ -101,3 +101,75 @@ struct plan_step *chain_steps(struct arena *arena, const struct chain_layer *lay
     }
     return steps;
 }
+
+/* A plan in the making. */
+struct making {
+    struct every_plan *every;
+    const struct chain_layer *layers;
+    struct chain_plan plan;
+};
+
+/* The next choice, of so many; beyond those of the last plan it is the first. */
+static int choose(struct every_plan *every, int of)
+{
+    size_t at = every->made++;
+
+    BUG_IF(at == COUNT(every->choice));
+    if (at == every->count) {
+        every->choice[at] = 0;
+        every->count++;
+    }
+    every->of[at] = of;
+    return every->choice[at];
+}
+
+static void add_step(struct making *making, bool backward, size_t layer, bool selective)
+{
+    making->plan.steps[making->plan.nsteps++] =
+        (struct chain_step){.backward = backward, .layer = layer, .selective = selective};
+}
+
+/* The steps of layers s..t-1, of the first forward or of a recomputation. A recomputation of all of them at once, only to
+ * come back to all of them again, is no choice. */
+static void make_steps(struct making *making, size_t s, size_t t, bool first)
+{
+    const struct chain_layer *layer = &making->layers[s];
+    size_t end = s, next;
+    int saves = 1 + (layer->recompute > 0 && !layer->keep), choice;
+
+    while (end < t - !first && !making->layers[end].keep)
+        end++;
+    choice = choose(making->every, saves + (int)(end - s));
+    next = choice < saves ? s + 1 : s + (size_t)(choice - saves) + 1;
+    if (first)
+        making->plan.kept[s] = (struct chain_kept){
+            .input = true, .rest = choice < saves, .selective = choice == 1 && saves == 2,
+        };
+    for (size_t l = s; l < next && !first; l++)
+        add_step(making, false, l, false);
+    if (next < t)
+        make_steps(making, next, t, first);
+    if (choice < saves)
+        add_step(making, true, s, choice == 1);
+    else
+        make_steps(making, s, next, false);
+}
+
+struct chain_plan every_plan(struct every_plan *every, struct arena *arena, const struct chain_layer *layers,
+                             size_t count)
+{
+    struct making making = {
+        .every = every, .layers = layers,
+        .plan = {.kept = ARENA_ARRAY(arena, struct chain_kept, count),
+                 .steps = ARENA_ARRAY(arena, struct chain_step, count * (count + 2))},
+    };
+
+    every->made = 0;
+    make_steps(&making, 0, count, true);
+    while (every->count > 0 && every->choice[every->count - 1] + 1 == every->of[every->count - 1])
+        every->count--;
+    every->more = every->count > 0;
+    if (every->more)
+        every->choice[every->count - 1]++;
+    return making.plan;
+}

@@ -16,4 +16,15 @@ struct chain_plan whole_plan(struct arena *arena, const struct chain_layer *laye
 /* Every block's input is kept or offloaded, and the block is recomputed right before its backward. */
 struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layers, size_t count, bool offload);
 
+/* All plans of recomputation of a short chain, one after another: of each layer its forward saves all, all but what a
+ * selective backward computes again, or nothing, and comes back to as many layers later, in any nesting. Begin with
+ * {.more = true}. */
+struct every_plan {
+    bool more;                   /* the last plan was not the last one */
+    int choice[64], of[64];      /* the choices that make a plan, each of so many */
+    size_t made, count;
+};
+struct chain_plan every_plan(struct every_plan *every, struct arena *arena, const struct chain_layer *layers,
+                             size_t count);
+
 #endif

@@ -288,49 +288,27 @@ void structures_note(struct structures *structures, struct arena *arena, size_t 
     *GROW(structures) = copy;
 }
 
-/* Every layer keeps all, keeps all but the core of its attention, or is recomputed right before its backward: choice
- * number `number` for each. Returns false if a layer cannot do so. */
-static bool layer_by_layer(struct arena *arena, const struct chain_layer *layers, size_t n, size_t number,
-                           struct chain_plan *plan)
-{
-    *plan = (struct chain_plan){
-        .kept = ARENA_ARRAY(arena, struct chain_kept, n),
-        .steps = ARENA_ARRAY(arena, struct chain_step, 2 * n),
-    };
-    for (size_t l = n; l-- > 0; number /= 3) {
-        bool again = number % 3 == 1, selective = number % 3 == 2;
-
-        if ((again && layers[l].keep) || (selective && (layers[l].keep || !(layers[l].recompute > 0))))
-            return false;
-        plan->kept[l] = (struct chain_kept){.input = true, .rest = !again, .selective = selective};
-        if (again)
-            plan->steps[plan->nsteps++] = (struct chain_step){.layer = l};
-        plan->steps[plan->nsteps++] = (struct chain_step){.backward = true, .layer = l, .selective = selective};
-    }
-    return true;
-}
-
-/* Steps that suggest themselves: to keep everything, or to recompute every layer; of short chains all of this kind. */
+/* Steps that suggest themselves: to keep everything, or to recompute every layer; of short chains all there are. */
 static void note_usual(struct structures *structures, struct arena *arena, const struct chain_layer *layers, size_t n,
                        const struct chain_limit *limit)
 {
-    enum { SHORT = 4, PARTS = 8 };
-    struct chain_plan plan;
-    size_t all = 1, units = n;
+    enum { SHORT = 8 };          /* tensors, inputs included */
+    struct every_plan every = {.more = true};
+    struct chain_plan plan = full_plan(arena, layers, n, false);
+    size_t tensors = n;
 
-    if (limit->full) {
-        plan = full_plan(arena, layers, n, false);
-        structures_note(structures, arena, n, &plan);
-        return;
-    }
     for (size_t l = 0; l < n; l++)
-        all *= n <= SHORT ? 3 : 1, units += layers[l].tensors ? layers[l].ntensors : 1;
-    for (size_t i = 0; i < (limit->recompute && units <= PARTS ? all : 1); i++)
-        if (layer_by_layer(arena, layers, n, i, &plan))
-            structures_note(structures, arena, n, &plan);
-    plan = full_plan(arena, layers, n, false);
-    if (limit->recompute)
+        tensors += layers[l].tensors ? layers[l].ntensors : 1;
+    if (limit->recompute || limit->full)
         structures_note(structures, arena, n, &plan);
+    if (limit->full)
+        return;
+    plan = whole_plan(arena, layers, n);
+    structures_note(structures, arena, n, &plan);
+    while (limit->recompute && tensors <= SHORT && every.more) {
+        plan = every_plan(&every, arena, layers, n);
+        structures_note(structures, arena, n, &plan);
+    }
 }
 
 /* s of the steps, without waits: what sorts structures. */
@@ -375,7 +353,7 @@ int tensors_plan(struct arena *arena, const struct chain_layer *layers, size_t c
     for (size_t i = 0; i < structures->count; i++)
         structures_note(&all, &scratch, count, &structures->items[i]);
     sort_structures(layers, &all);
-    for (size_t i = 0; i < all.count && (i < MOST || count <= 4); i++) {
+    for (size_t i = 0; i < all.count && (i < MOST || count < MOST / 4); i++) {
         if (progress_step(limit->progress, "planning", 0, 0, 0))
             break;
         consider(&best, arena, layers, count, limit, &all.items[i], NULL);
@@ -386,4 +364,16 @@ int tensors_plan(struct arena *arena, const struct chain_layer *layers, size_t c
         return -1;
     *plan = best.plan;
     return 0;
+}
+
+void tensors_share(struct arena *arena, size_t layers, double window, struct chain_plan *plan)
+{
+    if (!plan->copies)
+        plan->copies = ARENA_ARRAY(arena, struct chain_copy, 1);
+    plan->forward_room = ARENA_ARRAY(arena, double, layers);
+    plan->step_room = ARENA_ARRAY(arena, double, plan->nsteps);
+    for (size_t l = 0; l < layers; l++)
+        plan->forward_room[l] = window;
+    for (size_t k = 0; k < plan->nsteps; k++)
+        plan->step_room[k] = window;
 }

@@ -29,5 +29,7 @@ void structures_note(struct structures *structures, struct arena *arena, size_t 
  */
 int tensors_plan(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
                  const struct structures *structures, const struct chain_plan *blocks, struct chain_plan *plan);
+/* Chunks that share memory let copies to the host hold `window` B while any of them works, also one that sends nothing. */
+void tensors_share(struct arena *arena, size_t layers, double window, struct chain_plan *plan);
 
 #endif

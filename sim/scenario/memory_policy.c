@@ -250,7 +250,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
                          "sums of gradients; expected no compression, and local_steps: 1");
     if (schedule->asynchronous && offloads && !(memory->offload.count == 1 && scenario_moves_activations(scenario)))
         rc = error_clash(err, loc, "memory: offload: %s keeps several versions of its weights, which do not "
-                         "leave the GPU; expected activations alone", schedule->name);
+                         "leave the GPU; expected activations, or tensors, alone", schedule->name);
     if (memory->recompute.mode == RECOMPUTE_FULL && schedule->recompute != RECOMPUTE_WITH_GRADIENT)
         rc = error_clash(err, loc, "memory: offload: does not go with full activation checkpointing under %s, which "
                          "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", schedule->name);
