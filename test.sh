@@ -7,6 +7,8 @@ set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
 packages $build_packages $module_packages $plot_packages clang diffutils binutils shellcheck protobuf-compiler
+# The sanitizers of clang, where they are a package of their own.
+! apt-cache show libclang-rt-dev >/dev/null 2>&1 || packages libclang-rt-dev
 if apt-cache show $web_packages >/dev/null 2>&1; then
     packages $web_packages
 else
