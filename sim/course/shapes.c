@@ -6,7 +6,7 @@
 #include "energy/energy.h"
 #include "run/run.h"
 
-static int simulate_shape(const struct scenario *scenario, struct shape *shape, struct error *err)
+static int simulate_shape(const struct making *making, const struct scenario *scenario, struct shape *shape, struct error *err)
 {
     struct simulate_options options = simulate_numbers_of(scenario);
     struct workload workload = {0};
@@ -18,15 +18,17 @@ static int simulate_shape(const struct scenario *scenario, struct shape *shape, 
     if (!rc) {
         shape->seconds = run.metrics.iteration_time;
         shape->power = run.metrics.power;
+        for (int i = 0; i < shape->pipeline && i < making->shapes->nodes; i++)
+            making->layers[i] = workload.plan.chunks == 1 ? workload.stages[i].layers : 0;
     }
     run_release(&run);
     workload_release(&workload);
     return rc;
 }
 
-static int vary_and_simulate(const struct scenario *scenario, struct shape *shape, int share, double slower, struct error *err)
+static int vary_and_simulate(const struct making *making, struct shape *shape, int share, const char *set, struct error *err)
 {
-    int stage = shape->gpus / shape->replicas / shape->pipeline;
+    const struct scenario *scenario = making->scenario;
     struct arena arena = {0};
     struct scenario varied;
     const char *sets[6];
@@ -41,20 +43,19 @@ static int vary_and_simulate(const struct scenario *scenario, struct shape *shap
         sets[count++] = arena_printf(&arena, "batch.micro_batches=%d", share);
     if (!scenario->cluster.ideal)
         sets[count++] = arena_printf(&arena, "cluster.nodes=%d", shape->nodes);
-    if (slower != 1)
-        sets[count++] = arena_printf(&arena, "simulation.stragglers=[{gpu: %d, slower: %.17g}]", shape->pipeline / 2 * stage,
-                                     slower);
+    if (set)
+        sets[count++] = set;
     rc = scenario_vary(scenario, sets, count, &varied, err);
     if (!rc) {
         varied.simulation.engine = scenario->simulation.engine;
-        rc = simulate_shape(&varied, shape, err);
+        rc = simulate_shape(making, &varied, shape, err);
     }
     scenario_release(&varied);
     arena_release(&arena);
     return rc;
 }
 
-int shape_simulate(struct making *making, struct shape *shape, int micro_batches, double slower, struct error *err)
+int shape_simulate(struct making *making, struct shape *shape, int micro_batches, const char *set, struct error *err)
 {
     struct error own = {0};
     int rc;
@@ -62,7 +63,7 @@ int shape_simulate(struct making *making, struct shape *shape, int micro_batches
     if (making->simulated++ == MOST_SHAPES)
         return error_add(err, EXIT_INFEASIBLE, making->scenario->train->node->loc, "train: elastic: more than %d shapes; "
                          "expected fewer numbers of stages, or a larger 'least'", MOST_SHAPES);
-    rc = vary_and_simulate(making->scenario, shape, micro_batches, slower, &own) ? 1 : 0;
+    rc = vary_and_simulate(making, shape, micro_batches, set, &own) ? 1 : 0;
     if (rc && (own.system || error_exit_code(&own) != EXIT_INFEASIBLE))
         rc = error_add(err, own.messages[0].code, own.messages[0].loc, "%s", own.messages[0].text);
     error_release(&own);
@@ -79,15 +80,12 @@ void shape_take(struct shapes *shapes, const struct shape *shape)
 /* The fullest replica has its micro-batches rounded up, and the step takes as long as its. */
 static int add_shape(struct making *making, struct shape shape, struct error *err)
 {
-    int share = (making->micro_batches + shape.replicas - 1) / shape.replicas, rc = shape_simulate(making, &shape, share, 1, err);
-    struct shape holed = shape;
+    int share = (making->micro_batches + shape.replicas - 1) / shape.replicas, rc = shape_simulate(making, &shape, share, NULL, err);
 
     if (!rc && making->scenario->train->elastic->system == ELASTIC_REDUNDANCY)
-        rc = shape_simulate(making, &holed, share, 2, err);
+        rc = shape_add_holes(making, &shape, share, err);
     if (rc)
         return rc < 0 ? -1 : 0;
-    if (making->scenario->train->elastic->system == ELASTIC_REDUNDANCY)
-        shape.holed_seconds = holed.seconds;
     if (shape.nodes == making->shapes->nodes)
         making->shapes->on[shape.nodes] = shape;
     else
@@ -135,29 +133,40 @@ static int add_own(struct making *making, struct error *err)
     return add_shape(making, own, err);
 }
 
+static int add_all(struct making *making, struct error *err)
+{
+    const struct scenario *scenario = making->scenario;
+    const struct elastic_spec *spec = scenario->train->elastic;
+
+    if (cluster_said_parts(&scenario->cluster))
+        return error_clash(err, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each "
+                           "of them; expected one kind of node");
+    if (add_own(making, err))
+        return -1;
+    if (spec->system == ELASTIC_TEMPLATES)
+        return shapes_add_templates(making, err);
+    if (!spec->pipeline.count)
+        return add_depth(making, scenario->parallelism.pipeline, spec->least, err);
+    for (size_t i = 0; i < spec->pipeline.count; i++)
+        if (add_depth(making, ((const int *)spec->pipeline.items)[i], spec->least, err))
+            return -1;
+    return 0;
+}
+
 int shapes_init(struct shapes *shapes, const struct scenario *scenario, struct error *err)
 {
-    const struct elastic_spec *spec = scenario->train->elastic;
     struct making making = {
         .scenario = scenario, .shapes = shapes, .micro_batches = scenario->batch.global / scenario->batch.micro,
         .stage_gpus = scenario_gpus(scenario) / scenario->parallelism.data / scenario->parallelism.pipeline,
     };
+    int rc;
 
     shapes->nodes = energy_nodes(scenario);
     shapes->on = xcalloc((size_t)shapes->nodes + 1, sizeof *shapes->on);
-    if (cluster_said_parts(&scenario->cluster))
-        return error_clash(err, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each "
-                           "of them; expected one kind of node");
-    if (add_own(&making, err))
-        return -1;
-    if (spec->system == ELASTIC_TEMPLATES)
-        return shapes_add_templates(&making, err);
-    if (!spec->pipeline.count)
-        return add_depth(&making, scenario->parallelism.pipeline, spec->least, err);
-    for (size_t i = 0; i < spec->pipeline.count; i++)
-        if (add_depth(&making, ((const int *)spec->pipeline.items)[i], spec->least, err))
-            return -1;
-    return 0;
+    making.layers = xcalloc((size_t)shapes->nodes + 1, sizeof *making.layers);
+    rc = add_all(&making, err);
+    free(making.layers);
+    return rc;
 }
 
 void shapes_release(struct shapes *shapes)

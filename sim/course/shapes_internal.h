@@ -13,13 +13,17 @@ struct making {
     int micro_batches;               /* of the batch, over all replicas */
     int stage_gpus;
     size_t simulated;
+    int *layers;                     /* of each stage of the shape that was simulated last; 0: stages are given */
 };
 
-/* Equal replicas, each with so many micro-batches, and a GPU of one stage as slow as `slower` says (1: as the others). Fills in
- * `seconds` and `power`. 1: it does not run. -1: an error. */
-int shape_simulate(struct making *making, struct shape *shape, int micro_batches, double slower, struct error *err);
+/* Equal replicas, each with so many micro-batches; `set`: one more change of the scenario, or NULL. Fills in `seconds` and
+ * `power`. 1: it does not run. -1: an error. */
+int shape_simulate(struct making *making, struct shape *shape, int micro_batches, const char *set, struct error *err);
 /* Takes the shape for as many nodes as it has and for more, where it is the fastest so far. */
 void shape_take(struct shapes *shapes, const struct shape *shape);
+
+/* holes.c: fills in the shape's `holed_seconds`; it was simulated just now, with so many micro-batches a replica. */
+int shape_add_holes(struct making *making, struct shape *shape, int micro_batches, struct error *err);
 
 /* templates.c: the shapes of Oobleck. */
 int shapes_add_templates(struct making *making, struct error *err);

@@ -48,7 +48,7 @@ static int measure(const struct templates *templates, int replicas, int number, 
     many = few + (few + 1) / 2;
     for (int i = 0; i < 2; i++) {
         struct shape shape = alike(templates, replicas, number);
-        int rc = shape_simulate(templates->making, &shape, i ? many : few, 1, err);
+        int rc = shape_simulate(templates->making, &shape, i ? many : few, NULL, err);
 
         if (rc)
             return rc < 0 ? -1 : 0;
@@ -123,7 +123,7 @@ static int take(const struct templates *templates, const struct pair *pair, stru
     for (int i = 0; i < (pair->deep ? 2 : 1); i++) {
         int number = i ? pair->second : pair->first, count = i ? pair->deep : shallow;
         struct shape own = alike(templates, pair->replicas, number);
-        int rc = shape_simulate(templates->making, &own, pair->micro[i], 1, err);
+        int rc = shape_simulate(templates->making, &own, pair->micro[i], NULL, err);
 
         if (rc)
             return rc < 0 ? -1 : 0;

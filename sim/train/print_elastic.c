@@ -56,9 +56,9 @@ const char *training_elastic_note(const struct training *training)
     static const char *const notes[] = {
         [ELASTIC_VARUNA] = "on fewer nodes the batch stays as it is, idle nodes do not fail, GPU-hours are of the nodes that train, "
                            "and nodes that come back are taken when the next checkpoint is finished",
-        [ELASTIC_REDUNDANCY] = "redundancy: the neighbour of a lost node takes twice as long, and all wait for it; holes are filled "
-                               "after the step in which nodes come back; that two neighbours are lost is what checkpoints are for; "
-                               "memory for the neighbour's weights is not checked",
+        [ELASTIC_REDUNDANCY] = "redundancy: the neighbour of a lost node does the work of both, and all wait for it; holes are filled "
+                               "after the step in which nodes come back; the work since the last checkpoint is lost where two "
+                               "neighbours are",
         [ELASTIC_TEMPLATES] = "templates: a loss costs the step under way, not the work since the last checkpoint, unless all replicas "
                               "lose the same layers at once; at most two numbers of stages stand side by side",
         [ELASTIC_LIVEPUT] = "liveput: the nodes of the time ahead are known exactly, where Parcae predicts them; a loss costs the "

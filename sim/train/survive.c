@@ -40,7 +40,8 @@ bool trial_survives(const struct going *going)
     if (trial_begins_again(going) || going->nlost == LOST_MOST)
         return false;
     if (going->rules->elastic->system == ELASTIC_REDUNDANCY)
-        return shape_keeps_neighbours(shape_held(going), going->lost, going->nlost);
+        return going->rules->course->holed[going->held].gpus &&
+               shape_keeps_neighbours(shape_held(going), going->lost, going->nlost);
     return shape_keeps(shape_held(going), going->lost, going->nlost);
 }
 
