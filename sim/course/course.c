@@ -132,7 +132,8 @@ static int reroute_of(const struct making *making, const struct steps *steps, co
     if (!isnan(*seconds) || train->elastic->system == ELASTIC_VARUNA)
         return 0;
     if (checkpoint_bytes(making->scenario, steps, &bytes, err))
-        return -1;
+        return error_add(err, EXIT_INPUT, train->elastic->node->loc, "train: elastic: missing key 'reroute', the time that a loss "
+                         "stops the training: it follows from the bytes of a checkpoint, which are not known");
     *seconds = (train->restart ? train->restart->init : 0) +
                share * bytes / (cluster_node_nics(&making->scenario->cluster, 0) * cluster_nic_rate(&making->scenario->cluster, 0));
     return 0;

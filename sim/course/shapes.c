@@ -128,8 +128,8 @@ static int add_own(struct making *making, struct error *err)
     if (scenario->train->elastic->system != ELASTIC_REDUNDANCY)
         return 0;
     if (own.stage_nodes != 1)
-        return error_clash(err, scenario->train->elastic->node->loc, "train: elastic: redundancy: a stage has %d GPUs and a node %d; "
-                           "expected nodes of one stage each: a node that is lost is a stage", making->stage_gpus, node);
+        return error_clash(err, scenario->train->elastic->node->loc, "train: elastic: redundancy: found stages of %d and nodes of %d in "
+                           "GPUs; expected as many: a node that is lost is a stage", making->stage_gpus, node);
     return add_shape(making, own, err);
 }
 

@@ -127,8 +127,9 @@ static void print_failures(const struct training *training, FILE *out)
 
     if (!training->failures.count)
         return;
-    fprintf(out, "failures: %.1f a training, one each %s; a recovery takes %s; %zu trials, seed %llu\n",
-            training->failed, seconds(training->mtbf, mtbf), seconds(training->recovery, recovery),
+    fprintf(out, "failures: %.1f a training, one each %s; a recovery%s takes %s; %zu trials, seed %llu\n",
+            training->failed, seconds(training->mtbf, mtbf), training_keeps_work(training) ? " from a checkpoint" : "",
+            seconds(training->recovery, recovery),
             training->options.trials, (unsigned long long)training->options.seed);
 }
 
@@ -230,7 +231,7 @@ void training_row(const struct training *training, FILE *out)
     fputc('\n', out);
 }
 
-enum { NOTES = 16 };
+enum { NOTES = 20 };
 
 /* Notes in the making. */
 struct notes { struct arena *arena; const char **items; size_t count; };
@@ -331,6 +332,10 @@ const char **training_notes(struct arena *arena, const struct training *training
     add_checkpoints(&notes, training);
     if (training->course.shrunk)
         note(&notes, training_elastic_note(training));
+    if (training_faster_shape(training))
+        note(&notes, arena_printf(arena, "a step takes less time on %d nodes than on all of them: the scenario's own shape is not "
+                                         "the fastest, and fewer nodes may be a gain",
+                                  training_faster_shape(training)));
     if (training->course.zones.count > 1)
         note(&notes, "a change of the number of GPUs takes no time but that of a checkpoint");
     if (training->ended[TRIAL_STOPPED])

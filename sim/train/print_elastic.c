@@ -67,3 +67,20 @@ const char *training_elastic_note(const struct training *training)
 
     return notes[training->scenario->train->elastic->system];
 }
+
+bool training_keeps_work(const struct training *training)
+{
+    const struct elastic_spec *elastic = training->scenario->train->elastic;
+
+    return elastic && elastic->system != ELASTIC_VARUNA;
+}
+
+int training_faster_shape(const struct training *training)
+{
+    const struct shapes *shapes = &training->course.shapes;
+
+    for (int nodes = 1; training->course.shrunk && nodes < shapes->nodes; nodes++)
+        if (shapes->on[nodes].nodes == nodes && shapes->on[nodes].seconds < shapes->on[shapes->nodes].seconds)
+            return nodes;
+    return 0;
+}
