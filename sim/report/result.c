@@ -133,7 +133,7 @@ static json_t *stragglers_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        double slower = scenario_slower(scenario, rank / stages, rank % stages);
+        double slower = scenario_has_rank(scenario, rank) ? scenario_slower(scenario, rank / stages, rank % stages) : 1;
 
         if (slower > 1)
             json_append(json, json_pack("{s:i, s:f}", "rank", rank, "slower", slower));
@@ -148,8 +148,9 @@ static json_t *rank_gpus_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        struct seat seat = scenario_seat(scenario, 0, rank / stages, rank % stages);
-        const char *name = cluster_gpu_name(&scenario->cluster, seat.gpu);
+        bool there = scenario_has_rank(scenario, rank);
+        int gpu = there ? scenario_gpu(scenario, 0, rank / stages, rank % stages) : 0;
+        const char *name = there ? cluster_gpu_name(&scenario->cluster, gpu) : NULL;
 
         json_append(json, name ? json_words(name) : json_null());
     }
