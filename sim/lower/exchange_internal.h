@@ -1,8 +1,38 @@
-/* Exchanges among the ranks that hold a stage: their members, the emitter, sums of gradients, and exchanges within works. */
+/* Exchanges among the ranks that hold a stage, and between neighbouring stages: their members, the emitter, sums of gradients,
+ * and exchanges within works. */
 #ifndef DTSIM_EXCHANGE_INTERNAL_H
 #define DTSIM_EXCHANGE_INTERNAL_H
 
 #include "lower/lower_internal.h"
+
+/* What follows from the degrees of pipeline ranks, which may differ. */
+/* Whether two pipeline ranks have unequal degrees. */
+static inline bool ranks_differ(const struct lowering *lowering, int rank, int other)
+{
+    const struct rank_view *const *views = lowering->scenario->views;
+
+    return views && views[rank] != views[other];
+}
+/* What the replicas of a stage's rank exchange. */
+static inline const struct recipe *stage_recipe(const struct lowering *lowering, int stage)
+{
+    return scenario_recipe(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL));
+}
+/* The replicas of another rank that have samples in common with a work, of those in the program. */
+static inline struct partners partners_on(const struct lowering *lowering, const struct place *here, int rank)
+{
+    struct partners all = layout_partners(here->replica, scenario_rank_replicas(lowering->scenario, here->rank),
+                                          scenario_rank_replicas(lowering->scenario, rank));
+
+    if (all.last >= lowering->out->alike.replicas)
+        all.last = lowering->out->alike.replicas - 1;
+    return all;
+}
+/* Flows that are lowered of each tensor group of a pipeline rank. */
+static inline int rank_flows(const struct lowering *lowering, int rank)
+{
+    return lowering->program->flows == 1 ? 1 : scenario_tensor(lowering->scenario, rank);
+}
 
 /* lower_members.c */
 /* A collective, its purpose and its size in B. */

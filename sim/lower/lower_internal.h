@@ -265,33 +265,6 @@ void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t
 /* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
  * both stages share a rank. What the stage there waits for has the end as its `arrived`. */
 void lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after);
-/* Whether two pipeline ranks have unequal degrees. */
-static inline bool ranks_differ(const struct lowering *lowering, int rank, int other)
-{
-    const struct rank_view *const *views = lowering->scenario->views;
-
-    return views && views[rank] != views[other];
-}
-/* What the replicas of a stage's rank exchange. */
-static inline const struct recipe *stage_recipe(const struct lowering *lowering, int stage)
-{
-    return scenario_recipe(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL));
-}
-/* The replicas of another rank that have samples in common with a work, of those in the program. */
-static inline struct partners partners_on(const struct lowering *lowering, const struct place *here, int rank)
-{
-    struct partners all = layout_partners(here->replica, scenario_rank_replicas(lowering->scenario, here->rank),
-                                          scenario_rank_replicas(lowering->scenario, rank));
-
-    if (all.last >= lowering->out->alike.replicas)
-        all.last = lowering->out->alike.replicas - 1;
-    return all;
-}
-/* Flows that are lowered of each tensor group of a pipeline rank. */
-static inline int rank_flows(const struct lowering *lowering, int rank)
-{
-    return lowering->program->flows == 1 ? 1 : scenario_tensor(lowering->scenario, rank);
-}
 /* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
  * the stage's own output, if it kept a share only. */
 int boundary_gathers(const struct lowering *lowering, const struct place *here, struct work work);

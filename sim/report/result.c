@@ -148,9 +148,8 @@ static json_t *rank_gpus_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        bool there = scenario_has_rank(scenario, rank);
-        int gpu = there ? scenario_gpu(scenario, 0, rank / stages, rank % stages) : 0;
-        const char *name = there ? cluster_gpu_name(&scenario->cluster, gpu) : NULL;
+        int gpu = scenario_has_rank(scenario, rank) ? scenario_gpu(scenario, 0, rank / stages, rank % stages) : -1;
+        const char *name = gpu < 0 ? NULL : cluster_gpu_name(&scenario->cluster, gpu);
 
         json_append(json, name ? json_words(name) : json_null());
     }
