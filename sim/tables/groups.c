@@ -49,7 +49,8 @@ static struct rank_group group_make(const struct scenario *scenario, enum group_
     int pipeline = scenario->parallelism.pipeline, directions = plan_directions(plan);
     int holders = by_stage(kind) ? plan_holders(plan, slot) : 1;
     struct rank_group group = {.kind = kind, .gpus = like->size * like->tensors * holders,
-                               .alike = scenario_tensor(scenario, rank) / like->tensors};
+                               .alike = (like->axis == AXIS_PIPELINE ? scenario->parallelism.tensor
+                                                                     : scenario_tensor(scenario, rank)) / like->tensors};
 
     group.ranks = xcalloc((size_t)(like->size * holders), sizeof *group.ranks);
     if (like->axis == AXIS_TENSOR) {
