@@ -222,7 +222,7 @@ static void draw(uint64_t *seed, struct drawn *drawn)
     }
     drawn->micro = 12 / drawn->data[0];
     snprintf(drawn->rest, sizeof drawn->rest, "schedule: %s, zero: %d, sequence_parallel: %s, overlap_p2p: %s, duplex_p2p: %s, "
-             "placement: [%s, pipeline]", schedule, random_below(seed, 3), random_below(seed, 2) ? "true" : "false",
+             "placement: [%s, pipeline]", schedule, random_below(seed, 4), random_below(seed, 2) ? "true" : "false",
              random_below(seed, 2) ? "true" : "false", random_below(seed, 2) ? "true" : "false",
              random_below(seed, 2) ? "tensor, data" : "data, tensor");
 }
@@ -254,6 +254,36 @@ static void engines_agree(void **state)
         simulated_release(&fast);
     }
     print_message("engines differ by at most %.2g\n", worst);
+}
+
+/* Parts in another order, with the stages on the same ones, are the same on a network in which all nodes are alike. */
+static void order_of_parts_does_not_matter(void **state)
+{
+    static const char *const orders[] = {
+        "{name: a, platform: dgx-a100, nodes: 1}, {name: b, platform: dgx-h100, nodes: 2}, {name: c, platform: dgx-1-v100, nodes: 1}",
+        "{name: c, platform: dgx-1-v100, nodes: 1}, {name: a, platform: dgx-a100, nodes: 1}, {name: b, platform: dgx-h100, nodes: 2}",
+    };
+    static const char *const on[] = {
+        "{on: a, tensor: 2, data: 4}, {on: b, tensor: 8, data: 2}, {on: c, tensor: 4, data: 1}",
+        "{on: c, tensor: 1, data: 6}, {on: [a, b], tensor: 4, data: 2}, {on: b, tensor: 2, data: 3}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(on); i++) {
+        double seconds[2];
+
+        for (size_t k = 0; k < 2; k++) {
+            struct simulated simulated;
+
+            run_text(&simulated, "model: {transformer: {layers: 6, hidden: 768, heads: 24, sequence: 768, vocabulary: 50304}}\n"
+                     "batch: {micro: 6, micro_batches: 4}\nsimulation: {engine: fast}\nstrategy: {zero: 1, stages: [%s]}\n"
+                     "cluster: {network: {latency: 3 us}, parts: [%s]}\n", on[i], orders[k]);
+            seconds[k] = simulated.run.metrics.iteration_time;
+            simulated_release(&simulated);
+        }
+        if (fabs(seconds[1] / seconds[0] - 1) > 1e-12)
+            fail_msg("%.17g in one order of parts, %.17g in the other: %s", seconds[0], seconds[1], on[i]);
+    }
 }
 
 /* s until a list schedule has done all works, where sending takes no time: a work waits for the works of the neighbouring rank
@@ -384,7 +414,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(boundaries_have_their_closed_form), cmocka_unit_test(gradients_are_summed_by_rank),
         cmocka_unit_test(tied_gradients_are_summed_in_pieces), cmocka_unit_test(equal_degrees_change_nothing),
-        cmocka_unit_test(engines_agree), cmocka_unit_test(given_times_are_a_list_schedule),
+        cmocka_unit_test(engines_agree), cmocka_unit_test(order_of_parts_does_not_matter),
+        cmocka_unit_test(given_times_are_a_list_schedule),
         cmocka_unit_test(ranks_are_those_of_their_own_degrees), cmocka_unit_test(a_dump_reads_back),
     };
 
