@@ -92,6 +92,7 @@ struct chunk_state {
     bool whole;                      /* ZeRO 3: its weights are gathered, and stay so for its next work */
     struct waits awaited;            /* its next entry waits for these, in addition to its inputs (lower_replicate.c) */
     struct boundary *boundaries[2];  /* to the stage before, and to the next one: lower_send.c */
+    struct reshard *reshards[2];     /* the same, where the rank there has other degrees */
 };
 
 /* A rank's lanes to its host. */
@@ -144,10 +145,10 @@ struct transfer_lanes {
 struct sums {
     struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
     struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
-    struct event *untied;            /* a replica: the kernels that its last sum of tied gradients waited for */
+    struct event *untied;            /* a sum of tied gradients (tied_sums): the kernels that it last waited for */
     struct members **members;        /* a virtual stage and kind of group: members_of */
-    struct members **tied;           /* a replica: members_tied */
-    uint32_t *flow_ids;              /* scratch, a flow */
+    struct members **tied;           /* the same: members_tied */
+    uint32_t *flow_ids;              /* scratch, a flow of members */
 };
 
 /* The position of a row's entry: its replica, rank and stage. */
@@ -262,8 +263,8 @@ void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t
 
 /* lower_send.c */
 /* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
- * both stages share a rank. */
-struct event lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after);
+ * both stages share a rank. What the stage there waits for has the end as its `arrived`. */
+void lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after);
 /* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
  * the stage's own output, if it kept a share only. */
 int boundary_gathers(const struct lowering *lowering, const struct place *here, struct work work);
