@@ -72,24 +72,29 @@ static int check_framework(const struct space *space, const struct scenario *sce
 }
 
 /* A workload whose time is to be bounded: without `alike` and, where its memory is short, without rows. Only the rows
- * of an asynchronous schedule say how many versions of weights its memory holds. */
-static int build_workload(struct workload *workload, const struct scenario *scenario, bool *is_short, struct error *err)
+ * of an asynchronous schedule say how many versions of weights its memory holds. *counts: of its rows, where many points
+ * have the same, in place of rows. */
+static int build_workload(struct workload *workload, const struct scenario *scenario, bool *is_short,
+                          const struct row_counts **counts, struct error *err)
 {
-    bool asynchronous = scenario_schedule(scenario)->asynchronous;
+    const struct schedule *schedule = scenario_schedule(scenario);
 
     if (settle_time(workload, scenario, err))
         return -1;
-    *is_short = !asynchronous && memory_is_short(workload);
+    *is_short = !schedule->asynchronous && memory_is_short(workload);
     if (*is_short)
+        return 0;
+    if (!schedule->asynchronous && !scenario_by_layers(scenario) &&
+        (*counts = schedule_counts(&workload->arena, schedule, &workload->plan)))
         return 0;
     if (workload_order(workload, err))
         return -1;
-    *is_short = asynchronous && memory_is_short(workload);
+    *is_short = schedule->asynchronous && memory_is_short(workload);
     return 0;
 }
 
 /* The bound of the time on the engine that replays it. The reference engine would take long to measure exchanges. */
-static double bound_of(const struct workload *workload)
+static double bound_of(const struct workload *workload, const struct row_counts *counts)
 {
     enum engine engine = (enum engine)workload->scenario->simulation.engine;
     struct measure measure;
@@ -97,7 +102,7 @@ static double bound_of(const struct workload *workload)
 
     measure_init(&measure, engine, &workload->scenario->cluster);
     measure.cache = workload->scenario->arena.cache;
-    seconds = workload_bound(workload, engine == ENGINE_SIMGRID ? NULL : &measure);
+    seconds = workload_bound(workload, counts, engine == ENGINE_SIMGRID ? NULL : &measure);
     measure_release(&measure);
     return seconds;
 }
@@ -108,6 +113,7 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
     struct arena arena = {.cache = (struct cache *)&bounding->cache};
     struct scenario scenario = {0};
     struct workload workload = {0};
+    const struct row_counts *counts = NULL;
     struct error found = {0};
     struct point point;
     bool is_short = false;
@@ -116,14 +122,14 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
     if (point_make(points, number, &arena, &point, &found) ||
         scenario_read_like(&arena, point.root, &bounding->common, points->name, &scenario, &found) ||
         check_framework(bounding->space, &scenario, &found) ||
-        build_workload(&workload, &scenario, &is_short, &found)) {
+        build_workload(&workload, &scenario, &is_short, &counts, &found)) {
         refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
         bounded->lacks = INFINITY;
     } else if (is_short) {
         *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks(&workload)};
     } else {
         scenario_prefer(&scenario, ENGINE_FAST);
-        *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload),
+        *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload, counts),
                                     .size = size_of(&scenario)};
     }
     workload_release(&workload);

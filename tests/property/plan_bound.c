@@ -37,7 +37,7 @@ static void look(struct seen *seen, const char *text, enum engine engine, bool f
         options.engine = engine;
         options.free_network = free_network;
         measure_init(&measure, engine, &scenario.cluster);
-        bound = workload_bound(&workload, free_network ? NULL : &measure);
+        bound = workload_bound(&workload, NULL, free_network ? NULL : &measure);
         measure_release(&measure);
         options.links = seen->links;
         if (!simulate(&workload, options, &run, &err) && bound > 0) {
