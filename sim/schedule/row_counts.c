@@ -10,11 +10,24 @@ static bool is_backward(const struct work *work)
     return work->kind == BACKWARD || work->kind == BACKWARD_INPUT;
 }
 
+/* Works of one action begin and end together: between them nothing is counted. */
+static int most_flying(const struct row *row)
+{
+    int now = 0, most = 0;
+
+    for (size_t i = 0; i < row->count; i++) {
+        now += row->items[i].kind == FORWARD ? 1 : is_backward(&row->items[i]) ? -1 : 0;
+        most = now > most && !row->items[i].with_next ? now : most;
+    }
+    return most;
+}
+
 static void count_row(const struct row *row, struct row_counts *counts, int *before, int *behind)
 {
     size_t last = row->count ? row->count - 1 : 0;
 
     counts->count = row->count;
+    counts->flying = most_flying(row);
     while (last > 0 && !is_backward(&row->items[last]))
         last--;
     for (size_t i = 0; i < row->count; i++)
