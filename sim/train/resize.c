@@ -74,7 +74,8 @@ struct growth trial_next_growth(struct going *going, const struct zone *zone)
     return growth;
 }
 
-/* The training goes on from the checkpoint, or the step, that is finished now, on more nodes. The cause, where a failure comes before.
+/* The training goes on from the checkpoint, or the step, that is finished now, on more nodes. The cause, where a
+ * failure comes before.
  */
 const struct cause *trial_grow(struct going *going)
 {
