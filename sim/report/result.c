@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "files/digest.h"
 #include "report/caveats.h"
 
 /* A scalar as YAML's JSON schema types it; quoted ones are strings. */
@@ -378,7 +379,7 @@ static void write_result(const void *context, FILE *out)
     const struct writing *writing = context;
     json_t *json = result_json(writing->run);
 
-    json_identify(json, writing->tables);
+    digests_identify(json, writing->tables);
     json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     json_decref(json);
