@@ -9,7 +9,7 @@ const pages = {
   store: { script: 'store.js', styles: ['node_modules/tabulator-tables/dist/css/tabulator_simple.min.css'], libraries: ['preact', 'htm', 'tabulator-tables'] },
   training: { script: 'training.js', styles: [], libraries: ['preact', 'htm'] },
   validate: { script: 'validate.js', styles: [], libraries: ['preact', 'htm'] },
-  app: { script: 'app.js', styles: [], libraries: ['preact', 'htm'], asks: true },
+  app: { script: 'app/page.js', styles: ['src/app/style.css'], libraries: ['preact', 'htm'], asks: true },
 };
 const sha256 = (text, form) => createHash('sha256').update(text).digest(form);
 const frame = readFileSync('src/page.html', 'utf8');

@@ -1,16 +1,37 @@
 #include "app/known.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "files/data.h"
+#include "files/look.h"
 #include "report/result.h"
 #include "scenario/scenario.h"
 
-/* The files of a folder; with their paths, where the page makes command lines of them. */
-static json_t *list_of(const char *folder, bool with_paths, struct error *err)
+/* What a scenario of the tour asks: its first comment, up to the end of the sentence. */
+static const char *question_of(struct arena *arena, const char *path, struct error *err)
+{
+    FILE *file = look_open(path, err);
+    size_t capacity = 0;
+    char *line = NULL;
+    const char *question = "";
+
+    if (file && look_line(file, &line, &capacity) > 2 && line[0] == '#' && line[1] == ' ') {
+        size_t length = strcspn(line + 2, "?\n");
+
+        question = arena_strndup(arena, line + 2, length + (line[2 + length] == '?'));
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return question;
+}
+
+/* The files of a folder; of the tour with their paths, of which the page makes command lines. */
+static json_t *list_of(const char *folder, bool tour, struct error *err)
 {
     struct arena arena = {0};
-    const char **names = data_names(&arena, folder, err), *path, *title;
+    const char **names = data_names(&arena, folder, err), *path, *title = "";
     json_t *list = json_array();
     int rc = names ? 0 : -1;
 
@@ -18,12 +39,14 @@ static json_t *list_of(const char *folder, bool with_paths, struct error *err)
         json_t *file = json_object();
 
         rc = data_file(&arena, folder, names[i], &path, err);
-        if (!rc && path)
+        if (!rc && path && !tour)
             rc = conf_title(&arena, path, &title, err);
+        if (path && tour)
+            title = question_of(&arena, path, err);
         if (!rc && path) {
             json_put(file, "name", json_words(names[i]));
             json_put(file, "title", json_words(title));
-            if (with_paths)
+            if (tour)
                 json_put(file, "path", json_words(path));
             json_append(list, json_incref(file));
         }

@@ -118,7 +118,7 @@ static const struct table between_table = {
 };
 
 static const struct field cluster_fields[] = {
-    {KEY(cluster, platform), .kind = FIELD_STRING, .files = "platforms",
+    {KEY(cluster, platform), .kind = FIELD_STRING, .files = "platforms", .names = "ideal",
      .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
               "takes no time"},
     {KEY(cluster, title), .kind = FIELD_STRING, .brief = "full name"},
