@@ -4,8 +4,7 @@
  *
  * Three passes: script.c writes the steps of all rows, with the labels that they wait for and give; schedule/resolve.h
  * finds their order; then each step writes its operations, in one of the lower_*.c. By then all that it waits for is
- * written. All three run twice where durations of sums turn out not to be as exact as alike.h assumed: then messages take
- * their place. */
+ * written. */
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 

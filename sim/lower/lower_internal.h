@@ -182,9 +182,6 @@ struct lowering {
     struct sums sums;
     struct waits waits;              /* of the entry's next operation; empty between entries */
     struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
-    bool apart;                      /* members did not end a sum together, although alike.exact: this lowering has
-                                      * failed, and messages have to be lowered */
-    bool failed;                     /* with an error, or apart; once it is set nothing more is lowered */
 };
 
 /* The number of entries that are lowered of a rank's row: those of every local step, updates between these and at the
@@ -279,7 +276,11 @@ void lower_update(struct lowering *lowering, int replica, int rank);
 /* Under LOWER_COMPUTE: at an update, the ranks that share a stage wait for each other's backwards, as for a sum. */
 void lower_join(struct lowering *lowering, int stage);
 /* Whether several ranks hold the stage, and it has parameters. */
-bool is_shared(const struct lowering *lowering, int stage);
+static inline bool is_shared(const struct lowering *lowering, int stage)
+{
+    return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
+           lowering->workload->stages[stage].parameters > 0;
+}
 /* Lowers the exchange of a stage's updated weights (WEIGHTS_UPDATED). */
 void lower_gather(struct lowering *lowering, int stage);
 /* Ends a rank's update when it has all its weights. */
