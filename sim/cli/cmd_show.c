@@ -110,7 +110,8 @@ static void show_stages(const struct workload *workload, FILE *out)
         }
         fputc('\n', out);
     }
-    fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
+    fprintf(out, "\nper GPU and %s, without communication; activations are what a forward keeps\n",
+            plan_slices(&scenario->plan) > 1 ? "slice of a micro-batch, in the mean of its slices" : "micro-batch");
     if (plans)
         fputs("layer by layer, in the order of the forward: K keeps all, S all but the core of attention, k its input "
               "alone, O, P and o the same in host memory, . nothing: what it does not keep is computed again\n", out);
@@ -299,7 +300,7 @@ static void show(const struct workload *workload, const struct arguments *argume
 
     if (arguments->values[OPT_FIGURE]) {
         if (!figure_print(workload, stdout, err))
-            puts("stages and micro-batches count from 1, as in papers");
+            printf("stages and %s count from 1, as in papers\n", plan_slices(&workload->plan) > 1 ? "slices" : "micro-batches");
     } else if (arguments->values[OPT_ORDERS])
         orders_print(workload, stdout);
     else if (arguments->values[OPT_GRID])

@@ -20,9 +20,10 @@ static void scan_row(struct lowering *lowering, int rank)
 
         if (work.kind == UPDATE)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
-        /* ZeRO 2 keeps no whole gradients: it scatters them in every micro-batch */
+        /* ZeRO 2 keeps no whole gradients: it scatters them in every micro-batch, after the backward of its first slice */
         if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
-            (!complete[work.chunk] || lowering->scenario->recipe.gradients.every))
+            (!complete[work.chunk] ||
+             (lowering->scenario->recipe.gradients.every && work.mb % plan_slices(lowering->plan) == 0)))
             complete[work.chunk] = completes[i] = true;
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;

@@ -5,10 +5,10 @@
 #include "lower/lower_internal.h"
 
 const struct work_rule work_rules[WORK_KIND_COUNT] = {
-    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .takes = MEMORY_KEPT},
+    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .slice = -1, .takes = MEMORY_KEPT},
     [RECOMPUTE] = {GRADIENTS, FORWARDED, RECOMPUTED, NO_ARRIVAL, .takes = MEMORY_WORKING, .backward = true},
-    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .frees = MEMORY_ALL, .backward = true},
-    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .backward = true},
+    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .frees = MEMORY_ALL, .backward = true},
+    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .backward = true},
     [BACKWARD_WEIGHT] = {NO_ARRIVAL, BACKWARDED, NO_RESULT, NO_ARRIVAL, .frees = MEMORY_ALL, .backward = true},
 };
 

@@ -49,6 +49,8 @@ struct work_rule {
     enum result after;               /* RECOMPUTED: FORWARDED if the row does not recompute the micro-batch */
     enum result leaves;
     enum arrival sends;
+    int slice;                       /* of a micro-batch's slices the one before (-1) or behind it (1) that has to leave its
+                                      * result first; 0: none */
     int takes, frees;
     bool backward;                   /* it holds the workspace of a backward */
 };
@@ -348,6 +350,12 @@ static inline struct place lowering_place(const struct lowering *lowering, int r
     struct place place =
         lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
 
+    if (lowering->plan->slices > 1) {
+        struct token_slice own = class_slice(lowering->plan, lowering->ranks[place.prank].class, work.mb);
+
+        place.held = &own.stages[place.stage];
+        place.times = &own.times[place.stage];
+    }
     place.state += work.mb;
     place.work = work;
     return place;

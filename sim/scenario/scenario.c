@@ -163,13 +163,14 @@ static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
     double works = (double)plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches *
-                   scenario->plan.batches * scenario->parallelism.local_steps;
+                   plan_slices(&scenario->plan) * scenario->plan.batches * scenario->parallelism.local_steps;
 
     if (works <= MOST)
         return 0;
     return error_clash(err, BATCH_LOC(scenario),
-                       "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
-                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+                       "batch: %d stages x %d micro-batches%s are more than %d forwards; expected fewer of either",
+                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches,
+                       plan_slices(&scenario->plan) > 1 ? " in slices" : "", MOST);
 }
 
 /* What each key says alone, and in which order the schedule computes. */
@@ -213,7 +214,7 @@ static int resolve_rest(struct scenario *scenario, struct error *err)
 
 static int resolve(struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const sizes[] = {check_size, sharers_check};
+    static scenario_rule *const sizes[] = {check_size, sharers_check, slices_check};
     const struct schedule *schedule;
     const struct order *order;
 
@@ -237,6 +238,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
+    scenario->plan.slices = schedule->slices ? schedule->slices(scenario->parallelism.options) : 1;
     if (schedule->batches)
         scenario->plan.batches = scenario->batch.count =
             scenario->batch.count ? scenario->batch.count : schedule->batches;

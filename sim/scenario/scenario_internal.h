@@ -40,6 +40,8 @@ int sharers_resolve(struct scenario *scenario, struct error *err);
 void sharers_place(struct scenario *scenario);
 /* Every rank that shares a stage does as many micro-batches, as all of them sum their gradients at every update. */
 int sharers_check(const struct scenario *scenario, struct error *err);
+/* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
+int slices_check(const struct scenario *scenario, struct error *err);
 
 /* data_parallel.c */
 /* Over how many replicas ZeRO divides: all, or groups of so many. The number of replicas is known. */

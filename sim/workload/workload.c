@@ -79,7 +79,7 @@ static int add_class(struct workload *workload, struct gpu_class like, struct er
     scenario.parallelism.split.count = (size_t)count;
     scenario.batch.micro = like.samples;
     kernels.speed /= like.slower;
-    if (stages_cost(&workload->arena, &scenario, &kernels, &like.stages, &like.times, err))
+    if (class_cost(&workload->arena, &scenario, &kernels, &like, err))
         return -1;
     if (like.samples == workload->scenario->batch.micro)
         like.stages = workload->stages;
@@ -188,10 +188,9 @@ static int build_classes(struct workload *workload, const int *layers, struct er
         settled.parallelism.split.items = (void *)layers;
         settled.parallelism.split.count = (size_t)plan_virtual_stages(&workload->plan);
     }
-    if (stages_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->stages,
-                    &workload->classes[0].times, err))
+    if (class_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->classes[0], err))
         return -1;
-    workload->classes[0].stages = workload->stages;
+    workload->stages = workload->classes[0].stages;
     for (int r = 0; (scenario->uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES) || scenario->layout.mixed) &&
                     r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++)
