@@ -82,17 +82,13 @@ void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel);
 
-/* buckets.c */
+/* lower_sync.c */
 void buckets_build(struct lowering *lowering);
 /* How the sums of buckets slow down the kernels beside them. */
 void buckets_contend(struct lowering *lowering);
 /* Whether all members of each sum and of each gather of weights end it together, and so measured durations give the times
  * of messages. */
 bool exchanges_together(struct lowering *lowering);
-/* B of the weights of a class in the stage, as replicas gather them after an update. */
-double stage_weights(const struct lowering *lowering, int stage, enum parameter_class class);
-
-/* lower_sync.c */
 /* Notes that a rank's gradients of the bucket are ready after operation `id`. */
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 

@@ -2,22 +2,10 @@
 #ifndef DTSIM_LOWER_INTERNAL_H
 #define DTSIM_LOWER_INTERNAL_H
 
-#include "stage/compression.h"
-#include "hardware/contention.h"
 #include "engine/event.h"
 #include "lower/lower.h"
 #include "schedule/resolve.h"
-
-/* The gradients of a virtual stage that are all-reduced together, in the order in which they become ready. */
-struct bucket {
-    struct compressed sum;   /* the exchanges that sum them */
-    double values;           /* number of gradients */
-    double weights;          /* B of the weights of these parameters, as replicas gather them */
-    size_t slice;            /* the slice whose backward completes the bucket */
-    struct contention overlapped;    /* the sum's contention with kernels; zero if it overlaps with none */
-    enum parameter_class class;      /* class of its gradients */
-};
-struct buckets { struct bucket *items; size_t count, capacity; };
+#include "workload/buckets.h"
 
 /* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, bytes of the vector as
  * collective.h counts them, and the share of the multiprocessors that it takes from overlapped kernels. The bytes go over the links of the measured collective `index`

@@ -1,7 +1,92 @@
-/* The sums of gradients over the replicas, by the recipe. Backwards are cut where buckets become ready. */
+/* The sums of gradients over the replicas, by the recipe. Which members end together, and how much sums slow down the backward
+ * that they overlap with, is measured before any operation is written. Backwards are cut where buckets become ready. */
 #include "lower/exchange_internal.h"
 
 #include <stdlib.h>
+
+/* DDP's sums overlap with the rest of the backward: measures them for the first replica's group. Without buckets the
+ * backward has ended. */
+static void bucket_contention(struct lowering *lowering, int stage, struct bucket *bucket)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct leg *leg = &bucket->sum.legs[0];
+    const struct emission sums[] = {
+        {leg->collective, WHAT_SYNC, leg->bytes}, {scenario_all_reduce(scenario), WHAT_SYNC, leg->plain},
+    };
+
+    for (size_t i = 0; i < COUNT(sums); i++)
+        if (sums[i].bytes > 0 && contention_possible(&scenario->cluster))
+            exchange_overlapped(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i], &bucket->overlapped);
+}
+
+void buckets_build(struct lowering *lowering)
+{
+    enum sum_unit unit = lowering->scenario->recipe.gradients.unit;
+
+    for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
+        if (unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES)
+            lowering->sums.buckets[s] = buckets_of(lowering->workload, s);
+}
+
+void buckets_contend(struct lowering *lowering)
+{
+    bool overlap = lowering->scenario->recipe.gradients.unit == SUM_BUCKETS;
+
+    for (int s = 0; s < plan_virtual_stages(lowering->plan) && overlap; s++)
+        for (size_t b = 0; b < lowering->sums.buckets[s].count; b++)
+            bucket_contention(lowering, s, &lowering->sums.buckets[s].items[b]);
+}
+
+/* Clears `together` if members of one of the stage's groups do not end the exchange together. */
+static void end_together(struct lowering *lowering, enum group_kind kind, int stage, struct emission exchange,
+                         bool *together)
+{
+    struct members *members = members_of(lowering, kind, stage);
+
+    for (int first = 0; first < members->all && members->size > 1 && exchange.bytes > 0; first += members->size)
+        *together &= members_measure(lowering, members, first, &exchange).alike;
+}
+
+/* The same of all exchanges of a bucket, and of its weights where these are gathered bucket by bucket. */
+static void bucket_together(struct lowering *lowering, int stage, const struct bucket *bucket, bool *together)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct recipe *recipe = &scenario->recipe;
+    enum group_kind kind = scenario->groups.sums[bucket->class], kinds[] = {kind, GROUP_DATA, GROUP_DATA};
+    double share = bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class];
+
+    for (int i = 0; i < LEGS_MAX; i++) {
+        const struct leg *leg = &bucket->sum.legs[i];
+
+        end_together(lowering, kinds[i], stage, (struct emission){scenario_all_reduce(scenario), WHAT_SYNC, leg->plain},
+                     together);
+        end_together(lowering, kinds[i], stage, (struct emission){leg->collective, WHAT_SYNC, leg->bytes}, together);
+    }
+    if (recipe->gradients.across)
+        end_together(lowering, GROUP_SAME_SHARE, stage, (struct emission){recipe->gradients.across, WHAT_SYNC, share},
+                     together);
+    if (recipe->weights.when == WEIGHTS_NEXT)
+        end_together(lowering, kind, stage,
+                     (struct emission){recipe->weights.collective, WHAT_WEIGHTS, bucket->weights}, together);
+}
+
+bool exchanges_together(struct lowering *lowering)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct collective *gather = scenario->recipe.weights.collective;
+    bool together = true;
+
+    for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++) {
+        for (size_t b = 0; b < lowering->sums.buckets[stage].count; b++)
+            bucket_together(lowering, stage, &lowering->sums.buckets[stage].items[b], &together);
+        for (int class = 0; class < PARAMETER_CLASS_COUNT && scenario->recipe.weights.when == WEIGHTS_UPDATED &&
+             is_shared(lowering, stage); class++)
+            end_together(lowering, scenario->groups.sums[class], stage, (struct emission){
+                gather, WHAT_WEIGHTS, buckets_weights(lowering->workload, stage, (enum parameter_class)class),
+            }, &together);
+    }
+    return together;
+}
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {

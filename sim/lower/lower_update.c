@@ -181,7 +181,7 @@ void lower_gather(struct lowering *lowering, int stage)
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
         struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
-        double bytes = stage_weights(lowering, stage, class);
+        double bytes = buckets_weights(lowering->workload, stage, class);
 
         for (int i = 0; i < members->here; i++)
             members->after[i] = event_of(member_chunk(lowering, members, i)->updated);
