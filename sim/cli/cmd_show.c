@@ -354,7 +354,7 @@ static int show_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
                            "--platform, --kernels, --alike");
     if (arguments.values[OPT_AFTER] && (!arguments.values[OPT_PROGRAM] || pass_of(arguments.values[OPT_AFTER]) < 0))
-        return usage_error(command, "--after goes with --program; expected script or order");
+        return usage_error(command, "--after goes with --program; expected rows, exchanges, script or order");
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
         !arguments.values[OPT_KERNELS])
         return usage_error(command, "--json goes with --memory, --kernels or --alike");
@@ -399,8 +399,8 @@ const struct command cmd_show = {
                "                      batch and sequence in scenarios/sweeps/gpt2-activations.yaml; with --json for programs\n"
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
-               "  --after PASS        with --program: the steps of lowering before they are operations, and the labels\n"
-               "                      that they wait for and give: script (row by row) or order (as they are lowered)\n"
+               "  --after PASS        with --program: what lowering knows before it writes operations: rows, exchanges, or\n"
+               "                      its steps with the labels that they wait for and give: script (row by row), order\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape, format, count\n"
                "                      and time, and what the time stands on: measured kernels, kernels like them, or the\n"

@@ -333,7 +333,10 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     return rc;
 }
 
-const char *const lower_pass_names[] = {[PASS_SCRIPT] = "script", [PASS_ORDER] = "order", NULL};
+const char *const lower_pass_names[] = {
+    [PASS_ROWS] = "rows", [PASS_EXCHANGES] = "exchanges", [PASS_SCRIPT] = "script", [PASS_ORDER] = "order",
+    [PASS_COUNT] = NULL,
+};
 
 int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
                 struct error *err)
@@ -342,7 +345,11 @@ int lower_print(const struct workload *workload, enum lower_pass after, struct m
     struct lowering lowering = {.measure = measure, .out = &lowered, .err = err};
     int rc = begin(&lowering, workload, LOWER_ITERATION);
 
-    if (!rc) {
+    if (!rc && after == PASS_ROWS)
+        rows_print(&lowering, out);
+    else if (!rc && after == PASS_EXCHANGES)
+        exchanges_print(&lowering, out);
+    else if (!rc) {
         struct script script;
         const struct labels *labels = script_write(&lowering, &script);
         size_t count = script.all.count;

@@ -384,7 +384,11 @@ enum step_kind {
 extern const char *const step_names[];
 /* Writes the steps of all rows; script_release when done. Returns what their labels stand for, in the arena. */
 const struct labels *script_write(struct lowering *lowering, struct script *script);
-/* script_text.c: "activations of micro-batch 3 for stage 5". */
+/* lower_text.c, of what the passes have found. The entries of the rows of one replica: */
+void rows_print(const struct lowering *lowering, FILE *out);
+/* What replicas exchange, and what works exchange within. */
+void exchanges_print(const struct lowering *lowering, FILE *out);
+/* A label in words: "activations of micro-batch 3 for stage 5". */
 void label_print(const struct labels *labels, uint32_t number, FILE *out);
 /* A line a step: `count` steps in an order, or NULL: row by row. */
 void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,

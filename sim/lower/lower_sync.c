@@ -52,7 +52,7 @@ static void bucket_together(struct lowering *lowering, int stage, const struct b
 {
     const struct scenario *scenario = lowering->scenario;
     const struct recipe *recipe = &scenario->recipe;
-    enum group_kind kind = scenario->groups.sums[bucket->class], kinds[] = {kind, GROUP_DATA, GROUP_DATA};
+    enum group_kind kind = scenario->groups.sums[bucket->class], kinds[LEGS_MAX] = {kind, GROUP_DATA};
     double share = bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class];
 
     for (int i = 0; i < LEGS_MAX; i++) {
