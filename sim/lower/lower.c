@@ -164,7 +164,7 @@ static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
     bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
     int lockstep = differ ? lowering->rules.lockstep : 1;
-    int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
+    int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;      /* at most */
 
     return lowering->out->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
@@ -190,6 +190,14 @@ static void make_places(struct lowering *lowering)
         }
 }
 
+/* The most flows of an exchange: those of a tensor group, or the pieces of a sum of tied gradients. */
+static int most_flows(const struct lowering *lowering)
+{
+    int flows = lowering->program->flows, pieces = tied_pieces(lowering);
+
+    return pieces > flows ? pieces : flows;
+}
+
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
@@ -203,10 +211,10 @@ static void allocate(struct lowering *lowering)
         lowering->states[i] = (struct micro_batch_state){.done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP};
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->sums.summed = ARENA_ARRAY(arena, struct event, stages);
-    lowering->sums.untied = ARENA_ARRAY(arena, struct event, replicas);
+    lowering->sums.untied = ARENA_ARRAY(arena, struct event, tied_sums(lowering));
     lowering->sums.members = ARENA_ARRAY(arena, struct members *, stages * GROUP_KIND_COUNT);
-    lowering->sums.tied = ARENA_ARRAY(arena, struct members *, replicas);
-    lowering->sums.flow_ids = ARENA_ARRAY(arena, uint32_t, lowering->program->flows);
+    lowering->sums.tied = ARENA_ARRAY(arena, struct members *, tied_sums(lowering));
+    lowering->sums.flow_ids = ARENA_ARRAY(arena, uint32_t, most_flows(lowering));
     lowering->ranks = ARENA_ARRAY(arena, struct rank_state, ranks);
     for (int i = 0; i < ranks; i++)
         lowering->ranks[i] = (struct rank_state){

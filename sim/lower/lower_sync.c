@@ -53,7 +53,7 @@ static void bucket_together(struct lowering *lowering, int stage, const struct b
     const struct scenario *scenario = lowering->scenario;
     const struct recipe *recipe = &scenario->recipe;
     enum group_kind kind = scenario->groups.sums[bucket->class], kinds[LEGS_MAX] = {kind, GROUP_DATA};
-    double share = bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class];
+    double share = bucket->sum.legs[0].bytes / stage_recipe(lowering, stage)->divided[HELD_STATES][bucket->class];
 
     for (int i = 0; i < LEGS_MAX; i++) {
         const struct leg *leg = &bucket->sum.legs[i];
@@ -236,7 +236,7 @@ static void first_leg(struct lowering *lowering, int stage, const struct bucket 
     for (int i = 0; i < members->here; i++)
         members->after[i] = member_chunk(lowering, members, i)->synced;
     sum(lowering, members, recipe->gradients.across,
-        bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class]);
+        bucket->sum.legs[0].bytes / stage_recipe(lowering, stage)->divided[HELD_STATES][bucket->class]);
 }
 
 /* The `at`-th sums of all of a stage's buckets: first the first exchange of every bucket, then, in the buckets' order,
@@ -302,14 +302,18 @@ bool tied_rank(const struct lowering *lowering, int rank)
 
 /* After the sum over the replicas; under ZeRO 1 too it sums all gradients (Megatron-LM, allreduce_embedding_grads;
  * DeepSpeed). */
-void lower_tie(struct lowering *lowering, int replica)
+void lower_tie(struct lowering *lowering, int number)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = lowering->workload->stages[plan_virtual_stages(lowering->plan) - 1].tied *
-                   scenario_parameter_bytes(scenario).tied /
-                   scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
-    struct members *members = members_tied(lowering, replica);
-    struct emission emission = {collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC, bytes};
+    int last = plan_virtual_stages(lowering->plan) - 1;
+    double bytes = lowering->workload->stages[last].tied * scenario_parameter_bytes(scenario).tied /
+                   stage_recipe(lowering, last)->divided[HELD_GRADIENTS][PARAMETERS_COMMON];
+    struct members *members = members_tied(lowering, number);
+    int own = rank_flows(lowering, plan_rank(lowering->plan, 0, last, 0, NULL));
+    struct emission emission = {
+        collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
+        own == members->flows ? bytes : bytes * own / members->flows,
+    };
     struct waits computed = {0};
 
     for (int i = 0; i < members->all; i++) {
@@ -319,7 +323,12 @@ void lower_tie(struct lowering *lowering, int replica)
         wait_for(&computed, event_of(chunk_state->complete));
     }
     exchange_all(lowering, members, emission);
-    for (int i = 0; i < members->all; i++)
-        member_chunk(lowering, members, i)->tied = members->done[i];
-    lowering->sums.untied[replica] = event_taken(&lowering->arena, &computed);
+    for (int i = 0; i < members->all; i++) {
+        struct chunk_state *chunk_state = member_chunk(lowering, members, i);
+        int rank = members->ranks[i] % lowering->plan->stages, replica = members->ranks[i] / lowering->plan->stages;
+        bool first = tied_sums_of(lowering, rank, replica).first == number;
+
+        chunk_state->tied = first ? members->done[i] : event_both(&lowering->arena, chunk_state->tied, members->done[i]);
+    }
+    lowering->sums.untied[number] = event_taken(&lowering->arena, &computed);
 }

@@ -323,7 +323,8 @@ double workload_bound(const struct workload *workload, struct measure *measure)
     double most = 0;
 
     if (scenario->simulation.jitter > 0 || scenario->recipe.rooted || schedule->asynchronous ||
-        plan_shares(&workload->plan) || plan_slices(&workload->plan) > 1 || plan_opportunistic(schedule, &workload->plan))
+        plan_shares(&workload->plan) || plan_slices(&workload->plan) > 1 || scenario->views ||
+        plan_opportunistic(schedule, &workload->plan))
         return 0;
     bounding.bytes = scenario_parameter_bytes(scenario);
     bounding.works = xcalloc(stages + 1, sizeof *bounding.works);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "files/digest.h"
 #include "report/caveats.h"
 
 /* A scalar as YAML's JSON schema types it; quoted ones are strings. */
@@ -133,7 +134,7 @@ static json_t *stragglers_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        double slower = scenario_slower(scenario, rank / stages, rank % stages);
+        double slower = scenario_has_rank(scenario, rank) ? scenario_slower(scenario, rank / stages, rank % stages) : 1;
 
         if (slower > 1)
             json_append(json, json_pack("{s:i, s:f}", "rank", rank, "slower", slower));
@@ -148,8 +149,8 @@ static json_t *rank_gpus_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        struct seat seat = scenario_seat(scenario, 0, rank / stages, rank % stages);
-        const char *name = cluster_gpu_name(&scenario->cluster, seat.gpu);
+        int gpu = scenario_has_rank(scenario, rank) ? scenario_gpu(scenario, 0, rank / stages, rank % stages) : -1;
+        const char *name = gpu < 0 ? NULL : cluster_gpu_name(&scenario->cluster, gpu);
 
         json_append(json, name ? json_words(name) : json_null());
     }
@@ -374,7 +375,7 @@ static void write_result(const void *context, FILE *out)
     const struct writing *writing = context;
     json_t *json = result_json(writing->run);
 
-    json_identify(json, writing->tables);
+    digests_identify(json, writing->tables);
     json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     json_decref(json);

@@ -3,7 +3,8 @@
 /* The number of ranks that hold the same parameters of a class of the stage. */
 static int count_holders(const struct workload *workload, int stage, enum parameter_class class)
 {
-    const struct process_groups *groups = &workload->scenario->groups;
+    const struct process_groups *groups =
+        scenario_groups(workload->scenario, plan_rank(&workload->plan, 0, stage, 0, NULL));
 
     return groups->of[groups->holds[class]].size * plan_holders(&workload->plan, stage);
 }

@@ -18,7 +18,7 @@ static stage_seconds *average_seconds(const struct workload *workload)
 
     for (int r = 0; r < replicas; r++)
         for (int p = 0; p < plan->stages; p++)
-            for (int chunk = 0; chunk < plan_chunks(plan, p); chunk++) {
+            for (int chunk = 0; chunk < plan_chunks(plan, p) && scenario_rank_replicas(workload->scenario, p) > r; chunk++) {
                 int s = plan_virtual_stage(plan, p, chunk);
 
                 holders[s]++;
@@ -106,7 +106,7 @@ static double slower_of(const struct scenario *scenario, int kind, int replica, 
 
     if (!scenario->layout.mixed)
         return scenario_slower(scenario, replica, p);
-    for (int t = 0; t < scenario->parallelism.tensor; t++) {
+    for (int t = 0; t < scenario_tensor(scenario, p); t++) {
         struct seat seat = scenario_seat(scenario, t, replica, p);
 
         slowest = seat.kind == kind ? fmax(slowest, seat.slower) : slowest;
@@ -152,7 +152,7 @@ static const struct gpu_class *slowest_class(const struct workload *workload, in
     const struct gpu_class *slowest = NULL;
     int stage = plan_virtual_stage(&workload->plan, p, 0);
 
-    for (int t = 0; t < (scenario->layout.mixed ? scenario->parallelism.tensor : 1); t++) {
+    for (int t = 0; t < (scenario->layout.mixed ? scenario_tensor(scenario, p) : 1); t++) {
         const struct gpu_class *own = find_class(workload, class_like(scenario, t, replica, p));
 
         if (!slowest || both_works(&own->times[stage]) > both_works(&slowest->times[stage]))
@@ -169,7 +169,8 @@ static void note_classes(struct workload *workload)
         return;
     workload->of = ARENA_ARRAY(&workload->arena, const struct gpu_class *, replicas * stages);
     for (int i = 0; i < replicas * stages; i++)
-        workload->of[i] = slowest_class(workload, i / stages, i % stages);
+        workload->of[i] = scenario_has_rank(workload->scenario, i) ? slowest_class(workload, i / stages, i % stages)
+                                                                   : workload->classes;
 }
 
 static int build_classes(struct workload *workload, const int *layers, struct error *err)
@@ -194,7 +195,7 @@ static int build_classes(struct workload *workload, const int *layers, struct er
     for (int r = 0; (scenario->uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES) || scenario->layout.mixed) &&
                     r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++)
-            for (int t = 0; t < scenario->parallelism.tensor; t++) {
+            for (int t = 0; t < scenario_tensor(scenario, p) && r < scenario_rank_replicas(scenario, p); t++) {
                 struct gpu_class like = class_like(scenario, t, r, p);
 
                 if (!find_class(workload, like) && add_class(workload, like, err))

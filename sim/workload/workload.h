@@ -49,7 +49,7 @@ static inline struct token_slice class_slice(const struct plan *plan, const stru
 {
     return class->slices ? class->slices[mb % plan_slices(plan)] : (struct token_slice){class->stages, class->times};
 }
-/* slices.c: the stages of the class and their times: those of the mean slice, if micro-batches have several. Errors: those
+/* class_cost.c: the stages of the class and their times: those of the mean slice, if micro-batches have several. Errors: those
  * of stages_cost. */
 int class_cost(struct arena *arena, struct scenario *scenario, const struct kernel_costs *kernels, struct gpu_class *class,
                struct error *err);

@@ -1,4 +1,5 @@
-/* The costs of works on slices of a micro-batch's tokens: a later slice attends to more keys. */
+/* What works of a class of GPUs cost: on each rank by its degrees, and of each slice of a micro-batch's tokens, of which a later
+ * one attends to more keys. */
 #include "workload/workload.h"
 
 #include <string.h>
@@ -70,6 +71,44 @@ static void copy_first(struct arena *arena, const struct token_slice *first, int
     }
 }
 
+/* The stages of a scenario and their times: where ranks differ in their degrees each stage by those of its rank. All have
+ * the layers that the first rank's have. */
+static int cost_stages(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
+                       struct stage **stages, struct stage_times **times, struct error *err)
+{
+    const struct plan *plan = &scenario->plan;
+    int count = plan_virtual_stages(plan), *layers = ARENA_ARRAY(arena, int, count);
+    bool *done = ARENA_ARRAY(arena, bool, count);
+
+    if (!scenario->views)
+        return stages_cost(arena, scenario, kernels, stages, times, err);
+    *stages = ARENA_ARRAY(arena, struct stage, count);
+    *times = ARENA_ARRAY(arena, struct stage_times, count);
+    for (int first = 0; first < count; first++) {
+        int rank = plan_rank(plan, 0, first, 0, NULL);
+        struct scenario seen = scenario_seen(scenario, rank);
+        struct stage *own;
+        struct stage_times *own_times;
+
+        if (done[first])
+            continue;
+        seen.parallelism.node = ((const struct stage_spec *)scenario->parallelism.stages.items)[rank].node;
+        if (first > 0)
+            seen.parallelism.split = (struct list){.items = layers, .count = (size_t)count, .node = seen.parallelism.split.node};
+        if (stages_cost(arena, &seen, kernels, &own, &own_times, err))
+            return -1;
+        for (int s = first; s < count; s++)
+            if (scenario->views[plan_rank(plan, 0, s, 0, NULL)] == scenario->views[rank]) {
+                (*stages)[s] = own[s];
+                (*times)[s] = own_times[s];
+                done[s] = true;
+            }
+        for (int s = 0; first == 0 && s < count; s++)
+            layers[s] = own[s].layers;
+    }
+    return 0;
+}
+
 int class_cost(struct arena *arena, struct scenario *scenario, const struct kernel_costs *kernels, struct gpu_class *class,
                struct error *err)
 {
@@ -77,11 +116,11 @@ int class_cost(struct arena *arena, struct scenario *scenario, const struct kern
     int *layers = ARENA_ARRAY(arena, int, count);
 
     if (n == 1)
-        return stages_cost(arena, scenario, kernels, &class->stages, &class->times, err);
+        return cost_stages(arena, scenario, kernels, &class->stages, &class->times, err);
     class->slices = ARENA_ARRAY(arena, struct token_slice, n);
     for (int i = 0; i < n; i++) {
         scenario->batch.slice = i;
-        if (stages_cost(arena, scenario, kernels, &class->slices[i].stages, &class->slices[i].times, err))
+        if (cost_stages(arena, scenario, kernels, &class->slices[i].stages, &class->slices[i].times, err))
             return -1;
         for (int s = 0; s < count; s++)      /* all slices go through the same stages */
             layers[s] = class->slices[0].stages[s].layers;
