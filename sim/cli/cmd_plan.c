@@ -270,7 +270,7 @@ const struct command cmd_plan = {
                "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
                "axes that have an auto:\n"
                "  strategy.tensor*    divisors of a node's GPUs that divide the attention and key-value heads\n"
-               "  strategy.pipeline*  divisors of the layers\n"
+               "  strategy.pipeline*  divisors of the layers; powers of two that leave 4 layers a stage, uneven\n"
                "  strategy.schedule*  those that the framework's release has ('software:', or those that 'dtsim run'\n"
                "                      assumes); not known: 1f1b, interleaved\n"
                "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
