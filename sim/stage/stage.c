@@ -1,7 +1,6 @@
 #include "stage/layer_cost.h"
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"
-#include "stage/stage_layers.h"
 #include "stage/stage_memory.h"
 
 #include <math.h>
