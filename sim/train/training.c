@@ -73,7 +73,7 @@ static int check_spares(const struct training *training, struct error *err)
 /* A training whose mean wall time is HOPELESS times that of its steps is refused: nobody waits for it. */
 static int check_progress(const struct training *training, struct error *err)
 {
-    double wall = failures_wall(&training->failures, &training->course);
+    double wall = (training_keeps_work(training) ? failures_step_wall : failures_wall)(&training->failures, &training->course);
     const struct step *step = steps_of(&training->steps, training->main);
     double interval = isnan(training->every.steps) ? training->every.seconds : training->every.steps * step->seconds;
     char mtbf[48], every[48], recovery[48];
