@@ -134,7 +134,7 @@ static json_t *stragglers_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        double slower = scenario_slower(scenario, rank / stages, rank % stages);
+        double slower = scenario_has_rank(scenario, rank) ? scenario_slower(scenario, rank / stages, rank % stages) : 1;
 
         if (slower > 1)
             json_append(json, json_pack("{s:i, s:f}", "rank", rank, "slower", slower));
@@ -149,8 +149,8 @@ static json_t *rank_gpus_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        struct seat seat = scenario_seat(scenario, 0, rank / stages, rank % stages);
-        const char *name = cluster_gpu_name(&scenario->cluster, seat.gpu);
+        int gpu = scenario_has_rank(scenario, rank) ? scenario_gpu(scenario, 0, rank / stages, rank % stages) : -1;
+        const char *name = gpu < 0 ? NULL : cluster_gpu_name(&scenario->cluster, gpu);
 
         json_append(json, name ? json_words(name) : json_null());
     }

@@ -123,8 +123,8 @@ static int load_trace(struct arena *arena, struct failures_spec *failures, struc
 
     if (!failures->trace)
         return 0;
-    failures->trace = data_beside(arena, loc.file, failures->trace);
-    if (trace_load(arena, failures->trace, loc, trace, err))
+    failures->trace = data_beside(arena, loc, failures->trace, err);
+    if (!failures->trace || trace_load(arena, failures->trace, loc, trace, err))
         return -1;
     failures->traced = trace;
     failures->trace = data_absolute(arena, failures->trace, err);
