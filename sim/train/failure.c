@@ -116,7 +116,8 @@ double failures_step_wall(const struct failures *failures, const struct course *
     if (!failures->count)
         return course->end;
     for (size_t i = 0; i < failures->count; i++)
-        survival += failures->causes[i].rate / failures->rate * exp(-(failures->causes[i].detect + zone->reroute) / mtbf);
+        survival += failures->causes[i].rate / failures->rate *
+                    exp(-(failures->causes[i].detect + zone->reroute) / mtbf);
     return course->end * mtbf / survival * expm1(course->step / mtbf) / course->step;
 }
 

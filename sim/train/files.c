@@ -77,7 +77,8 @@ static json_t *closed_form_json(const struct training *training)
     return json;
 }
 
-/* What it is on each number of nodes below its own, where holes are possible on its own too: the shapes, the largest first. */
+/* What it is on each number of nodes below its own, where holes are possible on its own too: the shapes, the largest
+ * first. */
 static json_t *shapes_json(const struct training *training)
 {
     const struct course *course = &training->course;

@@ -319,9 +319,9 @@ static void test_rates(void **state)
     trained_release(&trained);
 }
 
-/* Spare nodes are always there, so that a loss costs the step under way, its detection and the pause: Daly's form with an
- * interval of a step and no stall. Each of 4 replicas holds the model, so that more is
- * lost only when all are, in a recovery: in 1 of 10,000 failures. */
+/* Spare nodes are always there, so that a loss costs the step under way, its detection and the pause: Daly's form with
+ * an interval of a step and no stall. Each of 4 replicas holds the model, so that more is lost only when all are, in a
+ * recovery: in 1 of 10,000 failures. */
 static void test_closed_form(void **state)
 {
     static const char text[] =
@@ -350,9 +350,9 @@ static void test_closed_form(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_is_lost), cmocka_unit_test(test_hole),  cmocka_unit_test(test_which_losses),
-        cmocka_unit_test(test_templates),    cmocka_unit_test(test_keeps), cmocka_unit_test(test_foresight),
-        cmocka_unit_test(test_rates), cmocka_unit_test(test_closed_form),
+        cmocka_unit_test(test_step_is_lost), cmocka_unit_test(test_hole),        cmocka_unit_test(test_which_losses),
+        cmocka_unit_test(test_templates),    cmocka_unit_test(test_keeps),       cmocka_unit_test(test_foresight),
+        cmocka_unit_test(test_rates),        cmocka_unit_test(test_closed_form),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
