@@ -249,10 +249,12 @@ int software_load(struct arena *arena, const char **name, struct loc loc, struct
                                         "a file with 'values', such as '%s'", *name, file->alias);
 }
 
-/* The list of the first of the files, from `like` on to what each begins with, of which `list_of` finds one. */
-static int find_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
-                     const struct node *(*list_of)(const struct software_file *file, const char *path),
-                     const struct node **list, struct error *err)
+/* A list of a file: `of` finds it by the path. */
+struct asked_list { const struct node *(*of)(const struct software_file *file, const char *path); const char *path; };
+
+/* The list of the first of the files, from `like` on to what each begins with, that has one. */
+static int find_list(struct arena *arena, const char *like, struct loc loc, const struct asked_list *asked,
+                     const char **title, const struct node **list, struct error *err)
 {
     struct software_file file;
 
@@ -261,7 +263,7 @@ static int find_list(struct arena *arena, const char *like, struct loc loc, cons
         if (software_load(arena, &like, loc, &file, err))
             return -1;
         *title = depth ? *title : file.title;
-        *list = list_of(&file, path);
+        *list = asked->of(&file, asked->path);
         loc = field_loc(&software_file_table, &file, "like");
         like = file.like;
     }
@@ -282,11 +284,11 @@ static const struct node *lacks_of(const struct software_file *file, const char 
 int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
                   const struct node **list, struct error *err)
 {
-    return find_list(arena, like, loc, path, title, has_of, list, err);
+    return find_list(arena, like, loc, &(struct asked_list){has_of, path}, title, list, err);
 }
 
 int software_lacks(struct arena *arena, const char *like, struct loc loc, const char **title, const struct node **list,
                    struct error *err)
 {
-    return find_list(arena, like, loc, NULL, title, lacks_of, list, err);
+    return find_list(arena, like, loc, &(struct asked_list){lacks_of, NULL}, title, list, err);
 }
