@@ -26,22 +26,6 @@ void page_init(struct page *page, const char *kind)
     json_put(page->head, "theme", page->request->theme ? json_words(page->request->theme) : json_null());
 }
 
-FILE *page_part(struct page *page, const char *name)
-{
-    struct page_part *part = &page->parts[page->count++];
-
-    part->name = name;
-    part->stream = open_memstream(&part->bytes, &part->size);
-    if (!part->stream)
-        memory_ran_out();
-    return part->stream;
-}
-
-void page_json(struct page *page, const char *name, const json_t *json)
-{
-    json_line(json, page_part(page, name));
-}
-
 void page_release(struct page *page)
 {
     for (size_t i = 0; i < page->count; i++) {
