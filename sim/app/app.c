@@ -184,6 +184,7 @@ static void begin(void *context)
     struct server *server = context;
     struct rlimit memory = {(rlim_t)APP_BYTES, (rlim_t)APP_BYTES};
 
+    server->http->leave(server->listens);
     if (!ADDRESS_SANITIZER)              /* which takes more addresses itself */
         setrlimit(RLIMIT_AS, &memory);
     cache_init(&server->cache, CACHE_BYTES);
