@@ -59,7 +59,7 @@ struct micro_batch_state {
     struct event arrived[ARRIVAL_COUNT];
     uint32_t done[RESULT_COUNT];
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
-    struct event *moved;             /* a layer: the copy of its activations to the host; NULL: no copy yet */
+    struct event *moved;             /* a copy of the stage's plan: to the host, later back; NULL: none yet */
     bool recomputes;                 /* the row recomputes it */
     bool split;                      /* its backward for weights comes later */
     bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
@@ -98,7 +98,8 @@ struct chunk_state {
 /* A rank's lanes to its host. */
 struct rank_host {
     uint32_t to, from, cpu;          /* lanes */
-    struct event out[2];             /* the last two copies of activations to the host */
+    /* copies of activations to the host, in order; sum: their bytes so far */
+    struct outs { struct sent { struct event event; double sum; } *items; size_t count, capacity; } outs;
     const struct slice *loaded;      /* the last layer whose weights were copied from the host */
     struct event fetched;            /* and this copy */
     struct event before;             /* the operation before the last one on the compute lane */
@@ -312,11 +313,18 @@ void make_host_lanes(struct lowering *lowering);
 uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
                       struct new_op op);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
-/* Adds a copy to or from the host; `op` has its micro-batch and stage, and the memory that it takes or frees. */
 /* The first GPU of a rank and its node, whose host copies and updates for the rank. */
 struct seat host_seat(const struct lowering *lowering, int prank);
+/* Adds a copy to or from the host; `op` has its micro-batch and stage, and the memory that it takes or frees.
+ * `latency`: it has the link's latency, as one that does not directly follow another one. */
 struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
                        struct event after);
+struct event host_copy_of(struct lowering *lowering, bool to_host, double bytes, bool latency, int prank,
+                          struct new_op op, struct event after);
+/* Notes a copy of activations to the host. The copy after whose end the later ones leave the room; empty: they do. */
+void host_sends(struct lowering *lowering, struct rank_host *host, struct event event, double bytes);
+struct room;
+struct event host_drained(const struct rank_host *host, const struct room *room);
 
 /* lower_replicate.c: PyTorch's DataParallel. */
 /* Lowers the exchanges before an entry of the rows. */

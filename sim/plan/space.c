@@ -254,8 +254,7 @@ static int build(struct space *space, const struct node *root, const struct plan
     if (!rc && !facts.nodes && !has_axis(&builder, "cluster.nodes") && !node_at(root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
                        "expected --gpus, such as --gpus %d,%d", 8 * facts.per_node, 16 * facts.per_node);
-    if (!rc)
-        add_rules(&builder);
+    rc = rc || add_rules(&builder) ? -1 : 0;
     *section = node_mapping(arena);
     (*section)->loc = root->loc;
     if (builder.grid->count)

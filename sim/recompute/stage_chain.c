@@ -83,6 +83,25 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     estimates->gathers = recipe->weights.stay_forward ? 1 : recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON];
 }
 
+/* What the block saves beside its input, of which a part of the first tensors is a view. Blocks alike share the list.
+ */
+static void list_tensors(struct arena *arena, const struct layer *layer, struct chain_layer *chain)
+{
+    double input = chain->input, *bytes;
+
+    if (!layer || !layer->saved)
+        return;
+    chain->tensors = bytes = ARENA_ARRAY(arena, double, layer->nsaved);
+    chain->ntensors = layer->nsaved;
+    for (size_t i = 0; i < layer->nsaved; i++) {
+        double view = fmin(input, layer->saved[i].bytes);
+
+        bytes[i] = layer->saved[i].bytes - view;
+        input -= view;
+        chain->ncore += layer->saved[i].core;
+    }
+}
+
 struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
                                 const struct stage_times *times, int rank)
 {
@@ -113,6 +132,8 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
             .scatter = estimate(scenario, collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER), estimates.gpus,
                                 estimates.scatters, gradients * each.sent),
         };
+        if (scenario_offloads(scenario, OFFLOAD_TENSORS))
+            list_tensors(arena, slice->layer, &layers[l]);
         for (int i = 0; i < EXCHANGE_COUNT; i++)
             layers[l].exchange += slice->work[forward].exchanges[i] * estimates.exchange[i];
     }

@@ -43,9 +43,13 @@ static void compute_again(const struct scenario *scenario, int step, FILE *out)
 
 static void move_to_host(const struct scenario *scenario, int step, FILE *out)
 {
-    static const char *const what[] = {"optimizer", "activations", "weights"};
+    enum { TENSORS = 2 };
+    static const char *const what[] = {"optimizer", "activations", "tensors", "weights"};
+    bool finer = step == TENSORS && scenario->memory.offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
 
-    if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
+    if (finer)
+        fputs("memory.offload=tensors\n", out);
+    else if (!scenario_moves_activations(scenario) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(scenario_host_bandwidth(scenario, 0)))
         fprintf(out, "memory.offload=%s\n", what[step]);
 }
@@ -112,7 +116,7 @@ static void more_divided(const struct scenario *scenario, int step, FILE *out)
 enum { TOGETHER = 3 };
 static const struct change { change_write *write; int steps, paired; } changes[] = {
     {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 4, 3}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
-    {more_divided, 3, 2}, {more_context, 3, 2},   {move_to_host, 3, 1},  {smaller_micro_batch, 5, 5},
+    {more_divided, 3, 2}, {more_context, 3, 2},   {move_to_host, 4, 1},  {smaller_micro_batch, 5, 5},
 };
 
 /* Up to three changes: a candidate. */

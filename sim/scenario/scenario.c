@@ -37,6 +37,7 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     struct batch *batch = &scenario->batch;
     struct loc loc = STRATEGY_LOC(scenario, "schedule");
     struct order *order;
+    const char *path;
     int rc = 0;
 
     if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
@@ -48,8 +49,8 @@ static int resolve_order(struct scenario *scenario, struct error *err)
             scenario_schedule(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
-    if (order_load(&scenario->arena, data_beside(&scenario->arena, loc.file, spec->schedule.csv), loc,
-                   (enum recompute_rule)spec->schedule.recomputation, order, err))
+    path = data_beside(&scenario->arena, loc, spec->schedule.csv, err);
+    if (!path || order_load(&scenario->arena, path, loc, (enum recompute_rule)spec->schedule.recomputation, order, err))
         return -1;
     order->schedule.name = spec->schedule.csv;
     spec->schedule.order = order;

@@ -179,9 +179,13 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
  * known. The least of all ranks. */
 double scenario_room(const struct scenario *scenario, int rank);
 double scenario_least_room(const struct scenario *scenario);
-/* B/s of copies between each GPU of a rank and its host: the least of these GPUs; NaN: it is not known. */
+/* B/s of copies between each GPU of a rank and its host, the least of these GPUs, NaN: it is not known; s of a copy of
+ * nothing, the most of these GPUs. */
 double scenario_host_bandwidth(const struct scenario *scenario, int rank);
+double scenario_host_latency(const struct scenario *scenario, int rank);
 bool scenario_offloads(const struct scenario *scenario, enum offload what);
+/* Whether activations may go to the host, layer by layer or tensor by tensor. */
+bool scenario_moves_activations(const struct scenario *scenario);
 /* Whether schedules have recomputations: works of their own, before backwards. */
 bool scenario_has_recomputations(const struct scenario *scenario);
 /* Whether stages are computed layer by layer, each with memory and transfers of its own: stage_plan.h. */

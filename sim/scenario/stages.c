@@ -1,5 +1,8 @@
-/* What a scenario says of its stages: the layers and degrees of each rank, and stages that several ranks share. */
+/* What a scenario says of its stages: the layers and degrees of each rank, and stages that several ranks share; what the
+ * GPUs of a rank and their hosts have for them. */
 #include "scenario/scenario_internal.h"
+
+#include <math.h>
 
 int stages_resolve(struct scenario *scenario, struct error *err)
 {
@@ -337,4 +340,60 @@ int sharers_check(const struct scenario *scenario, struct error *err)
                                     "multiple",
                                     plan->micro_batches, plan_sharers(plan, s), s);
     return 0;
+}
+
+/* The least of what the kinds say, whose bits are set. */
+static double least_of(const struct cluster *cluster, unsigned kinds, double (*of)(const struct cluster *, int kind))
+{
+    double least = INFINITY;
+
+    for (int kind = 0; kinds >> kind; kind++) {
+        double own = kinds >> kind & 1 ? of(cluster, kind) : INFINITY;
+
+        least = isnan(own) || own < least ? own : least;     /* and NaN stays */
+    }
+    return least;
+}
+
+static double kind_memory(const struct cluster *cluster, int kind)
+{
+    int gpu = cluster_kind_gpu(cluster, kind);
+
+    return cluster_gpu_name(cluster, gpu) ? cluster_sheet(cluster, gpu)->memory : INFINITY;
+}
+
+static double kind_host_bandwidth(const struct cluster *cluster, int kind)
+{
+    return cluster_host_bandwidth(cluster, cluster_kind_node(cluster, kind));
+}
+
+double scenario_room(const struct scenario *scenario, int rank)
+{
+    if (!isnan(scenario->memory.limit))
+        return scenario->memory.limit;
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_memory);
+}
+
+double scenario_least_room(const struct scenario *scenario)
+{
+    double least = INFINITY;
+
+    for (int rank = 0; rank < (scenario->layout.mixed ? scenario->parallelism.pipeline : 1); rank++)
+        least = fmin(least, scenario_room(scenario, rank));
+    return least;
+}
+
+double scenario_host_bandwidth(const struct scenario *scenario, int rank)
+{
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_host_bandwidth);
+}
+
+static double less_host_latency(const struct cluster *cluster, int kind)
+{
+    return -cluster_host_copy(cluster, cluster_kind_node(cluster, kind), 0);
+}
+
+double scenario_host_latency(const struct scenario *scenario, int rank)
+{
+    return -least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), less_host_latency);
 }

@@ -48,6 +48,10 @@ int software_lay_own(struct arena *arena, const struct node *own, const struct s
 int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
                   const struct node **list, struct error *err);
 
+/* The same of what it cannot run: [{if: CONDITION, why: TEXT}]. */
+int software_lacks(struct arena *arena, const char *like, struct loc loc, const char **title, const struct node **list,
+                   struct error *err);
+
 /* A key whose value may be one that a release does not have. */
 struct software_ask {
     const char *path;            /* "strategy.schedule" */

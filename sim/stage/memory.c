@@ -76,7 +76,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.gradients += recipe_share(recipe, HELD_GRADIENTS, stage->trained);
         sum.weights += recipe_share(recipe, HELD_WEIGHTS, stage_weights(stage));
         sum.stashed += stage_stashed(stage, scenario);
-        sum.states += recipe_share(recipe, HELD_STATES, stage_states(stage, scenario));
+        sum.states += recipe_share(recipe, HELD_STATES, stage->states);
         sum.compression += stage->compression;
         sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
         sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);

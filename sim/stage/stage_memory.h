@@ -23,7 +23,7 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
 /* Sets `gathered` and `scattered`: the layers that ZeRO 3 holds whole at once. */
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario);
 
-/* B of the optimizer's states of all trained tensors, master weights included, before ZeRO divides them. */
+/* stage.states. */
 struct by_class stage_states(const struct stage *stage, const struct scenario *scenario);
 /* B of the older versions of its weights, which replicas hold whole (asynchronous schedules). */
 double stage_stashed(const struct stage *stage, const struct scenario *scenario);

@@ -18,6 +18,8 @@ static const struct rule rules[] = {
     {"sim/page/", NULL, " base/ files/ results/ recorded/ page/ ", NULL},
     {"sim/trace/", NULL, " base/ files/ recorded/ trace/ ", NULL},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
+    {"", " sim/modules/http.c ", NULL, " microhttpd.h "},
+    {"sim/modules/http", NULL, " base/ app/http.h ", NULL},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
     {"calibration/", NULL, " base/ bench_options.h case.h case_list.h device.h device_kernels.h flash_graph.h "

@@ -1,8 +1,9 @@
 /* What is small enough to be read: functions of few parameters and few lines, files of few lines. */
 #include "sources.h"
 
-/* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more. */
-enum { MANY = 8, MOST_WITH_MANY = 4 };
+/* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more.
+ * One of them is of the HTTP library's kind. */
+enum { MANY = 8, MOST_WITH_MANY = 5 };
 static struct many { int count; char said[2048]; } with_many;
 
 /* Skips a comment or a string, if one begins here. */
