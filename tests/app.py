@@ -3,6 +3,7 @@
 
 usage: app.py DTSIM [requests of each scenario of the tour, whose times are printed]
 """
+import atexit
 import base64
 import ctypes
 import glob
@@ -34,6 +35,7 @@ class App:
     def __init__(self, *options, **how):
         self.process = subprocess.Popen([dtsim, "app", "--no-open", *options], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, encoding="utf-8", **how)
+        atexit.register(self.process.kill)               # also where a part of the test fails
         self.address = self.process.stdout.readline().strip()
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([0-9a-f]{64})", self.address)
         assert found, (self.address, self.process.stderr.read())
@@ -340,6 +342,14 @@ def limits(app):
     answer = app.ask({"text": json.dumps(large), "what": "timeline"})
     assert answer["exit_code"] in (4, 5, 7) and "timeline" not in answer, answer
     app.works()
+    threads = [threading.Thread(target=ask, args=(f"last{i}", {"text": json.dumps(endless)})) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    app.end()                                            # while it computes, and somebody waits
+    for thread in threads:
+        thread.join(10)
+    assert [answers[f"last{i}"]["exit_code"] for i in range(2)] == [130, 130], answers
 
 
 def slow_clients(app):
@@ -431,7 +441,8 @@ def apart(part, failures):
         app = App()
         app.enter()
         part(app)
-        app.end()
+        if app.process.poll() is None:
+            app.end()
     except BaseException:
         failures.append(f"{part.__name__}: {traceback.format_exc()}")
 
