@@ -46,7 +46,8 @@ enum alike_reason {
     WHY_UNSTEADY = 1 << 21,          /* the timeline did not repeat, or rounding grew */
     WHY_SHARES = 1 << 22,            /* replicas have micro-batches of unequal size */
     WHY_KINDS = 1 << 23,             /* GPUs of a stage are on nodes of several kinds */
-    WHY_FOLD_FIRST = 1 << 24,        /* those of collectives: enum unfolded, in its order */
+    WHY_DEGREES = 1 << 24,           /* pipeline ranks have unequal degrees */
+    WHY_FOLD_FIRST = 1 << 25,        /* those of collectives: enum unfolded, in its order */
 };
 /* A reason as people read it. */
 struct alike_text {

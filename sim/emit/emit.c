@@ -192,6 +192,26 @@ static int settle_split(const struct framework *framework, struct arena *arena, 
     return rc || conf_put(arena, tree, "strategy.split", layers, layers->loc, err) ? -1 : 0;
 }
 
+/* What no framework can be told. */
+static int refuse(const struct framework *framework, const struct scenario *scenario, const struct node *tree,
+                  struct error *err)
+{
+    const struct cluster *cluster = &scenario->cluster;
+
+    if (!node_at(tree, "model.transformer"))
+        return error_add(err, EXIT_INFEASIBLE, (struct loc){.file = scenario->name}, "its model is no transformer; %s trains "
+                         "transformers", framework->title);
+    for (int node = 1; node < cluster->nodes; node++)
+        if (cluster_node_gpus(cluster, node) != cluster_node_gpus(cluster, 0))
+            return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->node, "cluster"), "its nodes have %d and %d GPUs; %s "
+                             "is launched with as many processes on each", cluster_node_gpus(cluster, 0),
+                             cluster_node_gpus(cluster, node), framework->title);
+    if (scenario->views)
+        return error_add(err, EXIT_INFEASIBLE, scenario->parallelism.stages.node->loc, "strategy: stages: its pipeline ranks "
+                         "have unequal degrees; %s has the same for all", framework->title);
+    return 0;
+}
+
 int emit_checked(const struct framework *framework, const struct scenario *scenario, FILE *out, FILE *notes,
                  struct error *err)
 {
@@ -203,20 +223,7 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     size_t length;
     char *text;
 
-    if (!node_at(e.tree, "model.transformer")) {
-        error_add(err, EXIT_INFEASIBLE, (struct loc){.file = scenario->name}, "its model is no transformer; %s trains "
-                  "transformers", framework->title);
-        arena_release(&arena);
-        return -1;
-    }
-    for (int node = 1; node < scenario->cluster.nodes; node++)
-        if (cluster_node_gpus(&scenario->cluster, node) != cluster_node_gpus(&scenario->cluster, 0)) {
-            arena_release(&arena);
-            return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->node, "cluster"), "its nodes have %d and %d GPUs; %s "
-                             "is launched with as many processes on each", cluster_node_gpus(&scenario->cluster, 0),
-                             cluster_node_gpus(&scenario->cluster, node), framework->title);
-        }
-    if (settle_split(framework, &arena, scenario, tree, err)) {
+    if (refuse(framework, scenario, tree, err) || settle_split(framework, &arena, scenario, tree, err)) {
         arena_release(&arena);
         return -1;
     }

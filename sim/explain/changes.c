@@ -90,7 +90,7 @@ void changes_of_network(struct changes *changes, const struct workload *workload
 {
     const struct scenario *scenario = workload->scenario;
 
-    if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
+    if (!scenario_moves_activations(scenario) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         add(changes, arena_printf(changes->arena, "cluster={%s}", free_cluster(changes->arena, &scenario->cluster)));
 }

@@ -1,8 +1,38 @@
-/* Exchanges among the ranks that hold a stage: their members, the emitter, sums of gradients, and exchanges within works. */
+/* Exchanges among the ranks that hold a stage, and between neighbouring stages: their members, the emitter, sums of gradients,
+ * and exchanges within works. */
 #ifndef DTSIM_EXCHANGE_INTERNAL_H
 #define DTSIM_EXCHANGE_INTERNAL_H
 
 #include "lower/lower_internal.h"
+
+/* What follows from the degrees of pipeline ranks, which may differ. */
+/* Whether two pipeline ranks have unequal degrees. */
+static inline bool ranks_differ(const struct lowering *lowering, int rank, int other)
+{
+    const struct rank_view *const *views = lowering->scenario->views;
+
+    return views && views[rank] != views[other];
+}
+/* What the replicas of a stage's rank exchange. */
+static inline const struct recipe *stage_recipe(const struct lowering *lowering, int stage)
+{
+    return scenario_recipe(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL));
+}
+/* The replicas of another rank that have samples in common with a work, of those in the program. */
+static inline struct partners partners_on(const struct lowering *lowering, const struct place *here, int rank)
+{
+    struct partners all = layout_partners(here->replica, scenario_rank_replicas(lowering->scenario, here->rank),
+                                          scenario_rank_replicas(lowering->scenario, rank));
+
+    if (all.last >= lowering->out->alike.replicas)
+        all.last = lowering->out->alike.replicas - 1;
+    return all;
+}
+/* Flows that are lowered of each tensor group of a pipeline rank. */
+static inline int rank_flows(const struct lowering *lowering, int rank)
+{
+    return lowering->program->flows == 1 ? 1 : scenario_tensor(lowering->scenario, rank);
+}
 
 /* lower_members.c */
 /* A collective, its purpose and its size in B. */
@@ -17,6 +47,8 @@ struct members {
     enum group_kind kind;
     int stage, all, here;    /* members in the cluster, and in the program (fewer if one replica stands for all) */
     int size, channels;      /* members of each group; channels of its collectives */
+    int tensors, flows;      /* GPUs of a member, and those whose transfers are operations of their own; of a sum of tied
+                              * gradients on ranks of unequal tensor degrees the pieces that both copies consist of */
     int *gpus;               /* [tensor index * all + member] */
     int *ranks;              /* a member: its program rank */
     struct chunk_state **chunk_states; /* a member: its chunk on that rank */
@@ -30,8 +62,33 @@ struct members {
 };
 /* Made once for each kind of group and stage. */
 struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage);
-/* The two members that hold the copies of tied weights in a replica. */
-struct members *members_tied(struct lowering *lowering, int replica);
+/* The two members that hold the copies of tied weights, of the sum of that number. */
+struct members *members_tied(struct lowering *lowering, int number);
+/* Sums of tied gradients: one in each replica; where the two ranks have unequal numbers of replicas, as many as the
+ * larger, and a replica of the other rank takes part in several. */
+static inline int tied_sums(const struct lowering *lowering)
+{
+    const struct process_group *group = &lowering->scenario->groups.of[GROUP_EMBEDDING];
+    int first, last;
+
+    if (!lowering->scenario->views || !group->exchanges)
+        return lowering->out->alike.replicas;
+    first = scenario_rank_replicas(lowering->scenario, group_index(group, 0, 0));
+    last = scenario_rank_replicas(lowering->scenario, group_index(group, 0, 1));
+    return first > last ? first : last;
+}
+/* Of these sums those that a replica of a rank with a copy takes part in. */
+static inline struct partners tied_sums_of(const struct lowering *lowering, int rank, int replica)
+{
+    if (!lowering->scenario->views)
+        return (struct partners){replica, replica};
+    int replicas = scenario_rank_replicas(lowering->scenario, rank), sums = tied_sums(lowering);
+    /* number * replicas / sums == replica */
+    return (struct partners){(replica * sums + replicas - 1) / replicas, ((replica + 1) * sums - 1) / replicas};
+}
+/* The equal pieces in which the gradients of each copy are summed: one for each flow of a tensor group; of tensor groups
+ * of t1 and t2 GPUs the least common multiple. */
+int tied_pieces(const struct lowering *lowering);
 /* One flow of the group that begins at member `first`. */
 const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
                                          int first);
@@ -98,8 +155,8 @@ int sums_of(const struct lowering *lowering, int updates);
 bool sums_late(const struct lowering *lowering);
 /* Lowers one of the sums of a stage's gradients, numbered from 0. */
 void lower_sum(struct lowering *lowering, int stage, int number);
-/* If a tied model's embedding and output layer are on different ranks: sums the gradients of the two copies. */
-void lower_tie(struct lowering *lowering, int replica);
+/* If a tied model's embedding and output layer are on different ranks: sums the gradients of the two copies (tied_sums). */
+void lower_tie(struct lowering *lowering, int number);
 /* Whether a pipeline rank holds one of the two copies of tied weights. */
 bool tied_rank(const struct lowering *lowering, int rank);
 

@@ -160,7 +160,7 @@ static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
     bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
     int lockstep = differ ? lowering->rules.lockstep : 1;
-    int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
+    int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;      /* at most */
 
     return lowering->out->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
@@ -186,6 +186,14 @@ static void make_places(struct lowering *lowering)
         }
 }
 
+/* The most flows of an exchange: those of a tensor group, or the pieces of a sum of tied gradients. */
+static int most_flows(const struct lowering *lowering)
+{
+    int flows = lowering->program->flows, pieces = tied_pieces(lowering);
+
+    return pieces > flows ? pieces : flows;
+}
+
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
@@ -200,9 +208,10 @@ static void allocate(struct lowering *lowering)
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->sums = (struct sums){
         .buckets = ARENA_ARRAY(arena, struct buckets, stages), .summed = ARENA_ARRAY(arena, struct event, stages),
-        .untied = ARENA_ARRAY(arena, struct event, replicas), .tied = ARENA_ARRAY(arena, struct members *, replicas),
+        .untied = ARENA_ARRAY(arena, struct event, tied_sums(lowering)),
+        .tied = ARENA_ARRAY(arena, struct members *, tied_sums(lowering)),
         .members = ARENA_ARRAY(arena, struct members *, stages * GROUP_KIND_COUNT),
-        .flow_ids = ARENA_ARRAY(arena, uint32_t, lowering->program->flows),
+        .flow_ids = ARENA_ARRAY(arena, uint32_t, most_flows(lowering)),
     };
     lowering->ranks = ARENA_ARRAY(arena, struct rank_state, ranks);
     for (int i = 0; i < ranks; i++)

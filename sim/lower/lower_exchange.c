@@ -54,7 +54,15 @@ static uint32_t member_lane(struct lowering *lowering, const struct members *mem
     if (members->kind != GROUP_EMBEDDING)
         return collective_lane(lowering, members->kind, members->ranks[i], flow, channel);
     return program_lane(lowering->program, members->ranks[i], LANE_COLLECTIVE,
-                        lowering->program->flows * (streams + members->exchanged) + flow);
+                        lowering->program->flows * streams + members->flows * members->exchanged + flow);
+}
+
+/* Of what a member's exchange waits for, the operation of a flow: in a sum of tied gradients of the GPU with that piece. */
+static uint32_t flow_after(const struct lowering *lowering, const struct members *members, int i, int flow)
+{
+    int own = rank_flows(lowering, members->ranks[i] % lowering->plan->stages);
+
+    return event_flow(&members->after[i], own == members->flows ? flow : flow * own / members->flows);
 }
 
 /* One flow of each group's collective, on every channel. */
@@ -67,7 +75,7 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
         members->lanes[i] = member_lane(lowering, members, i / channels, flow, i % channels);
     /* one collective after another, as on NCCL's stream: each begins after the last operation of the first channel */
     for (int i = 0; i < members->all; i++) {
-        members->ready[i] = event_flow(&members->after[i], flow);
+        members->ready[i] = flow_after(lowering, members, i, flow);
         like.lane = members->lanes[i * channels];
         if (channels > 1)
             members->ready[i] = program_add(lowering->program, like, &members->ready[i], 1);
@@ -87,7 +95,7 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
 static void exchange_messages(struct lowering *lowering, struct members *members, const struct emission *exchange,
                               struct new_op like)
 {
-    int flows = lowering->program->flows;
+    int flows = members->flows;
 
     for (int t = 0; t < flows; t++)
         exchange_flow(lowering, members, exchange, like, t);
@@ -179,7 +187,8 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
         return event_of(NO_OP);
     }
     measure_carry(lowering->measure, measured.index, measured.first, (int)kind,
-                  measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
+                  measured.bytes_sent *
+                      stood_for(lowering, 1, scenario_groups(lowering->scenario, here.rank)->of[kind].size));
     return event_of(lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
         .exchange = exchange_number(kind, exchange.collective->op), .mb = -1, .stage = here.stage, .amount = measured.seconds,
@@ -249,7 +258,8 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
 
         if (recipe->gradients.across && last && done.count)
             done = exchange_alone(lowering, here, GROUP_SAME_SHARE, (struct emission){
-                recipe->gradients.across, WHAT_SYNC, part.parameters * each / recipe->divided[HELD_STATES][class],
+                recipe->gradients.across, WHAT_SYNC, part.parameters * each /
+                    scenario_recipe(scenario, here.rank)->divided[HELD_STATES][class],
             }, done);
         if (done.count)
             here.chunk_state->synced = end = done;

@@ -13,11 +13,11 @@ static int group_cost(const struct group_member *member, enum group_kind kind, c
 {
     struct lowering *lowering = member->lowering;
     const struct cluster *cluster = &lowering->scenario->cluster;
-    const struct process_group *group = &lowering->scenario->groups.of[kind];
+    const struct process_group *group = &scenario_groups(lowering->scenario, member->rank)->of[kind];
     bool whole = kind == GROUP_TENSOR || group->tensors > 1;     /* it has all GPUs of a tensor group */
 
     *cost = (struct exchange_cost){0};
-    for (int t = 0; t < (whole ? 1 : lowering->program->flows); t++) {
+    for (int t = 0; t < (whole ? 1 : rank_flows(lowering, member->rank)); t++) {
         int groups = group_and_siblings(member, group, t);
         struct placed_group placed = placed_group_of(cluster, member->gpus, group_members(group));
         struct collective_call call = {collective, &placed, bytes, channels};
@@ -65,14 +65,13 @@ static struct exchange_cost column_cost(const struct exchange_cost *both, double
     };
 }
 
-/* Costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED. */
-static void column_costs(const struct lowering *lowering, const struct stage_times *times,
+/* Costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED among n GPUs. */
+static void column_costs(const struct parallelism *spec, const struct stage_times *times, int n,
                          struct chunk_state *chunk_state)
 {
-    const struct parallelism *spec = &lowering->scenario->parallelism;
     const struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
     double gather = spec->sequence_parallel ? chunk_state->exchanges[EXCHANGE_GATHER].seconds : 0;
-    const struct column_exchange exchange = {gather, both.seconds - gather, both.share, spec->tensor};
+    const struct column_exchange exchange = {gather, both.seconds - gather, both.share, n};
 
     for (int c = 0; c < COLUMN_COUNT; c++) {
         if (spec->overlap_tensor)
@@ -92,9 +91,9 @@ static int tensor_cost(const struct group_member *member, const struct stage *st
     const struct parallelism *spec = &scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_TENSOR];
 
-    if (spec->tensor == 1)
+    if (scenario_tensor(scenario, member->rank) == 1)
         return 0;
-    if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
+    if ((spec->sequence_parallel || ((spec->scatter_gather || scenario->views) && spec->pipeline > 1)) &&
         ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &chunk_state->exchanges[EXCHANGE_GATHER]))
         return -1;
     if (stage->bytes[EXCHANGE_QKV] > 0 && ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, stage->bytes[EXCHANGE_QKV],
@@ -299,11 +298,12 @@ static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
     const struct place *here = &lowering->first_places[prank * lowering->plan->chunks + chunk];
+    int tensor = scenario_tensor(lowering->scenario, here->rank);
 
     if (has_steps(spec))
         step_costs(lowering, here);
-    if (spec->tensor > 1)
-        column_costs(lowering, here->times, here->chunk_state);
+    if (tensor > 1)
+        column_costs(spec, here->times, tensor, here->chunk_state);
 }
 
 int exchange_costs(struct lowering *lowering)
@@ -319,7 +319,7 @@ int exchange_costs(struct lowering *lowering)
     for (int i = 0; most > 1 && i < ranks; i++) {
         struct group_member member = {lowering, i / stages, i % stages, gpus, marked};
 
-        for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
+        for (int chunk = 0; !rc && scenario_has_rank(scenario, i) && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
             rc = measure_chunk(&member, chunk);
     }
     for (int first = 0; !rc && lowering->rules.lockstep > 1 && first < lowering->out->alike.replicas; first += lowering->rules.lockstep)
@@ -327,7 +327,7 @@ int exchange_costs(struct lowering *lowering)
             for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
                 keep_step(lowering, first, rank, chunk);
     for (int i = 0; most > 1 && !rc && i < ranks; i++)
-        for (int chunk = 0; chunk < plan_chunks(lowering->plan, i % stages); chunk++)
+        for (int chunk = 0; scenario_has_rank(scenario, i) && chunk < plan_chunks(lowering->plan, i % stages); chunk++)
             expose_chunk(lowering, i, chunk);
     free(gpus);
     free(marked);
@@ -337,14 +337,15 @@ int exchange_costs(struct lowering *lowering)
 void exchanges_carry(struct lowering *lowering)
 {
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
+        int rank = h / lowering->plan->chunks % lowering->plan->stages;
         const struct chunk_state *chunk_state = &lowering->chunk_states[h];
         const struct exchange_cost *gather = &chunk_state->exchanges[EXCHANGE_GATHER];
 
         measure_carry(lowering->measure, gather->index, gather->first, GROUP_TENSOR,
-                      chunk_state->gathered * lowering->scenario->parallelism.tensor);
+                      chunk_state->gathered * scenario_tensor(lowering->scenario, rank));
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
             enum group_kind kind = exchange_groups[i];
-            const struct process_group *group = &lowering->scenario->groups.of[kind];
+            const struct process_group *group = &scenario_groups(lowering->scenario, rank)->of[kind];
             int members = group_members(group), own = kind == GROUP_TENSOR ? members : group->tensors;
             const struct exchange_cost *exchange = &chunk_state->exchanges[i];
 

@@ -7,7 +7,8 @@
 /* The number of ranks that hold the same parameters of a class of the stage. */
 static int count_holders(const struct lowering *lowering, int stage, enum parameter_class class)
 {
-    const struct process_groups *groups = &lowering->scenario->groups;
+    const struct process_groups *groups =
+        scenario_groups(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL));
 
     return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
 }
@@ -253,7 +254,7 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     for (int i = 0; i < members->here; i++)
         members->after[i] = members->chunk_states[i]->synced;
     return sum(lowering, members, recipe->gradients.across,
-               bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class]);
+               bucket->sum.legs[0].bytes / stage_recipe(lowering, stage)->divided[HELD_STATES][bucket->class]);
 }
 
 /* The `at`-th sums of all of a stage's buckets: first the first exchange of every bucket, then, in the buckets' order,
@@ -319,14 +320,18 @@ bool tied_rank(const struct lowering *lowering, int rank)
 
 /* After the sum over the replicas; under ZeRO 1 too it sums all gradients (Megatron-LM, allreduce_embedding_grads;
  * DeepSpeed). */
-void lower_tie(struct lowering *lowering, int replica)
+void lower_tie(struct lowering *lowering, int number)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = lowering->workload->stages[plan_virtual_stages(lowering->plan) - 1].tied *
-                   scenario_parameter_bytes(scenario).tied /
-                   scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
-    struct members *members = members_tied(lowering, replica);
-    struct emission emission = {collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC, bytes};
+    int last = plan_virtual_stages(lowering->plan) - 1;
+    double bytes = lowering->workload->stages[last].tied * scenario_parameter_bytes(scenario).tied /
+                   stage_recipe(lowering, last)->divided[HELD_GRADIENTS][PARAMETERS_COMMON];
+    struct members *members = members_tied(lowering, number);
+    int own = rank_flows(lowering, plan_rank(lowering->plan, 0, last, 0, NULL));
+    struct emission emission = {
+        collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
+        own == members->flows ? bytes : bytes * own / members->flows,
+    };
     struct waits computed = {0};
 
     for (int i = 0; i < members->all; i++) {
@@ -337,6 +342,8 @@ void lower_tie(struct lowering *lowering, int replica)
     }
     lowering->failed |= exchange_all(lowering, members, emission) != 0;
     for (int i = 0; i < members->all; i++)
-        members->chunk_states[i]->tied = members->done[i];
-    lowering->sums.untied[replica] = event_taken(&lowering->arena, &computed);
+        members->chunk_states[i]->tied = tied_sums_of(lowering, members->ranks[i] % lowering->plan->stages,
+                                                      members->ranks[i] / lowering->plan->stages).first == number
+            ? members->done[i] : event_both(&lowering->arena, members->chunk_states[i]->tied, members->done[i]);
+    lowering->sums.untied[number] = event_taken(&lowering->arena, &computed);
 }

@@ -38,7 +38,7 @@ static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct p
     int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->workload->stages[index];
     const struct buckets *buckets = &lowering->sums.buckets[index];
-    const struct recipe *recipe = &lowering->scenario->recipe;
+    const struct recipe *recipe = stage_recipe(lowering, index);
     size_t before = chunk_state->sums.count - buckets->count;
 
     for (size_t b = 0; b < buckets->count; b++)
@@ -95,7 +95,7 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct stage *stage = &lowering->workload->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
 
-        bytes += recipe_share(&scenario->recipe, HELD_WEIGHTS, stage->trained) *
+        bytes += recipe_share(scenario_recipe(scenario, rank), HELD_WEIGHTS, stage->trained) *
                  scenario_parameter_bytes(scenario).weights;
     }
     if (bytes == 0)
@@ -121,8 +121,12 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
         wait_for(waits, chunk_state->tied);
         wait_for(waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
-    if (tied_rank(lowering, rank))
-        wait_for(waits, lowering->sums.untied[replica]);
+    if (tied_rank(lowering, rank)) {
+        struct partners sums = tied_sums_of(lowering, rank, replica);
+
+        for (int number = sums.first; number <= sums.last; number++)
+            wait_for(waits, lowering->sums.untied[number]);
+    }
 }
 
 /* Adds the operation of an update; `continues`: of the update's end. */
@@ -207,7 +211,8 @@ void lower_gather(struct lowering *lowering, int stage)
 
 bool is_shared(const struct lowering *lowering, int stage)
 {
-    return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
+    return scenario_rank_replicas(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL)) *
+                   plan_holders(lowering->plan, stage) > 1 &&
            lowering->workload->stages[stage].parameters > 0;
 }
 
@@ -275,7 +280,7 @@ void gather_ahead(struct lowering *lowering)
         return;
     begin = xcalloc((size_t)lowering->program->ranks, sizeof *begin);
     for (int prank = 0; prank < lowering->program->ranks; prank++)
-        begin[prank] = program_add(lowering->program, (struct new_op){
+        begin[prank] = !scenario_has_rank(lowering->scenario, prank) ? NO_OP : program_add(lowering->program, (struct new_op){
             .kind = OP_COMPUTE, .what = WHAT_WEIGHTS, .lane = collective_lane(lowering, kind, prank, 0, 0), .mb = -1,
             .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
         }, NULL, 0);

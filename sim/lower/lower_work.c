@@ -142,7 +142,7 @@ static void finish(struct lowering *lowering, const struct place *here, struct w
     if (!work_sends(here, work.kind, &to))
         return;
     there = on_neighbour(lowering, here, to - here->stage);
-    there->arrived[rule->sends] = lower_send(lowering, here, rule->sends == ACTIVATIONS, work.mb, id);
+    lower_send(lowering, here, rule->sends == ACTIVATIONS, work.mb, id);
     if (rule->sends == GRADIENTS && there->due == NO_OP)
         there->due = id;
 }

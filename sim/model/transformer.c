@@ -291,6 +291,8 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     layer.qkv_bytes = cut->gathers_qkv ? cut->tokens * cut->projected * cut->tensor * cut->value : 0;
     layer.head_bytes = cut->ulysses > 1 ? cut->tokens * (cut->query + cut->attended) * cut->value : 0;
     block_kernels(&kernels, cut);
+    if (cut->recompute != RECOMPUTE_OPERATORS)           /* which keeps results of kernels */
+        layer.saved = block_tensors_saved(arena, cut, &layer.nsaved);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
     hold_modules(&layer, cut);

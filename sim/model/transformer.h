@@ -156,6 +156,7 @@ enum saved_kind {
 /* What computes it; the core of attention runs again under selective recomputation. */
 enum saved_part { SAVED_ATTENTION, SAVED_CORE, SAVED_MLP };
 struct saved {
+    const char *name;
     enum saved_kind kind;
     enum saved_part part;
     double rows, width;      /* of a tensor: rows x width values */
@@ -177,6 +178,8 @@ void quantization_kernels(struct kernels *list, const struct cut *cut, enum save
  * while a layer is computed. */
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
+/* The tensors that add up to block_activation, those of the core of attention last; they live in the arena. */
+const struct saved_tensor *block_tensors_saved(struct arena *arena, const struct cut *cut, size_t *count);
 double block_input(const struct cut *cut);               /* the part of block_activation that is the block's input */
 double core_activation(const struct cut *cut);           /* of the core of attention, whether it runs again or not */
 /* Under recompute: operators. Marks the forward's kernels of a block whose results are kept: fused attention, and of

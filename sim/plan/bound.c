@@ -315,7 +315,7 @@ static bool is_known(const struct workload *workload)
     const struct schedule *schedule = scenario_schedule(scenario);
 
     return !(scenario->simulation.jitter > 0) && !scenario->recipe.rooted && !schedule->asynchronous &&
-           !plan_shares(&workload->plan) && !plan_opportunistic(schedule, &workload->plan);
+           !plan_shares(&workload->plan) && !scenario->views && !plan_opportunistic(schedule, &workload->plan);
 }
 
 double workload_bound(const struct workload *workload, const struct row_counts *counts, struct measure *measure)

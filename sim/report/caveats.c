@@ -9,7 +9,7 @@
 static const char *vocabulary_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct transformer *shape = scenario->model.transformer;
-    int tensor = scenario->parallelism.tensor;
+    int tensor = scenario_tensor(scenario, plan_rank(&scenario->plan, 0, plan_virtual_stages(&scenario->plan) - 1, 0, NULL));
     double share, value = dtype_bytes(precision_dtype(&scenario->memory.precision));
 
     if (!shape || shape->head == HEAD_NONE || scenario_first_costs(scenario)->model.source == COST_ROOFLINE)

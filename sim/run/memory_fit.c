@@ -133,6 +133,8 @@ void metrics_read_memory(struct metrics *metrics, const struct workload *workloa
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
 
+        if (!scenario_has_rank(workload->scenario, r))
+            continue;
         rank->memory = peaks[r].memory;
         rank->peak_activation = peaks[r].activations;
         rank->peak_memory = memory_total(&rank->memory);

@@ -37,6 +37,7 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     struct batch *batch = &scenario->batch;
     struct loc loc = STRATEGY_LOC(scenario, "schedule");
     struct order *order;
+    const char *path;
     int rc = 0;
 
     if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
@@ -48,8 +49,8 @@ static int resolve_order(struct scenario *scenario, struct error *err)
             scenario_schedule(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
-    if (order_load(&scenario->arena, data_beside(&scenario->arena, loc.file, spec->schedule.csv), loc,
-                   (enum recompute_rule)spec->schedule.recomputation, order, err))
+    path = data_beside(&scenario->arena, loc, spec->schedule.csv, err);
+    if (!path || order_load(&scenario->arena, path, loc, (enum recompute_rule)spec->schedule.recomputation, order, err))
         return -1;
     order->schedule.name = spec->schedule.csv;
     spec->schedule.order = order;
@@ -92,7 +93,8 @@ static int resolve_chunks(struct scenario *scenario, struct error *err)
 static int resolve_batch(struct scenario *scenario, struct error *err)
 {
     struct batch *batch = &scenario->batch;
-    long long step = (long long)batch->micro * scenario->parallelism.data;
+    int data = layout_data(&scenario->layout, 0);
+    long long step = (long long)batch->micro * data;
 
     if (!batch->global && !batch->micro_batches)
         return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
@@ -102,8 +104,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
             return error_infeasible(
                 err, ERROR_BATCH, node_loc(batch->node, "global"),
                 "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global, batch->micro,
-                scenario->parallelism.data,
-                node_get(scenario->parallelism.node, "data") ? "" : " (what remains of the cluster)", step);
+                data, node_get(scenario->parallelism.node, "data") || scenario->parallelism.ranks ? "" : " (what remains of the cluster)", step);
         batch->micro_batches = (int)(batch->global / step);
     }
     if (batch->micro_batches > 1000000)
@@ -112,7 +113,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
     if (batch->global && batch->global != step * batch->micro_batches)
         return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
                                 "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
-                                batch->micro, scenario->parallelism.data, batch->micro_batches,
+                                batch->micro, data, batch->micro_batches,
                                 step * batch->micro_batches);
     if (step * batch->micro_batches > 2000000000)
         return error_infeasible(err, ERROR_BATCH, BATCH_LOC(scenario),
@@ -198,7 +199,7 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 static int resolve_rest(struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const rules[] = {
-        exchanges_check, check_model, scenario_check_memory, degrees_check,
+        exchanges_check, check_model, scenario_check_memory, degrees_check, rank_degrees_check,
     };
     int rc = scenario_settle_idle(scenario, err);
 
@@ -252,8 +253,9 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (scenario->model.transformer)
         scenario->model.transformer->documents = scenario->batch.documents;
     process_groups_make(scenario);
-    scenario->uneven = scenario_uneven(scenario);
     recipe_make(scenario);
+    rank_views_make(scenario);
+    scenario->uneven = scenario_uneven(scenario);
     if (schedule->check && schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err))
         return -1;
     /* Nobody can measure a network that takes no time. */

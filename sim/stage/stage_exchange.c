@@ -266,3 +266,22 @@ double steps_backward(const struct context_steps *steps)
                step_exposed(steps, next, kernels) + next;
     return 2 * step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, next, kernels);
 }
+
+double boundary_whole(const struct scenario *scenario, const struct stage *stages, int stage)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    int rank = plan_rank(&scenario->plan, 0, stage, 0, NULL);
+    bool divided = spec->sequence_parallel || spec->scatter_gather;
+
+    return stages[stage].boundary * (divided ? scenario_tensor(scenario, rank) : 1) * scenario_rank_replicas(scenario, rank);
+}
+
+double boundary_arriving(const struct scenario *scenario, const struct stage *stages, int stage, int rank)
+{
+    const struct rank_view *const *views = scenario->views;
+
+    if (!views || (views[plan_rank(&scenario->plan, 0, stage, 0, NULL)] == views[rank] &&
+                   views[plan_rank(&scenario->plan, 0, stage + 1, 0, NULL)] == views[rank]))
+        return stages[stage].boundary;
+    return boundary_whole(scenario, stages, stage) / (views[rank]->tensor * views[rank]->data);
+}

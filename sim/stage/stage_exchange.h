@@ -76,4 +76,9 @@ struct context_steps context_steps_of(const struct scenario *scenario, const str
 double steps_forward(const struct context_steps *steps);
 double steps_backward(const struct context_steps *steps);
 
+/* B of the boundary after a stage, of all GPUs that hold the stage and of all samples of a micro-batch. */
+double boundary_whole(const struct scenario *scenario, const struct stage *stages, int stage);
+/* Of it B that each GPU of a pipeline rank gets, which is on one side of the boundary. */
+double boundary_arriving(const struct scenario *scenario, const struct stage *stages, int stage, int rank);
+
 #endif

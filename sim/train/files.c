@@ -313,7 +313,7 @@ static void write_result(const void *context, FILE *out)
     const struct writing *writing = context;
     json_t *json = training_json(writing->training);
 
-    json_identify(json, writing->digests);
+    digests_identify(json, writing->digests);
     json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     json_decref(json);

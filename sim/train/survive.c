@@ -72,7 +72,10 @@ const struct cause *trial_reroute(struct going *going)
 }
 
 /* A part of the time ahead in which as many nodes are up. */
-struct segment { double seconds; int nodes, lost; };
+struct segment {
+    double seconds;
+    int nodes, lost;
+};
 enum { SEGMENTS = 256 };
 
 static int segments_of(const struct going *going, int there, struct segment segments[SEGMENTS])
@@ -117,8 +120,8 @@ static double good_for(const struct going *going, const struct segment *segment,
     return zone->pace * fmax(0, segment->seconds - stands);
 }
 
-/* Of all ways to change its shape when nodes come or go the one that gets furthest in the time ahead, by dynamic programming
- * (Duan et al. 2024, section 7), where Parcae predicts the nodes and here the trace is known. */
+/* Of all ways to change its shape when nodes come or go the one that gets furthest in the time ahead, by dynamic
+ * programming (Duan et al. 2024, section 7), where Parcae predicts the nodes and here the trace is known. */
 int trial_foresee(const struct going *going, int there)
 {
     const struct shapes *shapes = &going->rules->course->shapes;

@@ -105,6 +105,7 @@ static const struct automatic automatics[] = {
      .asked = all_micro_values, .asked_why = "powers of two that divide the batch"},
     {"memory.recompute", .words = "none selective full", .usual = true, .framework = true,
      .why = "all, or only the core of attention, or nothing"},
+    {"memory.offload", .words = "none tensors", .why = "nothing, or the tensors that do not fit"},
     {"strategy.zero", zero_values, .framework = true, .why = "optimizer states whole, or divided over the replicas"},
     {"strategy.context", context_values, .why = "powers of two up to 8"},
     {"strategy.expert", expert_values, .why = "divides the experts"},

@@ -1,23 +1,28 @@
-/* Elastic trainings that keep their work: by hand, by counting which losses are survived, and against shapes that are tried
- * one by one. */
+/* Elastic trainings that keep their work: by hand, by counting which losses are survived, and against shapes that are
+ * tried one by one. */
 #include "trained.h"
 
 /* 4 nodes of a GPU, a replica each, and micro-batches of 3 s; checkpoints each 20 steps. */
 #define REPLICAS \
     "model: {stages: {forward: 1 s, backward: 2 s}}\n" \
-    "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n" \
+    "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, " \
+    "latency: 0}}\n" \
     "batch: {global: 4, micro: 1}\n" \
-    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, replace: 5 s, " \
+    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, " \
+    "replace: 5 s, " \
     "init: 3 s, load: 2 s}, elastic: {%s}}\n"
 /* 8 nodes: 2 replicas of 4 stages, a stage on each node. */
 #define STAGES \
     "model: {stages: {forward: 1 s, backward: 2 s}}\n" \
-    "cluster: {nodes: 8, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n" \
+    "cluster: {nodes: 8, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, " \
+    "latency: 0}}\n" \
     "batch: {global: 16, micro: 1}\nstrategy: {pipeline: 4}\n" \
-    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, replace: 5 s, " \
+    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, " \
+    "replace: 5 s, " \
     "init: 3 s, load: 2 s}, elastic: {%s}}\n"
 
-static void train_rows(struct trained *trained, const char *scenario, int steps, const char *rows, const char *elastic, size_t trials)
+static void train_rows(struct trained *trained, const char *scenario, int steps, const char *rows, const char *elastic,
+                       size_t trials)
 {
     char path[] = "/tmp/dtsim-survivors-XXXXXX", *text;
     int fd = mkstemp(path);
@@ -45,12 +50,13 @@ static void check_sums(const struct trained *trained)
     }
 }
 
-/* 20 steps and a stall take 61 s, on 2 or 3 nodes 121 s. A node is lost at 1001 s, 25 s after the 16th checkpoint: the step
- * under way loses 1 s. 14 s later the training goes on at clock 1000, at a pace of 61/121. At 2000 s, clock 1496.57, the node
- * is back: the step ends at clock 1464 + 33 = 1497, and 4 s later 4 nodes do the rest. */
+/* 20 steps and a stall take 61 s, on 2 or 3 nodes 121 s. A node is lost at 1001 s, 25 s after the 16th checkpoint: the
+ * step under way loses 1 s. 14 s later the training goes on at clock 1000, at a pace of 61/121. At 2000 s, clock
+ * 1496.57, the node is back: the step ends at clock 1464 + 33 = 1497, and 4 s later 4 nodes do the rest. */
 static void test_step_is_lost(void **state)
 {
-    static const char *const systems[] = {"system: templates, pipeline: [1], reroute: 4 s", "system: liveput, reroute: 4 s"};
+    static const char *const systems[] = {"system: templates, pipeline: [1], reroute: 4 s",
+                                          "system: liveput, reroute: 4 s"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(systems); i++) {
@@ -70,19 +76,21 @@ static void test_step_is_lost(void **state)
     }
 }
 
-/* One replica of 4 stages: work that is done twice makes a step longer by a tenth; a lost node makes its neighbour, and so all,
- * slower by what a straggler of 2 does; nothing else is lost until the node is back. */
+/* One replica of 4 stages: work that is done twice makes a step longer by a tenth; a lost node makes its neighbour, and
+ * so all, slower by what a straggler of 2 does; nothing else is lost until the node is back. */
 static void test_hole(void **state)
 {
-    static const char text[] =
-        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
-        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
-        "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\n"
-        "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 0 s}, restart: {detect: 10 s, replace: 5 s, "
-        "init: 3 s, load: 2 s}, elastic: {%s}}\n";
+    static const char text[] = "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+                               "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, "
+                               "network: {bandwidth: 1 GB/s, latency: 0}}\n"
+                               "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\n"
+                               "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 0 s}, "
+                               "restart: {detect: 10 s, replace: 5 s, "
+                               "init: 3 s, load: 2 s}, elastic: {%s}}\n";
     static const char straggling[] =
         "model: {stages: {forward: 1 s, backward: 2 s}}\n"
-        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, "
+        "latency: 0}}\n"
         "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\nsimulation: {stragglers: [{gpu: 2, slower: 2}]}\n"
         "train: {steps: 1}\n";
     struct trained trained, slower;
@@ -90,7 +98,8 @@ static void test_hole(void **state)
     double step, holed, clock, slow, ends;
 
     (void)state;
-    train_rows(&trained, text, 1000, "time_s,change\n0,4\n5000,-1\n9000,1\n", "system: redundancy, redundant: 0.1, reroute: 4 s", 3);
+    train_rows(&trained, text, 1000, "time_s,change\n0,4\n5000,-1\n9000,1\n",
+               "system: redundancy, redundant: 0.1, reroute: 4 s", 3);
     check_sums(&trained);
     step = steps_of(&training->steps, training->main)->seconds;
     assert_true(fabs(step - 33) < 0.01);
@@ -113,12 +122,15 @@ static void test_hole(void **state)
     trained_release(&trained);
 }
 
-/* Two nodes of 8 are lost at once: 28 pairs. Of these 8 are neighbours on the rings of 4, which redundancy does not survive;
- * 4 are the same stage of both replicas, which copies do not survive. Three of 8: of 56 cases 16 leave no neighbours lost (two
- * opposite ones of a ring, and any one of the other), and in 24 a stage is lost. */
+/* Two nodes of 8 are lost at once: 28 pairs. Of these 8 are neighbours on the rings of 4, which redundancy does not
+ * survive; 4 are the same stage of both replicas, which copies do not survive. Three of 8: of 56 cases 16 leave no
+ * neighbours lost (two opposite ones of a ring, and any one of the other), and in 24 a stage is lost. */
 static void test_which_losses(void **state)
 {
-    static const struct { const char *elastic, *rows; double lost; } cases[] = {
+    static const struct {
+        const char *elastic, *rows;
+        double lost;
+    } cases[] = {
         {"system: redundancy, redundant: 0", "time_s,change\n0,8\n1000,-2\n1001,2\n", 8.0 / 28},
         {"system: liveput", "time_s,change\n0,8\n1000,-2\n1001,2\n", 4.0 / 28},
         {"system: templates", "time_s,change\n0,8\n1000,-2\n1001,2\n", 4.0 / 28},
@@ -145,17 +157,20 @@ static void test_which_losses(void **state)
     }
 }
 
-/* On each number of nodes the templates are as fast as the best of all sets of replicas and all divisions of the micro-batches,
- * each replica simulated among as many alike. */
-struct brute { struct scenario *scenario; double time[7][7][25]; };
+/* On each number of nodes the templates are as fast as the best of all sets of replicas and all divisions of the
+ * micro-batches, each replica simulated among as many alike. */
+struct brute {
+    struct scenario *scenario;
+    double time[7][7][25];
+};
 
 static double time_of(struct brute *brute, int replicas, int stages, int micro)
 {
     double *time = &brute->time[replicas][stages][micro];
 
     if (*time == 0) {
-        char *changed = xprintf("strategy.pipeline=%d strategy.data=%d batch.global=%d cluster.nodes=%d", stages, replicas,
-                                replicas * micro, replicas * stages);
+        char *changed = xprintf("strategy.pipeline=%d strategy.data=%d batch.global=%d cluster.nodes=%d", stages,
+                                replicas, replicas * micro, replicas * stages);
         const char *sets[4], *at = strtok(changed, " ");
         size_t count = 0;
 
@@ -254,8 +269,9 @@ static void test_keeps(void **state)
     }
 }
 
-/* A node that comes back for less time than it takes to join is not taken by whoever knows that: 2 of 4 nodes train then, and
- * a loss hits them in half of the cases, where it takes the others' detection and pause each time, and that of joining. */
+/* A node that comes back for less time than it takes to join is not taken by whoever knows that: 2 of 4 nodes train
+ * then, and a loss hits them in half of the cases, where it takes the others' detection and pause each time, and that
+ * of joining. */
 static void test_foresight(void **state)
 {
     static const char rows[] = "time_s,change\n0,4\n500,-1\n1000,1\n1010,-1\n2000,1\n2010,-1\n3000,1\n";
@@ -278,17 +294,20 @@ static void test_foresight(void **state)
     trained_release(&templates);
 }
 
-/* Rates: each node alone is up 0.8 of the time, and with no time for recoveries and steps that are short the training has that
- * share of its speed (test_closed_form of elastic.c, for systems that lose a step instead of work since a checkpoint). */
+/* Rates: each node alone is up 0.8 of the time, and with no time for recoveries and steps that are short the training
+ * has that share of its speed (test_closed_form of elastic.c, for systems that lose a step instead of work since a
+ * checkpoint). */
 static void test_rates(void **state)
 {
-    static const char text[] =
-        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
-        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
-        "batch: {global: 12, micro: 1}\n"
-        "train: {steps: 80000, failures: {per_node_day: 2.4}, spares: {nodes: 0, empty: shrink, repair: 2.5 h}, checkpoint: {every: "
-        "500 steps, block: 0 s}, restart: {detect: 0 s, replace: 0 s, init: 0 s, load: 0 s}, elastic: {system: templates, pipeline: "
-        "[1], reroute: 0 s}}\n";
+    static const char text[] = "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+                               "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, "
+                               "network: {bandwidth: 1 GB/s, latency: 0}}\n"
+                               "batch: {global: 12, micro: 1}\n"
+                               "train: {steps: 80000, failures: {per_node_day: 2.4}, spares: {nodes: 0, empty: shrink, "
+                               "repair: 2.5 h}, checkpoint: {every: "
+                               "500 steps, block: 0 s}, restart: {detect: 0 s, replace: 0 s, init: 0 s, load: 0 s}, "
+                               "elastic: {system: templates, pipeline: "
+                               "[1], reroute: 0 s}}\n";
     struct trained trained;
 
     (void)state;
@@ -302,8 +321,8 @@ static void test_rates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_is_lost), cmocka_unit_test(test_hole), cmocka_unit_test(test_which_losses),
-        cmocka_unit_test(test_templates), cmocka_unit_test(test_keeps), cmocka_unit_test(test_foresight),
+        cmocka_unit_test(test_step_is_lost), cmocka_unit_test(test_hole),  cmocka_unit_test(test_which_losses),
+        cmocka_unit_test(test_templates),    cmocka_unit_test(test_keeps), cmocka_unit_test(test_foresight),
         cmocka_unit_test(test_rates),
     };
 

@@ -13,7 +13,7 @@ static const char *const floors[] = {
     "scenario", "stage", "recompute", "alike", "workload", "lower", "settle", "ledger", "steady", "energy", "run", "course",
     "values", "explain", "tables", "report", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs",
     "emit", "store",
-    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "modules", "cli",
+    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "app", "modules", "cli",
 };
 
 static inline int is_source(const struct dirent *entry)

@@ -1,4 +1,4 @@
-"""A page in headless Chromium, for which no host exists."""
+"""A page in headless Chromium, for which no host exists, or this machine alone."""
 import json
 import time
 
@@ -8,15 +8,15 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys  # noqa: F401 (for those who press them)
 
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-quic",
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
          "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--window-size=1280,1400")
 
 
 class Browser:
-    def __init__(self):
+    def __init__(self, served=False):
         options = Options()
-        for flag in FLAGS:
+        for flag in FLAGS + ("--host-resolver-rules=MAP * ~NOTFOUND" + (", EXCLUDE 127.0.0.1" if served else ""),):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
@@ -50,13 +50,18 @@ class Browser:
 
     def check_quiet(self, path):
         """Nothing in the console, and no request but for the page itself."""
+        self.check_silent()
+        for url in self.requests():
+            assert url == f"file://{path}" or url.startswith("data:"), url
+
+    def check_silent(self):
         said = [entry["message"] for entry in self.driver.get_log("browser")]
         assert not said, said
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                url = message["params"]["request"]["url"]
-                assert url == f"file://{path}" or url.startswith("data:"), url
+
+    def requests(self):
+        """The addresses that were asked for since the last call."""
+        messages = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
+        return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
 
     def close(self):
         self.driver.quit()
