@@ -379,44 +379,54 @@ def slow_clients(app):
         one.close()
 
 
-def noise(app, seconds):
-    """Bytes that are nearly requests."""
-    seed = random.randrange(1 << 30)
-    draw = random.Random(seed)
+def nearly(app, draw):
+    """Bytes that are nearly a request."""
     body = json.dumps({"text": json.dumps(small)})
-    whole = (f"POST /compute/1 HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nOrigin: {app.origin}\r\nCookie: {app.cookie}\r\n"
-             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode()
+    text = bytearray((f"POST /compute/1 HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nOrigin: {app.origin}\r\nCookie: {app.cookie}\r\n"
+                      f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode())
     words = [b"\r\n", b"\0", b"\xff", b":", b" ", b"Content-Length: -1\r\n", b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n",
              b"HTTP/1.0", b"%00", b"?token=", b"Upgrade: h2c\r\n", b"Connection: keep-alive\r\n", b";", b"=", b"\"", b"{", b"A" * 5000,
              b"Content-Length: 99999999999999999999\r\n", f"Host: 127.0.0.1:{app.port}\r\n".encode(), b"&a ", b"*a", b"<<: "]
-    until, count = time.monotonic() + seconds, 0
-    while time.monotonic() < until:
-        bytes_ = bytearray(whole)
-        for _ in range(draw.randrange(1, 8)):
-            at = draw.randrange(len(bytes_) + 1)
-            kind = draw.randrange(4)
-            if kind == 0:
-                bytes_[at:at] = draw.choice(words)
-            elif kind == 1:
-                del bytes_[at:at + draw.randrange(1, 40)]
-            elif kind == 2 and at < len(bytes_):
-                bytes_[at] = draw.randrange(256)
-            else:
-                end = min(len(bytes_), at + draw.randrange(60))
-                bytes_[at:at] = bytes_[at:end]
-        with socket.create_connection(("127.0.0.1", app.port)) as one:
-            one.settimeout(15)
-            try:
-                one.sendall(bytes_)
-                one.shutdown(socket.SHUT_WR)
-                while one.recv(65536):
+    for _ in range(draw.randrange(1, 8)):
+        at, kind = draw.randrange(len(text) + 1), draw.randrange(4)
+        if kind == 0:
+            text[at:at] = draw.choice(words)
+        elif kind == 1:
+            del text[at:at + draw.randrange(1, 40)]
+        elif kind == 2 and at < len(text):
+            text[at] = draw.randrange(256)
+        else:
+            text[at:at] = text[at:at + draw.randrange(60)]
+    return text
+
+
+def noise(app, seconds, threads=16):
+    """Sends such bytes for a time; the count."""
+    seed, until, counts = random.randrange(1 << 30), time.monotonic() + seconds, []
+
+    def send(number):
+        draw, count = random.Random(f"{seed} {number}"), 0
+        while time.monotonic() < until and app.process.poll() is None:
+            with socket.create_connection(("127.0.0.1", app.port)) as one:
+                one.settimeout(15)
+                try:
+                    one.sendall(nearly(app, draw))
+                    one.shutdown(socket.SHUT_WR)
+                    while one.recv(65536):
+                        pass
+                except OSError:
                     pass
-            except OSError:
-                pass
-        count += 1
-        assert app.process.poll() is None, f"the server ended with {app.process.returncode}; seed {seed}"
+            count += 1
+        counts.append(count)
+
+    senders = [threading.Thread(target=send, args=(number,)) for number in range(threads)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    assert app.process.poll() is None, f"the server ended with {app.process.returncode}; seed {seed}"
     app.works()
-    return count
+    return sum(counts)
 
 
 def times(app, count):
