@@ -167,20 +167,28 @@ static void compare_all(const struct framework *framework, struct emit *e, const
             compare(framework, e, parts[i], got, follow, notes, err);
 }
 
-/* Frameworks have no split: auto: they are told the layers of each stage. */
-static int settle_split(struct arena *arena, const struct scenario *scenario, struct node *tree, struct error *err)
+/* Whether nobody says how many layers each stage has, and the stages cannot have as many each. */
+static bool is_uneven(const struct scenario *scenario)
+{
+    return scenario->model.transformer && !scenario->parallelism.split.node &&
+           scenario->model.transformer->layers % plan_virtual_stages(&scenario->plan);
+}
+
+/* Frameworks have no split: auto, and some no uneven stages of their own: they are told the layers of each stage. */
+static int settle_split(const struct framework *framework, struct arena *arena, const struct scenario *scenario,
+                        struct node *tree, struct error *err)
 {
     struct node *layers = node_sequence(arena);
     struct workload workload = {0};
     int rc = 0;
 
-    if (!list_is_auto(&scenario->parallelism.split))
+    if (!list_is_auto(&scenario->parallelism.split) && !(framework->even && is_uneven(scenario)))
         return 0;
     rc = workload_init(&workload, scenario, err);
     for (int s = 0; !rc && s < plan_virtual_stages(&workload.plan); s++)
         node_append(arena, layers, node_scalar(arena, arena_printf(arena, "%d", workload.stages[s].layers), false));
     workload_release(&workload);
-    layers->loc = scenario->parallelism.split.node->loc;
+    layers->loc = scenario->parallelism.split.node ? scenario->parallelism.split.node->loc : scenario->node->loc;
     return rc || conf_put(arena, tree, "strategy.split", layers, layers->loc, err) ? -1 : 0;
 }
 
@@ -215,7 +223,7 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     size_t length;
     char *text;
 
-    if (refuse(framework, scenario, tree, err) || settle_split(&arena, scenario, tree, err)) {
+    if (refuse(framework, scenario, tree, err) || settle_split(framework, &arena, scenario, tree, err)) {
         arena_release(&arena);
         return -1;
     }

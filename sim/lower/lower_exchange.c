@@ -108,21 +108,16 @@ static void exchange_messages(struct lowering *lowering, struct members *members
 }
 
 /* All members of a group begin when the last one is ready, and take the measured time. */
-static int exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
-                             struct new_op like)
+static void exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
+                              struct new_op like)
 {
     for (int first = 0; first < members->here; first += members->size) {
         int end = first + members->size < members->here ? first + members->size : members->here;
-        struct measured measured;
+        struct measured measured = members_measure(lowering, members, first, exchange);
         struct waits all = {0};
         uint32_t begin;
 
-        if (members_measure(lowering, members, first, exchange, &measured))
-            return -1;
-        if (lowering->out->alike.exact && !measured.alike) {
-            lowering->apart = true;
-            return -1;
-        }
+        BUG_IF(lowering->out->alike.exact && !measured.alike && !lowering->measure->failed);
         for (int i = first; i < end; i++)
             wait_for(&all, members->after[i]);
         like.lane = member_lane(lowering, members, first, 0, 0);
@@ -139,10 +134,9 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
             members->done[i] = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
-    return 0;
 }
 
-int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
+void exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
 {
     struct new_op like = {
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage,
@@ -152,25 +146,25 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
     for (int i = 0; i < members->here; i++)
         members->done[i] = event_of(NO_OP);
     if (members->size == 1 || exchange.bytes == 0)
-        return 0;
+        return;
     if (lowering->out->alike.measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
-        return exchange_measured(lowering, members, &exchange, like);
-    exchange_messages(lowering, members, &exchange, like);
-    return 0;
+        exchange_measured(lowering, members, &exchange, like);
+    else
+        exchange_messages(lowering, members, &exchange, like);
 }
 
-int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *contention)
+struct measured exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
+                                    struct emission exchange, struct contention *contention)
 {
     struct members *members = members_of(lowering, kind, stage);
+    struct measured measured = {0};
     int first = members->first[replica];
 
-    *measured = (struct measured){0};
-    if (members->size > 1 && members_measure(lowering, members, first, &exchange, measured))
-        return -1;
-    contention_add(contention, measured->seconds,
+    if (members->size > 1)
+        measured = members_measure(lowering, members, first, &exchange);
+    contention_add(contention, measured.seconds,
                    contention_share(&lowering->scenario->cluster, members->gpus + first, members->size));
-    return 0;
+    return measured;
 }
 
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
@@ -179,13 +173,9 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     int prank = here.prank;
     struct measured measured;
 
-    if (exchange.bytes == 0 || lowering->failed)
+    if (exchange.bytes == 0)
         return event_of(NO_OP);
-    if (exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &measured,
-                            &lowering->ranks[prank].overlapped)) {
-        lowering->failed = true;
-        return event_of(NO_OP);
-    }
+    measured = exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &lowering->ranks[prank].overlapped);
     measure_carry(lowering->measure, measured.index, measured.first, (int)kind,
                   measured.bytes_sent *
                       stood_for(lowering, 1, scenario_groups(lowering->scenario, here.rank)->of[kind].size));

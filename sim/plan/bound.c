@@ -108,22 +108,16 @@ static void expose_tensor(const struct bounding *bounding, const struct tensor_g
                           const struct stage_times *times, double *exposed)
 {
     const struct parallelism *spec = &bounding->workload->scenario->parallelism;
-    double scatter = group->both - group->gather;
+    const struct column_exchange exchange = {group->gather, group->both - group->gather, group->share, spec->tensor};
 
     exposed[EXCHANGE_TENSOR] = group->both;
     exposed[EXCHANGE_ROWS] = group->rows;
     exposed[EXCHANGE_QKV] = group->qkv;
     for (int c = 0; c < COLUMN_COUNT; c++) {
-        const struct stage_columns *columns = &times->columns[c];
-
         if (spec->overlap_tensor)
-            exposed[EXCHANGE_OVERLAPPED + c] =
-                (columns->returning.whole > 0 ? gather_in_pieces(group->gather, &columns->returning, spec->tensor) :
-                 group->gather) + contention_exposed(group->gather, columns->input, group->share) +
-                contention_exposed(scatter, columns->weight, group->share);
+            exposed[EXCHANGE_OVERLAPPED + c] = column_overlapped(&exchange, &times->columns[c]);
         if (spec->overlap_products)
-            exposed[EXCHANGE_PIECES + c] = gather_in_pieces(group->gather, &columns->gathering, spec->tensor) +
-                                           scatter_in_pieces(scatter, &columns->scattering, group->share);
+            exposed[EXCHANGE_PIECES + c] = column_pieces(&exchange, &times->columns[c]);
     }
 }
 
@@ -152,18 +146,14 @@ static void expose_context(struct bounding *bounding, int rank, const struct sta
 {
     const struct scenario *scenario = bounding->workload->scenario;
     const struct parallelism *spec = &scenario->parallelism;
-    const struct process_group *ring =
-        &scenario->groups.of[spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT];
+    const struct process_group *ring = &scenario->groups.of[context_ring(spec)];
     bool passes = spec->context_attention != CONTEXT_ALL_GATHER && scenario_ulysses(spec) < spec->context;
     double byte = passes && ring->size > 1 ? hop_byte(bounding, ring, rank) : 0;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&scenario->memory.precision));
-    const struct context_steps steps = {
-        .n = ring->size, .apart = spec->context_blocks, .waits = !spec->overlap_context, .pass = byte * bytes,
-        .next = byte * (spec->context_blocks ? gradients : 2 * bytes),
-        .forward = times->attention[0] / ring->size, .backward = times->attention[1] / ring->size,
-    };
+    struct context_steps steps = context_steps_of(scenario, times);
 
+    steps.pass = byte * bytes;
+    steps.next = byte * context_next_bytes(scenario, bytes);
     if (byte > 0) {
         exposed[EXCHANGE_ATTENTION] = steps_forward(&steps);
         exposed[EXCHANGE_ATTENTION_BACKWARD] = steps_backward(&steps);
@@ -325,7 +315,8 @@ static bool is_known(const struct workload *workload)
     const struct schedule *schedule = scenario_schedule(scenario);
 
     return !(scenario->simulation.jitter > 0) && !scenario->recipe.rooted && !schedule->asynchronous &&
-           !plan_shares(&workload->plan) && !scenario->views && !plan_opportunistic(schedule, &workload->plan);
+           !plan_shares(&workload->plan) && plan_slices(&workload->plan) == 1 && !scenario->views &&
+           !plan_opportunistic(schedule, &workload->plan);
 }
 
 double workload_bound(const struct workload *workload, const struct row_counts *counts, struct measure *measure)

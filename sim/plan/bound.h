@@ -16,7 +16,7 @@
 #define DTSIM_BOUND_H
 
 #include "collective/measure.h"
-#include "schedule/row_counts.h"
+#include "workload/row_counts.h"
 #include "workload/workload.h"
 
 /* s, on the engine of `measure`, which is on the cluster of the workload; NULL: without any exchange, on any engine. On

@@ -85,6 +85,8 @@ static int add_set(struct builder *builder, const char *set)
         values = node_at(root, path);
     }
     values->loc = loc;
+    if (has_axis(builder, path))
+        return error_add(builder->err, EXIT_USAGE, loc, "'%s' is given twice; expected all of its values in one --set", path);
     return add_asked(builder, path, values, loc);
 }
 

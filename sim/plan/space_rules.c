@@ -113,7 +113,7 @@ static int add_framework_rules(struct builder *builder)
 
         if (name->kind != NODE_SCALAR || !strcmp(name->text, "none"))
             continue;
-        if (software_lacks(builder->arena, name->text, name->loc, &title, &lacks, builder->err))
+        if (software_list(builder->arena, name->text, name->loc, NULL, &title, &lacks, builder->err))
             return -1;
         if (has_axis(builder, "software"))
             of_name = arena_printf(builder->arena, "software != '%s' || ", name->text);

@@ -3,7 +3,7 @@
 #define DTSIM_MEMORY_ADVICE_H
 
 #include "run/run.h"
-#include "schedule/row_counts.h"
+#include "workload/row_counts.h"
 
 /* Infeasible (EXIT_INFEASIBLE) when a rank needs more than memory_limit: by how much, where, the largest parts, and the
  * change that fits and costs the least GPU time a sample: the changes of a short list are simulated on the free engine,

@@ -249,10 +249,14 @@ int software_load(struct arena *arena, const char **name, struct loc loc, struct
                                         "a file with 'values', such as '%s'", *name, file->alias);
 }
 
-/* The list of the first of the files, from `like` on to what each begins with, of which `list_of` finds one. */
-static int find_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
-                     const struct node *(*list_of)(const struct software_file *file, const char *path),
-                     const struct node **list, struct error *err)
+/* What the file has of a path; NULL: what it lacks. */
+static const struct node *list_of(const struct software_file *file, const char *path)
+{
+    return !path ? file->lacks.node : file->has.node ? node_get(file->has.node, path) : NULL;
+}
+
+int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
+                  const struct node **list, struct error *err)
 {
     struct software_file file;
 
@@ -266,27 +270,4 @@ static int find_list(struct arena *arena, const char *like, struct loc loc, cons
         like = file.like;
     }
     return 0;
-}
-
-static const struct node *has_of(const struct software_file *file, const char *path)
-{
-    return file->has.node ? node_get(file->has.node, path) : NULL;
-}
-
-static const struct node *lacks_of(const struct software_file *file, const char *path)
-{
-    (void)path;
-    return file->lacks.node;
-}
-
-int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
-                  const struct node **list, struct error *err)
-{
-    return find_list(arena, like, loc, path, title, has_of, list, err);
-}
-
-int software_lacks(struct arena *arena, const char *like, struct loc loc, const char **title, const struct node **list,
-                   struct error *err)
-{
-    return find_list(arena, like, loc, NULL, title, lacks_of, list, err);
 }

@@ -35,7 +35,7 @@ static const struct rule rules[] = {
     {"sim/cli/", NULL, NULL, " modules/ "},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
-    {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
+    {"sim/schedule/", NULL, " base/ cache/ config/field.h schedule/ strategies/list.h ", NULL},
     {"sim/run/metric", NULL, " base/ evidence/anchor.h stage/memory.h lower/lower.h energy/energy.h run/account.h run/metrics.h run/certainty.h ",
      " kernels/ "},
     {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},

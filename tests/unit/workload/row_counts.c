@@ -1,5 +1,5 @@
 /* Counts of rows against small rows that are written here, and what is remembered of them. */
-#include "schedule/row_counts.h"
+#include "workload/row_counts.h"
 
 #include "cache/cache.h"
 #include "simulated.h"

@@ -1,4 +1,4 @@
-#include "schedule/row_counts.h"
+#include "workload/row_counts.h"
 
 #include <stdlib.h>
 #include <string.h>
