@@ -132,7 +132,8 @@ struct model {
     const struct node *node;
     const char *preset;                      /* scenarios/models/NAME.yaml */
     struct transformer *transformer;
-    const char *hf_config;                   /* path, relative to the scenario's file */
+    const char *hf_config;                   /* path, relative to the scenario's file; of one that stands there a name */
+    const struct node *config;               /* of hf_config, where it stands in the scenario itself */
     struct transformer *with;                /* keys that replace those of preset or hf_config; NULL after model_load */
     struct list layers;                      /* of struct given_layer */
     struct list stages;                      /* of struct given_layer; one item: all stages are alike; all items are of
@@ -218,6 +219,8 @@ struct saved_form {
 /* How the model is divided and computed. */
 struct shard {
     int micro;                   /* samples per micro-batch */
+    int slices, slice;           /* of the tokens of each sample there are so many slices, and this one is computed (from
+                                    0); 0 slices means 1 */
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
     bool gathers_apart;          /* the tensor group gathers a product's whole input before the product; false: in

@@ -91,7 +91,7 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
 {
     double least = INFINITY;
 
-    for (int d = 0; d < scenario_replicas(scenario) && d < 2; d++) {     /* a parameter server is replica 0 */
+    for (int d = 0; d < scenario_rank_replicas(scenario, rank) && d < 2; d++) {     /* a parameter server is replica 0 */
         struct memory states = memory_states(scenario, stages, d * scenario->plan.stages + rank);
         double context = states.bytes[MEMORY_CONTEXT];
 

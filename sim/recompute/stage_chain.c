@@ -106,14 +106,15 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
                                 const struct stage_times *times, int rank)
 {
     struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
+    const struct scenario seen = scenario_seen(scenario, rank);
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     /* Any group is a part of these: groups of experts may go over tensor groups too. */
     size_t most = (size_t)scenario->parallelism.tensor * (size_t)scenario_replicas(scenario);
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
 
-    estimate_tensor(scenario, stage, rank, &estimates);
-    estimate_replicas(scenario, stage, times, rank, &estimates);
+    estimate_tensor(&seen, stage, rank, &estimates);
+    estimate_replicas(&seen, stage, times, rank, &estimates);
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
         const struct slice_times *own = slice_times(stage, times, slice);

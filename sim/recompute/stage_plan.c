@@ -159,8 +159,8 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
     char need[48], have[48];
 
     for (int p = 0; p < spec->pipeline; p++)
-        for (int i = 0; i < spec->tensor * scenario_replicas(scenario); i++)
-            bytes[cluster_node_of(cluster, scenario_gpu(scenario, i % spec->tensor, i / spec->tensor, p))] +=
+        for (int i = 0, tensor = scenario_tensor(scenario, p); i < tensor * scenario_rank_replicas(scenario, p); i++)
+            bytes[cluster_node_of(cluster, scenario_gpu(scenario, i % tensor, i / tensor, p))] +=
                 host_bytes(scenario, stages, p, &rows[p]);
     for (int node = 0; node < gpus; node++)
         most = bytes[node] > bytes[most] ? node : most;

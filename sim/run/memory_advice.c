@@ -77,7 +77,7 @@ static void multiply_degree(const struct scenario *scenario, const char *key, in
     int data = scenario->parallelism.data, times = 2 << step;
     bool same = data % times == 0;
 
-    if (scenario->parallelism.schedule.csv)
+    if (scenario->parallelism.schedule.csv || stages_say_degrees(&scenario->parallelism.stages))
         return;
     fprintf(out, "strategy.%s=%d\n", key, times * degree);
     fprintf(out, "strategy.data=%d\n", same ? data / times : data);
@@ -130,10 +130,14 @@ static double least_cost(const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage_times *times = ordinary_times(workload);
-    double seconds = 0;
+    double seconds = 0, all = (double)scenario->parallelism.tensor * scenario_rank_replicas(scenario, 0);
 
-    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
-        seconds += times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds;
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
+        int rank = plan_rank(&workload->plan, 0, s, 0, NULL);
+        double share = scenario_tensor(scenario, rank) * scenario_rank_replicas(scenario, rank) / all;
+
+        seconds += share * (times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds);
+    }
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
 }
 

@@ -1,8 +1,9 @@
 /* What is small enough to be read: functions of few parameters and few lines, files of few lines. */
 #include "sources.h"
 
-/* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more. */
-enum { MANY = 8, MOST_WITH_MANY = 4 };
+/* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more.
+ * One of them is of the HTTP library's kind. */
+enum { MANY = 8, MOST_WITH_MANY = 5 };
 static struct many { int count; char said[2048]; } with_many;
 
 /* Skips a comment or a string, if one begins here. */
@@ -101,7 +102,7 @@ enum { MOST_LINES = 400, MOST_OF_A_FUNCTION = 60 };
 
 /* Files that are longer, each of which is to be divided. */
 static const char *const long_files[] = {
-    "sim/scenario/data_parallel.c", "sim/plan/plan.c", "sim/cli/cmd_show.c",
+    "sim/scenario/data_parallel.c", "sim/cli/cmd_show.c",
     "tests/unit/evidence/evidence.c", "tests/unit/software/software.c", "tests/property/recompute.c", "tests/property/experts.c",
 };
 
