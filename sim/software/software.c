@@ -265,7 +265,7 @@ int software_list(struct arena *arena, const char *like, struct loc loc, const c
         if (software_load(arena, &like, loc, &file, err))
             return -1;
         *title = depth ? *title : file.title;
-        *list = asked->of(&file, asked->path);
+        *list = list_of(&file, path);
         loc = field_loc(&software_file_table, &file, "like");
         like = file.like;
     }
