@@ -41,7 +41,7 @@ enum alike_reason {
     WHY_SMALL = 1 << 16,             /* collectives: auto, and works are few */
     WHY_FOLD_OFF = 1 << 17,
     WHY_LOCAL_STEPS = 1 << 18,
-    WHY_SCHEDULE = 1 << 19,          /* it has no flush, several batches, or decides at run time */
+    WHY_SCHEDULE = 1 << 19,          /* it has no flush, several batches, slices, or decides at run time */
     WHY_ROWS = 1 << 20,              /* rows do not repeat often enough */
     WHY_UNSTEADY = 1 << 21,          /* the timeline did not repeat, or rounding grew */
     WHY_SHARES = 1 << 22,            /* replicas have micro-batches of unequal size */

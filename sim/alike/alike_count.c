@@ -56,8 +56,8 @@ double count_messages(const struct scenario *scenario, const struct stage *stage
 double count_works(const struct scenario *scenario, const struct stage *stages)
 {
     const struct plan *plan = &scenario->plan;
-    double each = 4, works = (double)plan_virtual_stages(plan) * plan->micro_batches * plan->batches *
-                             scenario->parallelism.local_steps;
+    double each = 4, works = (double)plan_virtual_stages(plan) * plan->micro_batches * plan_slices(plan) *
+                             plan->batches * scenario->parallelism.local_steps;
 
     for (int s = 0; s < plan_virtual_stages(plan); s++)
         if (stages[s].plan)

@@ -184,6 +184,7 @@ static void begin(void *context)
     struct server *server = context;
     struct rlimit memory = {(rlim_t)APP_BYTES, (rlim_t)APP_BYTES};
 
+    server->http->leave(server->listens);
     if (!ADDRESS_SANITIZER)              /* which takes more addresses itself */
         setrlimit(RLIMIT_AS, &memory);
     cache_init(&server->cache, CACHE_BYTES);
@@ -361,6 +362,18 @@ static int run(struct server *server, struct error *err)
     return end == POOL_FAILED ? -1 : end == POOL_INTERRUPTED ? EXIT_INTERRUPTED : 0;
 }
 
+/* Whoever waits hears that the server ends: the library does not let it end before. */
+static void dismiss(struct server *server)
+{
+    for (size_t i = 0; i < APP_WAITING; i++)
+        if (server->asked[i].exchange) {
+            reply_error(server, server->asked[i].exchange, EXIT_INTERRUPTED, "'dtsim app' was ended");
+            forget(&server->asked[i]);
+        }
+    server->http->attend(server->listens);
+    server->http->close(server->listens);
+}
+
 int app(const struct app_options *options, struct error *err)
 {
     struct server server = {.options = options};
@@ -372,10 +385,8 @@ int app(const struct app_options *options, struct error *err)
     if (server.http && !make_page(&server, err) && (server.listens = server.http->open(options->port, &listener, err))) {
         rc = guard_init(&server.guard, server.http->port(server.listens), err) || tell(&server, err) ? -1 :
              run(&server, err);
-        server.http->close(server.listens);
+        dismiss(&server);
     }
-    for (size_t i = 0; i < APP_WAITING; i++)
-        free(server.asked[i].text);
     free(server.page);
     free(server.policy);
     signal(SIGPIPE, before);

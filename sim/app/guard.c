@@ -71,7 +71,10 @@ static bool is_own(const struct guard *guard, const char *text, const char *sche
 {
     char own[48];
 
-    snprintf(own, sizeof own, "%s127.0.0.1:%d", scheme, guard->port);
+    if (guard->port == 80)           /* which browsers do not name */
+        snprintf(own, sizeof own, "%s127.0.0.1", scheme);
+    else
+        snprintf(own, sizeof own, "%s127.0.0.1:%d", scheme, guard->port);
     return text && !strcmp(text, own);
 }
 

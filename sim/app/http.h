@@ -53,6 +53,8 @@ struct http_module {
     void (*attend)(struct http_server *server);              /* does what is there to do; at least once a second */
     void (*reply)(struct http_exchange *exchange, const struct http_reply *reply);
     void (*close)(struct http_server *server);               /* at once, whoever waits */
+    /* In a child process: closes its copies of all sockets, so that they end when the server ends them. */
+    void (*leave)(struct http_server *server);
 };
 
 #endif

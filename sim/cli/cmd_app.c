@@ -51,6 +51,8 @@ static int app_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_NO_OPEN])
         asked.opened = print;
     rc = app(&asked, &err);
+    if (!rc)
+        fputs("dtsim app: ended, since nobody asked anything for 30 minutes\n", stderr);
     return rc < 0 ? report(&err) : rc;
 }
 

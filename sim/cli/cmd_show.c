@@ -111,7 +111,8 @@ static void show_stages(const struct workload *workload, FILE *out)
         }
         fputc('\n', out);
     }
-    fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
+    fprintf(out, "\nper GPU and %s, without communication; activations are what a forward keeps\n",
+            plan_slices(&scenario->plan) > 1 ? "slice of a micro-batch, in the mean of its slices" : "micro-batch");
     if (plans)
         fprintf(out, "layer by layer, in the order of the forward: K keeps all, S all but the core of attention, k its "
                 "input alone, O, P and o the same%s in host memory, . nothing: what it does not keep is computed again\n",
@@ -239,7 +240,7 @@ static void show(const struct workload *workload, const struct arguments *argume
 
     if (arguments->values[OPT_FIGURE]) {
         if (!figure_print(workload, stdout, err))
-            puts("stages and micro-batches count from 1, as in papers");
+            printf("stages and %s count from 1, as in papers\n", plan_slices(&workload->plan) > 1 ? "slices" : "micro-batches");
     } else if (arguments->values[OPT_ORDERS])
         orders_print(workload, stdout);
     else if (arguments->values[OPT_GRID])
@@ -293,7 +294,7 @@ static int show_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
                            "--platform, --kernels, --alike");
     if (arguments.values[OPT_AFTER] && (!arguments.values[OPT_PROGRAM] || pass_of(arguments.values[OPT_AFTER]) < 0))
-        return usage_error(command, "--after goes with --program; expected script or order");
+        return usage_error(command, "--after goes with --program; expected rows, exchanges, script or order");
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
         !arguments.values[OPT_KERNELS])
         return usage_error(command, "--json goes with --memory, --kernels or --alike");
@@ -340,8 +341,8 @@ const struct command cmd_show = {
                "                      for programs\n"
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
-               "  --after PASS        with --program: the steps of lowering before they are operations, and the labels\n"
-               "                      that they wait for and give: script (row by row) or order (as they are lowered)\n"
+               "  --after PASS        with --program: what lowering knows before it writes operations: rows, exchanges, or\n"
+               "                      its steps with the labels that they wait for and give: script (row by row), order\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape, format, count\n"
                "                      and time, and what the time stands on: measured kernels, kernels like them, or the\n"

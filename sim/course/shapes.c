@@ -153,7 +153,8 @@ static int add_all(struct making *making, struct error *err)
         return error_clash(err, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each "
                            "of them; expected one kind of node");
     if (scenario->views)
-        return error_clash(err, spec->node->loc, "train: elastic: the pipeline ranks have unequal degrees (strategy.stages), of "
+        return error_clash(err, spec->node->loc,
+                           "train: elastic: the pipeline ranks have unequal degrees (strategy.stages), of "
                            "which more or fewer replicas are not known; expected equal degrees");
     if (add_own(making, err))
         return -1;

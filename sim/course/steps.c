@@ -26,7 +26,8 @@ static int change_gpus(struct arena *arena, const struct scenario *scenario, str
         return error_clash(err, loc, "train: phases: gpus: a cluster that says 'parts' has a number of nodes for each of "
                            "them; expected phases without 'gpus'");
     if (scenario->views)
-        return error_clash(err, loc, "train: phases: gpus: the pipeline ranks have unequal degrees (strategy.stages), of which "
+        return error_clash(err, loc,
+                           "train: phases: gpus: the pipeline ranks have unequal degrees (strategy.stages), of which "
                            "more or fewer replicas are not known; expected phases without 'gpus'");
     if (gpus % replica)
         return error_infeasible(err, ERROR_GPUS, loc, "train: phases: %d GPUs are no multiple of the %d of a replica",

@@ -187,8 +187,15 @@ int shapes_add_templates(struct making *making, struct error *err)
     list_templates(&templates);
     templates.most = templates.count ? whole / templates.nodes[0] : 0;
     templates.most = templates.most < making->micro_batches ? templates.most : making->micro_batches;
+    if ((double)(templates.most + 1) * templates.count > MOST_SHAPES * 100.0)
+        rc = error_add(err, EXIT_INFEASIBLE, making->scenario->train->node->loc,
+                       "train: elastic: %d templates beside up to %d replicas are too many; expected fewer numbers of "
+                       "stages ('pipeline')",
+                       templates.count, templates.most);
+    if (rc)
+        templates.most = 0;
     templates.beside = xcalloc((size_t)(templates.most + 1) * (size_t)(templates.count + 1), sizeof *templates.beside);
-    rc = measure_all(&templates, least, err);
+    rc = rc ? rc : measure_all(&templates, least, err);
     for (int nodes = 1; nodes < whole && !rc; nodes++) {
         struct pair best = {.seconds = INFINITY};
 

@@ -51,7 +51,7 @@ struct members {
                               * gradients on ranks of unequal tensor degrees the pieces that both copies consist of */
     int *gpus;               /* [tensor index * all + member] */
     int *ranks;              /* a member: its program rank */
-    struct chunk_state **chunk_states; /* a member: its chunk on that rank */
+    int *chunks;             /* a member: its chunk on that rank */
     int *first;              /* a replica: the first member of its group */
     struct event *after;     /* a member of the program: its next exchange waits for this; */
     struct event *done;      /* the end of its last exchange; empty if it had none */
@@ -92,10 +92,15 @@ int tied_pieces(const struct lowering *lowering);
 /* One flow of the group that begins at member `first`. */
 const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
                                          int first);
-/* Measures an exchange of the group that begins at member `first`, while the groups that share links with it do the
- * same. */
-int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
-                    struct measured *measured);
+/* The member's chunk. */
+static inline struct chunk_state *member_chunk(const struct lowering *lowering, const struct members *members, int i)
+{
+    return chunk_state_of(lowering, members->ranks[i], members->chunks[i]);
+}
+/* How long an exchange of the group that begins at member `first` takes, while the groups that share links with it do
+ * the same. No time if it cannot be measured: measure->failed. */
+struct measured members_measure(struct lowering *lowering, struct members *members, int first,
+                                const struct emission *exchange);
 
 /* Notes for the result that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
@@ -116,7 +121,7 @@ int group_and_siblings(const struct group_member *member, const struct process_g
 /* lower_exchange.c */
 /* Lowers an exchange of all groups of the members: each begins after its `after` and sets its `done`. Adds nothing if
  * groups have one member, or if there are no bytes. */
-int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
+void exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
 /* Lowers a replica's part of an exchange, as a measured duration on its stream that overlaps with its kernels. */
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
                             struct emission exchange, struct event after);
@@ -126,18 +131,25 @@ struct event gather_layer(struct lowering *lowering, struct place here, const st
  * replicas that hold it. Returns the last sum, or `after` if there is none. */
 struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
                            struct event after);
+/* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its
+ * backward. Returns its last operation. */
+uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
+                      struct new_op op);
 /* Measures an exchange of a replica's group, and adds it to the contention of the kernels that overlap with it. Zero if
  * the group has one member. */
-int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *contention);
+struct measured exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
+                                    struct emission exchange, struct contention *contention);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel);
 
 /* lower_sync.c */
-/* B of so many of a layer's weights, as replicas gather them after an update. */
-double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters);
 void buckets_build(struct lowering *lowering);
+/* How the sums of buckets slow down the kernels beside them. */
+void buckets_contend(struct lowering *lowering);
+/* Whether all members of each sum and of each gather of weights end it together, and so measured durations give the times
+ * of messages. */
+bool exchanges_together(struct lowering *lowering);
 /* Notes that a rank's gradients of the bucket are ready after operation `id`. */
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 

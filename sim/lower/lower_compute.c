@@ -6,10 +6,10 @@
 #include "recompute/stage_plan.h"
 
 const struct work_rule work_rules[WORK_KIND_COUNT] = {
-    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .takes = MEMORY_KEPT},
+    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .slice = -1, .takes = MEMORY_KEPT},
     [RECOMPUTE] = {GRADIENTS, FORWARDED, RECOMPUTED, NO_ARRIVAL, .takes = MEMORY_WORKING, .backward = true},
-    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .frees = MEMORY_ALL, .backward = true},
-    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .backward = true},
+    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .frees = MEMORY_ALL, .backward = true},
+    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .backward = true},
     [BACKWARD_WEIGHT] = {NO_ARRIVAL, BACKWARDED, NO_RESULT, NO_ARRIVAL, .frees = MEMORY_ALL, .backward = true},
 };
 
@@ -215,4 +215,11 @@ void host_sends(struct lowering *lowering, struct rank_host *host, struct event 
             memcpy(outs->items, items, outs->count * sizeof *items);
     }
     outs->items[outs->count++] = (struct sent){event, sum + bytes};
+}
+
+bool is_shared(const struct lowering *lowering, int stage)
+{
+    return scenario_rank_replicas(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL)) *
+                   plan_holders(lowering->plan, stage) > 1 &&
+           lowering->workload->stages[stage].parameters > 0;
 }

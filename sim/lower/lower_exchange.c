@@ -1,6 +1,7 @@
 /* The emitter of exchanges: a collective over all members of a stage becomes operations, message by message or as a
- * measured duration, and an event for their ends. Exchanges within a work become a part of its operation. */
+ * measured duration, and an event for their ends. And what ZeRO 3 exchanges, by layer or by tensor. */
 #include "lower/exchange_internal.h"
+#include "stage/stage_memory.h"
 
 #include <stdlib.h>
 
@@ -108,21 +109,16 @@ static void exchange_messages(struct lowering *lowering, struct members *members
 }
 
 /* All members of a group begin when the last one is ready, and take the measured time. */
-static int exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
-                             struct new_op like)
+static void exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
+                              struct new_op like)
 {
     for (int first = 0; first < members->here; first += members->size) {
         int end = first + members->size < members->here ? first + members->size : members->here;
-        struct measured measured;
+        struct measured measured = members_measure(lowering, members, first, exchange);
         struct waits all = {0};
         uint32_t begin;
 
-        if (members_measure(lowering, members, first, exchange, &measured))
-            return -1;
-        if (lowering->out->alike.exact && !measured.alike) {
-            lowering->apart = true;
-            return -1;
-        }
+        BUG_IF(lowering->out->alike.exact && !measured.alike && !lowering->measure->failed);
         for (int i = first; i < end; i++)
             wait_for(&all, members->after[i]);
         like.lane = member_lane(lowering, members, first, 0, 0);
@@ -139,10 +135,9 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
             members->done[i] = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
-    return 0;
 }
 
-int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
+void exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
 {
     struct new_op like = {
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage,
@@ -152,25 +147,25 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
     for (int i = 0; i < members->here; i++)
         members->done[i] = event_of(NO_OP);
     if (members->size == 1 || exchange.bytes == 0)
-        return 0;
+        return;
     if (lowering->out->alike.measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
-        return exchange_measured(lowering, members, &exchange, like);
-    exchange_messages(lowering, members, &exchange, like);
-    return 0;
+        exchange_measured(lowering, members, &exchange, like);
+    else
+        exchange_messages(lowering, members, &exchange, like);
 }
 
-int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *contention)
+struct measured exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
+                                    struct emission exchange, struct contention *contention)
 {
     struct members *members = members_of(lowering, kind, stage);
+    struct measured measured = {0};
     int first = members->first[replica];
 
-    *measured = (struct measured){0};
-    if (members->size > 1 && members_measure(lowering, members, first, &exchange, measured))
-        return -1;
-    contention_add(contention, measured->seconds,
+    if (members->size > 1)
+        measured = members_measure(lowering, members, first, &exchange);
+    contention_add(contention, measured.seconds,
                    contention_share(&lowering->scenario->cluster, members->gpus + first, members->size));
-    return 0;
+    return measured;
 }
 
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
@@ -179,13 +174,9 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     int prank = here.prank;
     struct measured measured;
 
-    if (exchange.bytes == 0 || lowering->failed)
+    if (exchange.bytes == 0)
         return event_of(NO_OP);
-    if (exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &measured,
-                            &lowering->ranks[prank].overlapped)) {
-        lowering->failed = true;
-        return event_of(NO_OP);
-    }
+    measured = exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &lowering->ranks[prank].overlapped);
     measure_carry(lowering->measure, measured.index, measured.first, (int)kind,
                   measured.bytes_sent *
                       stood_for(lowering, 1, scenario_groups(lowering->scenario, here.rank)->of[kind].size));
@@ -243,26 +234,134 @@ struct event gather_layer(struct lowering *lowering, struct place here, const st
     return last;
 }
 
+/* Gradients of a class have been scattered, at `done` unless there were none. If they are the iteration's last ones, of so
+ * many bytes, each share is then summed over the replicas that hold it. Returns the last sum. */
+static struct event scattered(struct lowering *lowering, const struct place *here, enum parameter_class class, double bytes,
+                              struct event done)
+{
+    const struct collective *across = lowering->scenario->recipe.gradients.across;
+    double divided = scenario_recipe(lowering->scenario, here->rank)->divided[HELD_STATES][class];
+
+    if (across && bytes > 0 && done.count)
+        done = exchange_alone(lowering, *here, GROUP_SAME_SHARE, (struct emission){across, WHAT_SYNC, bytes / divided}, done);
+    if (done.count)
+        here->chunk_state->synced = done;
+    return done;
+}
+
 struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
                            struct event after)
 {
-    const struct scenario *scenario = lowering->scenario;
-    const struct recipe *recipe = &scenario->recipe;
-    double each = scenario_parameter_bytes(scenario).sent;
+    double each = scenario_parameter_bytes(lowering->scenario).sent;
     struct event end = after;
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
         struct layer_part part = {layer, class, layer->trained.of[class], each};
-        struct emission exchange = {recipe->gradients.collective, WHAT_SYNC, 0};
+        struct emission exchange = {lowering->scenario->recipe.gradients.collective, WHAT_SYNC, 0};
         struct event done = exchange_layer(lowering, here, &part, exchange, after);
 
-        if (recipe->gradients.across && last && done.count)
-            done = exchange_alone(lowering, here, GROUP_SAME_SHARE, (struct emission){
-                recipe->gradients.across, WHAT_SYNC, part.parameters * each /
-                    scenario_recipe(scenario, here.rank)->divided[HELD_STATES][class],
-            }, done);
-        if (done.count)
-            here.chunk_state->synced = end = done;
+        done = scattered(lowering, &here, class, last ? part.parameters * each : 0, done);
+        end = done.count ? done : end;
     }
     return end;
+}
+
+/* ZeRO 3 tensor by tensor (struct tensor_walk). A gather begins when the kernels of the step before have ended, because
+ * it may need their memory. The gathers of a step go before the scatter of its gradients. All on one stream. */
+struct tensors_walk {
+    struct lowering *lowering;
+    struct place here;
+    struct work work;
+    struct tensor_walk steps;
+    struct event *gathered;          /* a piece: its last gather */
+    struct contention *contention;
+    uint32_t *latest;
+};
+
+/* Lowers the gathers of step k, the kernels of which wait for its own one and overlap with the others. */
+static void gather_tensors(struct tensors_walk *walk, size_t k)
+{
+    struct lowering *lowering = walk->lowering;
+    const struct scenario *scenario = lowering->scenario;
+    struct event before = event_of(*walk->latest);
+    struct contention contention = *walk->contention;
+    size_t next;
+
+    while (tensor_walk_gathers(&walk->steps, k, &next)) {
+        const struct tensor_step *step = &walk->steps.steps.items[next];
+
+        walk->gathered[step->piece] =
+            exchange_alone(lowering, walk->here, scenario->groups.sums[step->class], (struct emission){
+                scenario->recipe.weights.collective, WHAT_WEIGHTS,
+                step->parameters * scenario_parameter_bytes(scenario).weights,
+            }, before);
+        if (next == k || next == walk->steps.held || zero_in_turn(lowering))
+            *walk->contention = contention;
+        if (next == walk->steps.held || zero_in_turn(lowering))
+            wait_for(&lowering->waits, walk->gathered[step->piece]);
+    }
+    wait_for(&lowering->waits, walk->gathered[walk->steps.steps.items[k].piece]);
+}
+
+/* Scatters the gradients of a step, and at the end of the iteration sums each share over the replicas that hold it. */
+static void scatter_tensor(struct tensors_walk *walk, const struct tensor_step *step, bool last)
+{
+    struct lowering *lowering = walk->lowering;
+    double bytes = step->trained * scenario_parameter_bytes(lowering->scenario).sent;
+    struct event done = exchange_alone(lowering, walk->here, lowering->scenario->groups.sums[step->class], (struct emission){
+        lowering->scenario->recipe.gradients.collective, WHAT_SYNC, bytes,
+    }, event_of(*walk->latest));
+
+    done = scattered(lowering, &walk->here, step->class, last ? bytes : 0, done);
+    if (zero_in_turn(lowering)) {
+        wait_for(&lowering->waits, done);
+        *walk->contention = (struct contention){0};
+    }
+}
+
+/* Its part of the layer's kernels; the exchanges within the layer go with its last step. */
+static void compute_tensor(struct tensors_walk *walk, const struct tensor_step *step, struct new_op op)
+{
+    struct work_cost all = slice_cost(&walk->here, step->slice, step->kind);
+    struct work_cost part = step->ends ? all : (struct work_cost){0};
+    struct work work = {.kind = step->kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
+
+    part.times.seconds = all.times.seconds * step->share;
+    lower_compute(walk->lowering, &walk->here, work, &part, &op);
+    *walk->contention = (struct contention){0};
+}
+
+uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
+                      struct new_op op)
+{
+    int prank = here.prank;
+    struct tensors_walk walk = {
+        .lowering = lowering, .here = here, .work = work, .contention = &lowering->ranks[prank].overlapped,
+        .latest = &lowering->ranks[prank].latest,
+    };
+    bool scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
+    double frees = op.frees;
+
+    op.frees = 0;
+    if (fused)                       /* the span begins as a backward */
+        lower_compute(lowering, &here, work, &(struct work_cost){0}, &op);
+    if (fused)
+        op = (struct new_op){.continues = true};
+    tensor_walk_init(&walk.steps, lowering->scenario, here.held, work.kind, fused);
+    walk.gathered = xcalloc(walk.steps.steps.count + 1, sizeof *walk.gathered);
+    for (size_t k = 0; k < walk.steps.steps.count; k++) {
+        const struct tensor_step *step = &walk.steps.steps.items[k];
+
+        if (work.kind != BACKWARD_WEIGHT)
+            gather_tensors(&walk, k);
+        op.frees = k + 1 == walk.steps.steps.count ? frees : 0;
+        compute_tensor(&walk, step, op);
+        op = (struct new_op){.continues = true};
+        if (scatters && step->kind == work.kind)
+            scatter_tensor(&walk, step, completes);
+        tensor_walk_leave(&walk.steps, k);
+    }
+    tensor_walk_release(&walk.steps);
+    free(walk.gathered);
+    return *walk.latest;
 }

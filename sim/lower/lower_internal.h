@@ -2,22 +2,10 @@
 #ifndef DTSIM_LOWER_INTERNAL_H
 #define DTSIM_LOWER_INTERNAL_H
 
-#include "stage/compression.h"
-#include "hardware/contention.h"
 #include "engine/event.h"
 #include "lower/lower.h"
 #include "schedule/resolve.h"
-
-/* The gradients of a virtual stage that are all-reduced together, in the order in which they become ready. */
-struct bucket {
-    struct compressed sum;   /* the exchanges that sum them */
-    double values;           /* number of gradients */
-    double weights;          /* B of the weights of these parameters, as replicas gather them */
-    size_t slice;            /* the slice whose backward completes the bucket */
-    struct contention overlapped;    /* the sum's contention with kernels; zero if it overlaps with none */
-    enum parameter_class class;      /* class of its gradients */
-};
-struct buckets { struct bucket *items; size_t count, capacity; };
+#include "workload/buckets.h"
 
 /* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, bytes of the vector as
  * collective.h counts them, and the share of the multiprocessors that it takes from overlapped kernels. The bytes go over the links of the measured collective `index`
@@ -49,6 +37,8 @@ struct work_rule {
     enum result after;               /* RECOMPUTED: FORWARDED if the row does not recompute the micro-batch */
     enum result leaves;
     enum arrival sends;
+    int slice;                       /* of a micro-batch's slices the one before (-1) or behind it (1) that has to leave its
+                                      * result first; 0: none */
     int takes, frees;
     bool backward;                   /* it holds the workspace of a backward */
 };
@@ -184,9 +174,6 @@ struct lowering {
     struct sums sums;
     struct waits waits;              /* of the entry's next operation; empty between entries */
     struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
-    bool apart;                      /* members did not end a sum together, although alike.exact: this lowering has
-                                      * failed, and messages have to be lowered */
-    bool failed;                     /* with an error, or apart; once it is set nothing more is lowered */
 };
 
 /* The number of entries that are lowered of a rank's row: those of every local step, updates between these and at the
@@ -308,10 +295,6 @@ static inline bool zero_in_turn(const struct lowering *lowering)
     return lowering->rules.zero && lowering->scenario->recipe.in_turn;
 }
 void make_host_lanes(struct lowering *lowering);
-/* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its
- * backward. Returns its last operation. */
-uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
-                      struct new_op op);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
 /* The first GPU of a rank and its node, whose host copies and updates for the rank. */
 struct seat host_seat(const struct lowering *lowering, int prank);
@@ -356,6 +339,12 @@ static inline struct place lowering_place(const struct lowering *lowering, int r
     struct place place =
         lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
 
+    if (lowering->plan->slices > 1) {
+        struct token_slice own = class_slice(lowering->plan, lowering->ranks[place.prank].class, work.mb);
+
+        place.held = &own.stages[place.stage];
+        place.times = &own.times[place.stage];
+    }
     place.state += work.mb;
     place.work = work;
     return place;
@@ -396,7 +385,11 @@ enum step_kind {
 extern const char *const step_names[];
 /* Writes the steps of all rows; script_release when done. Returns what their labels stand for, in the arena. */
 const struct labels *script_write(struct lowering *lowering, struct script *script);
-/* script_text.c: "activations of micro-batch 3 for stage 5". */
+/* lower_text.c, of what the passes have found. The entries of the rows of one replica: */
+void rows_print(const struct lowering *lowering, FILE *out);
+/* What replicas exchange, and what works exchange within. */
+void exchanges_print(const struct lowering *lowering, FILE *out);
+/* A label in words: "activations of micro-batch 3 for stage 5". */
 void label_print(const struct labels *labels, uint32_t number, FILE *out);
 /* A line a step: `count` steps in an order, or NULL: row by row. */
 void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,

@@ -80,12 +80,11 @@ static struct members *members_make(struct lowering *lowering, struct members li
     members->gpus = ARENA_ARRAY(arena, int, all * members->tensors);
     members->ranks = ARENA_ARRAY(arena, int, all);
     members->first = ARENA_ARRAY(arena, int, scenario_replicas(scenario));
-    members->chunk_states = ARENA_ARRAY(arena, struct chunk_state *, all);
+    members->chunks = ARENA_ARRAY(arena, int, all);
     for (int i = 0; i < all; i++) {
         members->ranks[i] = program_rank(lowering, positions[i].replica, positions[i].rank);
         members->first[positions[i].replica] = i - i % like.size;
-        if (i < like.here)
-            members->chunk_states[i] = chunk_state_of(lowering, members->ranks[i], positions[i].chunk);
+        members->chunks[i] = positions[i].chunk;
         for (int t = 0; t < members->tensors; t++)
             members->gpus[t * all + i] = scenario_gpu(
                 scenario, layout_partners(t, members->tensors, scenario_tensor(scenario, ring[i].rank)).first,
@@ -202,16 +201,18 @@ static const struct siblings *find_siblings(struct lowering *lowering, struct me
     return siblings;
 }
 
-int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
-                    struct measured *measured)
+struct measured members_measure(struct lowering *lowering, struct members *members, int first,
+                                const struct emission *exchange)
 {
     const struct siblings *siblings = find_siblings(lowering, members, first);
     struct collective_call call = {exchange->collective, &siblings->group, exchange->bytes, members->channels};
+    struct measured measured;
 
-    if (measure_collective(lowering->measure, &call, siblings->groups, measured, lowering->err))
-        return -1;
-    lowering_measured(lowering, members->kind, measured);
-    return 0;
+    if (lowering->measure->failed ||         /* once is enough */
+        measure_collective(lowering->measure, &call, siblings->groups, &measured, lowering->err))
+        return (struct measured){.index = -1};
+    lowering_measured(lowering, members->kind, &measured);
+    return measured;
 }
 
 static bool on_marked_node(const struct cluster *cluster, const struct group_member *member, const int *gpus, int n)

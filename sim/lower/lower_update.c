@@ -179,41 +179,21 @@ void lower_join(struct lowering *lowering, int stage)
     lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
 }
 
-/* B of the weights of a class in the stage, as replicas gather them. */
-static double stage_weights(const struct lowering *lowering, int stage, enum parameter_class class)
-{
-    const struct stage *costs = &lowering->workload->stages[stage];
-    double bytes = 0;
-
-    for (size_t i = 0; i < costs->nslices; i++)
-        bytes += slice_gathered(lowering->scenario, &costs->slices[i], costs->slices[i].trained.of[class]);
-    return bytes;
-}
-
 void lower_gather(struct lowering *lowering, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
 
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && !lowering->failed; class++) {
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
         struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
-        double bytes = stage_weights(lowering, stage, class);
+        double bytes = buckets_weights(lowering->workload, stage, class);
 
         for (int i = 0; i < members->here; i++)
-            members->after[i] = event_of(members->chunk_states[i]->updated);
-        lowering->failed |= exchange_all(lowering, members, (struct emission){
-            scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes,
-        }) != 0;
+            members->after[i] = event_of(member_chunk(lowering, members, i)->updated);
+        exchange_all(lowering, members, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes});
         for (int i = 0; i < members->here; i++)
             if (members->done[i].count)
-                members->chunk_states[i]->published = members->done[i];
+                member_chunk(lowering, members, i)->published = members->done[i];
     }
-}
-
-bool is_shared(const struct lowering *lowering, int stage)
-{
-    return scenario_rank_replicas(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL)) *
-                   plan_holders(lowering->plan, stage) > 1 &&
-           lowering->workload->stages[stage].parameters > 0;
 }
 
 void lower_renewal(struct lowering *lowering, int replica, int rank)
@@ -249,16 +229,14 @@ static void gather_bucket(struct lowering *lowering, int stage, size_t index, co
     enum group_kind kind = scenario->groups.sums[bucket->class];
     struct members *members = members_of(lowering, kind, stage);
     struct contention overlapped = {0};
-    struct measured measured;
 
     for (int i = 0; i < members->here; i++)
         members->after[i] = event_of(begin[members->ranks[i]]);
-    if (exchange_all(lowering, members, weights) ||
-        (contention_possible(&scenario->cluster) &&
-         exchange_overlapped(lowering, kind, stage, 0, weights, &measured, &overlapped)))
-        lowering->failed = true;
-    for (int i = 0; i < members->here && !lowering->failed; i++) {
-        struct chunk_state *chunk_state = members->chunk_states[i];
+    exchange_all(lowering, members, weights);
+    if (contention_possible(&scenario->cluster))
+        exchange_overlapped(lowering, kind, stage, 0, weights, &overlapped);
+    for (int i = 0; i < members->here; i++) {
+        struct chunk_state *chunk_state = member_chunk(lowering, members, i);
         struct contention *coming = &lowering->ranks[members->ranks[i]].coming;
 
         if (!chunk_state->coming)
@@ -285,7 +263,7 @@ void gather_ahead(struct lowering *lowering)
             .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
         }, NULL, 0);
     for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
-        for (size_t b = lowering->sums.buckets[stage].count; b-- > 0 && !lowering->failed;)
+        for (size_t b = lowering->sums.buckets[stage].count; b-- > 0;)
             gather_bucket(lowering, stage, b, begin);
     free(begin);
 }

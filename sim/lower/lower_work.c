@@ -14,7 +14,14 @@ static void dependencies(struct lowering *lowering, const struct place *here, st
     bool recomputes = work.kind == RECOMPUTE;
     bool in_time = recomputes && lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
     int n = lowering->rules.lockstep, first = here->replica / n * n;
+    int slices = plan_slices(lowering->plan), other = work.mb % slices + work_rules[work.kind].slice;
 
+    if (other != work.mb % slices && other >= 0 && other < slices) {
+        uint32_t done = state[work_rules[work.kind].slice].done[work_rules[work.kind].leaves];
+
+        BUG_IF(done == NO_OP);
+        wait_for(waits, event_of(done));
+    }
     if (after == RECOMPUTED && !state->recomputes)
         after = FORWARDED;
     BUG_IF(after != NO_RESULT && state->done[after] == NO_OP);
@@ -50,7 +57,7 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 /* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
 static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
 {
-    return !cut && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->rules.replicates &&
+    return !cut && plan_slices(lowering->plan) == 1 && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->rules.replicates &&
            !lowering->rules.opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
            lowering->places.count == 1 && lowering->ranks[here->prank].overlapped.collective == 0;
 }
@@ -147,8 +154,8 @@ static void finish(struct lowering *lowering, const struct place *here, struct w
         there->due = id;
 }
 
-/* The same of a forward and a backward as Megatron Core puts them together (models/common/model_chunk_schedule_plan.py,
- * TransformerLayerSchedulePlan.run), block by block in four phases: the backward's all-to-all back from the experts beside
+/* The share of all-to-alls that kernels hide where a forward and a backward go together as in Megatron Core
+ * (models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run), block by block in four phases: the backward's all-to-all back from the experts beside
  * the forward up to the router, the forward's to the experts beside the experts' backward, the backward's beside the
  * experts' forward, the forward's back beside the rest of the backward. */
 static double hidden_in_phases(const struct places *places)

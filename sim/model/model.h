@@ -219,6 +219,8 @@ struct saved_form {
 /* How the model is divided and computed. */
 struct shard {
     int micro;                   /* samples per micro-batch */
+    int slices, slice;           /* of the tokens of each sample there are so many slices, and this one is computed (from
+                                    0); 0 slices means 1 */
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
     bool gathers_apart;          /* the tensor group gathers a product's whole input before the product; false: in

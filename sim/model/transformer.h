@@ -24,8 +24,9 @@ struct cut {
     bool fp8_kept;           /* their weights are already in it when the forward begins */
     double saved;            /* bytes per value of the input that such a product keeps for the backward */
     double batch;            /* samples of the micro-batch */
-    double sequence, hidden;
-    double queries;          /* tokens of a sample on this GPU: the sequence, or a share under context parallelism */
+    double sequence, hidden; /* keys that queries see: of a slice of a sample's tokens, up to its end */
+    double queries;          /* tokens of a sample on this GPU: the sequence, a share under context parallelism, or a slice */
+    double slices, before;   /* of a sample's tokens, at least 1; those before this one, whose keys and values are there */
     double ulysses;          /* GPUs that exchange heads for tokens, so that attention has so many times the queries and
                                 a share of the heads; else 1 */
     double blocks;           /* blocks of keys and values that attention computes one after another; else 1 */

@@ -128,7 +128,7 @@ static double mlp_workspace(const struct cut *cut)
  * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients.
  * Merged by kernels of their own: the result so far and the next one in fp32; in the backward the sums of keys and values
  * that are added to, sent and received. Where heads are exchanged for tokens: what is sent and what arrives of queries, keys and values, or of their
- * gradients. */
+ * gradients. A slice puts its keys and values together with those of the slices before it. */
 static struct workspace context_workspace(const struct cut *cut)
 {
     double own = cut->tokens * (cut->key + cut->values) * cut->value;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "app/http.h"
 
@@ -296,5 +297,13 @@ static void http_close(struct http_server *server)
     free(server);
 }
 
+static void http_leave(struct http_server *server)
+{
+    for (struct client *client = server->newest; client; client = client->next)
+        close(client->socket);
+    close(http_file(server));
+    close(MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_LISTEN_FD)->listen_fd);
+}
+
 extern const struct http_module module_http;
-const struct http_module module_http = {http_open, http_port, http_file, http_attend, http_reply_to, http_close};
+const struct http_module module_http = {http_open, http_port, http_file, http_attend, http_reply_to, http_close, http_leave};

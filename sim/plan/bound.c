@@ -161,7 +161,7 @@ static void expose_context(struct bounding *bounding, int rank, const struct sta
 }
 
 /* s of each kind of work of a virtual stage on a rank. Where the GPU waits for launches, exchanges that overlap go on
- * (lower_exchange.c, exposed_share). */
+ * (lower_compute.c, exposed_share). */
 static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage, double seconds[WORK_KIND_COUNT])
 {
     const struct gpu_class *class = workload_class(bounding->workload, 0, rank);
@@ -315,7 +315,8 @@ static bool is_known(const struct workload *workload)
     const struct schedule *schedule = scenario_schedule(scenario);
 
     return !(scenario->simulation.jitter > 0) && !scenario->recipe.rooted && !schedule->asynchronous &&
-           !plan_shares(&workload->plan) && !scenario->views && !plan_opportunistic(schedule, &workload->plan);
+           !plan_shares(&workload->plan) && plan_slices(&workload->plan) == 1 && !scenario->views &&
+           !plan_opportunistic(schedule, &workload->plan);
 }
 
 double workload_bound(const struct workload *workload, const struct row_counts *counts, struct measure *measure)

@@ -164,13 +164,14 @@ static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
     double works = (double)plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches *
-                   scenario->plan.batches * scenario->parallelism.local_steps;
+                   plan_slices(&scenario->plan) * scenario->plan.batches * scenario->parallelism.local_steps;
 
     if (works <= MOST)
         return 0;
     return error_clash(err, BATCH_LOC(scenario),
-                       "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
-                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+                       "batch: %d stages x %d micro-batches%s are more than %d forwards; expected fewer of either",
+                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches,
+                       plan_slices(&scenario->plan) > 1 ? " in slices" : "", MOST);
 }
 
 /* What each key says alone, and in which order the schedule computes. */
@@ -214,7 +215,7 @@ static int resolve_rest(struct scenario *scenario, struct error *err)
 
 static int resolve(struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const sizes[] = {check_size, sharers_check};
+    static scenario_rule *const sizes[] = {check_size, sharers_check, slices_check};
     const struct schedule *schedule;
     const struct order *order;
 
@@ -229,7 +230,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->parallelism.pipeline, .chunks = scenario->parallelism.chunks,
-        .placement = schedule->placement,
+        .placement = schedule->placement, .batches = 1,
         .recompute = scenario_has_recomputations(scenario), .pairs = parallelism_pairs(&scenario->parallelism),
         .options = order ? (const void *)order : scenario->parallelism.options, .table = order ? order->table : NULL,
     };
@@ -237,7 +238,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (resolve_rest(scenario, err) || scenario_resolve_costs(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
-    scenario->plan.batches = 1;
+    scenario->plan.slices = schedule->slices ? schedule->slices(scenario->parallelism.options) : 1;
     if (schedule->batches)
         scenario->plan.batches = scenario->batch.count =
             scenario->batch.count ? scenario->batch.count : schedule->batches;

@@ -141,6 +141,9 @@ static const char *unequal_fault(const struct scenario *scenario, bool data)
            : spec->one_communicator             ? "one_communicator: sends and receives in turn"
            : spec->partitioned_outputs          ? "partitioned_outputs: shares of outputs of one size"
            : spec->stages_on == STAGES_ON_AUTO  ? "stages_on: auto"
+           : list_is_auto(&spec->split)         ? "split: auto, which takes a layer's times to be the same on each rank's GPUs"
+           : !spec->split.count && (spec->balance == BALANCE_TIMES || spec->balance == BALANCE_EXCHANGES)
+               ? "balance: times of layers, which would be those of one rank's degrees"
            : !data                              ? NULL
            : rooted                             ? "data_parallel: replica 0 would be of one rank alone"
            : spec->local_steps > 1              ? "local_steps: replicas do not step by themselves"

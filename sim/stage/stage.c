@@ -107,7 +107,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
     const struct parallelism *spec = &scenario->parallelism;
     const struct precision_spec *precision = &scenario->memory.precision;
     struct shard shard = {
-        .micro = scenario->batch.micro,
+        .micro = scenario->batch.micro, .slices = plan_slices(&scenario->plan), .slice = scenario->batch.slice,
         .tensor = spec->tensor,
         .sequence_parallel = spec->sequence_parallel,
         .gathers_apart = !spec->overlap_products,
@@ -180,7 +180,7 @@ static void from_given(struct arena *arena, const struct model *model, const str
 
     for (int s = 0; s < count; s++) {
         const struct given_layer *given = given_of(model, plan, s), *before = given_of(model, plan, s > 0 ? s - 1 : 0);
-        int parts = given_parts(model, plan, s);
+        int parts = given_parts(model, plan, s), slices = plan_slices(plan);
         struct stage *stage = &stages[s];
         const double seconds[WORK_KIND_COUNT] = {
             [FORWARD] = given->forward, [BACKWARD] = given->backward, [BACKWARD_INPUT] = given->backward_input,
@@ -189,9 +189,9 @@ static void from_given(struct arena *arena, const struct model *model, const str
 
         stage->parameters = given->parameters / parts;
         stage->trained = (struct by_class){{stage->parameters}};
-        stage->activation = stage->working = stage->working_split = given->activation / parts;
-        stage->checkpoint = before->boundary;
-        stage->boundary = stage->outside.output = given->boundary;
+        stage->activation = stage->working = stage->working_split = given->activation / (parts * slices);
+        stage->checkpoint = before->boundary / slices;
+        stage->boundary = stage->outside.output = given->boundary / slices;
         stage->slices = ARENA_ARRAY(arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .ncommon = 1, .parameters = stage->parameters,
@@ -201,7 +201,7 @@ static void from_given(struct arena *arena, const struct model *model, const str
         stage->nslices = 1;
         times[s].slices = ARENA_ARRAY(arena, struct slice_times, 1);
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
-            times[s].work[kind].seconds = times[s].slices[0].work[kind].seconds = seconds[kind] / (parts * speed);
+            times[s].work[kind].seconds = times[s].slices[0].work[kind].seconds = seconds[kind] / (parts * slices * speed);
     }
 }
 

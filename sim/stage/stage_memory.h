@@ -10,6 +10,7 @@
 struct stage_peaks {
     struct stage_workspace plain, recompute;
     double ahead;            /* B of the largest workspace of a backward */
+    double waiting;          /* B of gradients of the keys and values of earlier slices, for these slices' backwards */
     double kept;             /* B under recomputation: checkpoints and one segment's activations */
     double segment;          /* B of the segment's activations so far */
     int blocks;              /* blocks so far */

@@ -133,6 +133,8 @@ int trial_foresee(const struct going *going, int there)
         int first = s ? 0 : going->held, last = s ? whole : going->held;
 
         for (int from = first; from <= last; from++) {
+            if (from != going->held && shapes->on[from].nodes != from)
+                continue;
             before[from] = 0;
             for (int to = segments[s].nodes < whole ? segments[s].nodes : whole; to > 0; to--) {
                 double far;

@@ -7,8 +7,9 @@
 /* Where the wall time of a trial goes besides steps, checkpoints and validations. */
 #define LOSSES(X) \
     X(LOSS_WORK, "lost_work") \
-    X(LOSS_DETECTION, "detection") X(LOSS_WAITING, "waiting") X(LOSS_REPLACEMENT, "replacement") \
-        X(LOSS_INITIALISATION, "initialisation") X(LOSS_LOADING, "loading") \
+    X(LOSS_DETECTION, "detection") \
+    X(LOSS_WAITING, "waiting") X(LOSS_REPLACEMENT, "replacement") X(LOSS_INITIALISATION, "initialisation") \
+        X(LOSS_LOADING, "loading") \
             X(LOSS_FEWER, \
               "fewer_nodes") /* what steps on fewer nodes take longer; from here on: of elastic trainings alone */ \
         X(LOSS_REDUNDANT, "redundant_work") /* what steps take longer because nodes do the work of others too */

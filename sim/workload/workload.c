@@ -65,44 +65,6 @@ static void count_versions(struct workload *workload)
             rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
-/* The stages of a scenario and their times: where ranks differ in their degrees each stage by those of its rank. All have
- * the layers that the first rank's have. */
-static int cost_stages(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
-                       struct stage **stages, struct stage_times **times, struct error *err)
-{
-    const struct plan *plan = &scenario->plan;
-    int count = plan_virtual_stages(plan), *layers = ARENA_ARRAY(arena, int, count);
-    bool *done = ARENA_ARRAY(arena, bool, count);
-
-    if (!scenario->views)
-        return stages_cost(arena, scenario, kernels, stages, times, err);
-    *stages = ARENA_ARRAY(arena, struct stage, count);
-    *times = ARENA_ARRAY(arena, struct stage_times, count);
-    for (int first = 0; first < count; first++) {
-        int rank = plan_rank(plan, 0, first, 0, NULL);
-        struct scenario seen = scenario_seen(scenario, rank);
-        struct stage *own;
-        struct stage_times *own_times;
-
-        if (done[first])
-            continue;
-        seen.parallelism.node = ((const struct stage_spec *)scenario->parallelism.stages.items)[rank].node;
-        if (first > 0)
-            seen.parallelism.split = (struct list){.items = layers, .count = (size_t)count, .node = seen.parallelism.split.node};
-        if (stages_cost(arena, &seen, kernels, &own, &own_times, err))
-            return -1;
-        for (int s = first; s < count; s++)
-            if (scenario->views[plan_rank(plan, 0, s, 0, NULL)] == scenario->views[rank]) {
-                (*stages)[s] = own[s];
-                (*times)[s] = own_times[s];
-                done[s] = true;
-            }
-        for (int s = 0; first == 0 && s < count; s++)
-            layers[s] = own[s].layers;
-    }
-    return 0;
-}
-
 /* Adds the times of GPUs like those, whose kernels take `slower` times as long; what the host launches does not. Their
  * stages have the layers that the stages of ordinary GPUs have. */
 static int add_class(struct workload *workload, struct gpu_class like, struct error *err)
@@ -117,7 +79,7 @@ static int add_class(struct workload *workload, struct gpu_class like, struct er
     scenario.parallelism.split.count = (size_t)count;
     scenario.batch.micro = like.samples;
     kernels.speed /= like.slower;
-    if (cost_stages(&workload->arena, &scenario, &kernels, &like.stages, &like.times, err))
+    if (class_cost(&workload->arena, &scenario, &kernels, &like, err))
         return -1;
     if (like.samples == workload->scenario->batch.micro)
         like.stages = workload->stages;
@@ -227,10 +189,9 @@ static int build_classes(struct workload *workload, const int *layers, struct er
         settled.parallelism.split.items = (void *)layers;
         settled.parallelism.split.count = (size_t)plan_virtual_stages(&workload->plan);
     }
-    if (cost_stages(&workload->arena, &settled, &scenario->kernels[usual], &workload->stages,
-                    &workload->classes[0].times, err))
+    if (class_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->classes[0], err))
         return -1;
-    workload->classes[0].stages = workload->stages;
+    workload->stages = workload->classes[0].stages;
     for (int r = 0; (scenario->uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES) || scenario->layout.mixed) &&
                     r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++)

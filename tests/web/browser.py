@@ -12,11 +12,27 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
          "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--window-size=1280,1400")
 
+# The least contrast of text with what is behind it (WCAG 2.2, 1.4.3), and the text.
+CONTRAST = """
+    const rgb = colour => colour.match(/[0-9.]+/g).map(Number);
+    const light = colour => { const [r, g, b] = rgb(colour).map(x => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const behind = one => { for (; one; one = one.parentElement) { const back = getComputedStyle(one).backgroundColor;
+        if (rgb(back)[3] !== 0) return back; } return 'rgb(255,255,255)'; };
+    let worst = [99, ''];
+    for (const one of document.querySelectorAll('main *')) {
+        if (![...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()) || !one.offsetHeight) continue;
+        const [a, b] = [light(getComputedStyle(one).color), light(behind(one))];
+        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (contrast < worst[0]) worst = [contrast, one.textContent.slice(0, 60)];
+    }
+    return worst;"""
+
 
 class Browser:
-    def __init__(self, served=False):
+    def __init__(self, hosts="MAP * ~NOTFOUND"):
         options = Options()
-        for flag in FLAGS + ("--host-resolver-rules=MAP * ~NOTFOUND" + (", EXCLUDE 127.0.0.1" if served else ""),):
+        for flag in FLAGS + (f"--host-resolver-rules={hosts}",):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)

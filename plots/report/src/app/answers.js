@@ -1,6 +1,6 @@
 // Questions to the server, one after another; those that nobody wants any more are cancelled.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { questionOf, fieldOf, at, changed, valueOf } from './state.js';
+import { questionOf, fieldOf, at, changed, valueOf, wrongsOf } from './state.js';
 
 const mark = Array.from(crypto.getRandomValues(new Uint8Array(8)), byte => (byte % 36).toString(36)).join('');
 const patience = 300;            // ms after which a question that is not wanted is cancelled; a sooner one just ends
@@ -36,8 +36,8 @@ export const advised = message => [...message.matchAll(/--set '?([\w.]+)=([^\s';
 
 // Changes that may make a scenario possible whose degrees or batch do not go together: of what was changed last, nearest
 // values first, then the degree of data, and the nodes.
-function candidates(variant, scenario) {
-  const tries = [], last = variant.latest, now = last && Number(valueOf(variant, last));
+function candidates(variant, scenario, answer) {
+  const tries = [], last = variant.latest ?? wrongsOf(answer).keys().next().value, now = last && Number(valueOf(variant, last));
   const number = path => Number(valueOf(variant, path) ?? at(scenario, path) ?? 1);
   const group = number('strategy.tensor') * number('strategy.pipeline') * number('strategy.context');
   const gpus = number('cluster.nodes') * number('cluster.gpus_per_node');
@@ -55,7 +55,8 @@ const enough = 3;                // changes that are offered
 
 // What the server says of a variant: {answer, shown (the last answer with numbers), advice, offers, timeline, failed, busy}.
 export function useAnswer(variant, against, draws) {
-  const [state, setState] = useState({ busy: true }), resolved = useRef(null);
+  const [state, setState] = useState({ busy: true }), resolved = useRef(null), base = variant && (variant.text ?? variant.tour);
+  useEffect(() => { resolved.current = null; }, [base]);
   const question = variant && JSON.stringify(questionOf(variant)), other = JSON.stringify(against ?? null);
   useEffect(() => {
     if (!variant) return undefined;
@@ -69,6 +70,11 @@ export function useAnswer(variant, against, draws) {
         if (!answer || !wanted) return;
         if (answer.numbers) resolved.current = answer.numbers.scenario;
         put({ answer, busy: false, offers: [], advice: null, ...(answer.numbers && { scenario: answer.numbers.scenario }), ...(answer.exit_code && { timeline: null }) });
+        if (!answer.numbers && !resolved.current) {
+          const plain = await ask({ ...asked, set: {}, what: 'numbers' }, still);      // what the fields stand at without the changes
+          resolved.current = plain?.numbers?.scenario ?? null;
+          put({ scenario: resolved.current });
+        }
         if (answer.exit_code === 5) await help(answer, asked, still, put);
       } catch (error) { put({ busy: false, failed: error.message }); }
     }, 60);
@@ -79,7 +85,7 @@ export function useAnswer(variant, against, draws) {
         return put({ advice, offers: change.length ? [change] : [] });
       }
       const offers = [];
-      for (const [path, value] of candidates(variant, resolved.current)) {
+      for (const [path, value] of candidates(variant, resolved.current, answer)) {
         if (offers.length === enough) break;
         const tried = await ask({ ...questionOf(changed(variant, path, String(value))), what: 'numbers' }, still);
         if (!tried || tried.exit_code) continue;

@@ -2,7 +2,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { html } from '../parts.js';
 import { short, plain } from '../format.js';
-import { about, allPaths, at, changed, fieldOf, valueOf } from './state.js';
+import { about, allPaths, at, changed, fieldOf, valueOf, wrongsOf } from './state.js';
 
 // Which values have a field of their own; all others are found by their path.
 const groups = [
@@ -87,16 +87,6 @@ function Others({ variant, put, wrongs }) {
     ${rest.length > 0 && html`<ul class="chips">${rest.map(([key, text]) => html`<li class=${wrongs.has(key) ? 'bad' : ''}>${short(`${key}=${text}`, 90)}
       <button class="small" aria-label=${`take back ${key}`} onClick=${() => put({ ...changed(variant, key, ''), latest: null })}>\u00d7</button></li>`)}</ul>`}
     </fieldset>`;
-}
-
-// Errors of values that a person set, by path: the place of such an error is the change.
-export function wrongsOf(answer) {
-  const wrongs = new Map();
-  for (const error of answer?.errors ?? []) {
-    const path = /^--set ([\w.]+)=/.exec(error.file ?? '')?.[1];
-    if (path) wrongs.set(path, error.message);
-  }
-  return wrongs;
 }
 
 export function Fields({ variant, scenario, answer, put, drop }) {

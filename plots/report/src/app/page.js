@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { jsonOf } from '../data.js';
 import { html, show, ThemeSwitch } from '../parts.js';
 import { useTheme } from '../theme.js';
-import { short } from '../format.js';
+import { short, time, bytes, number, has } from '../format.js';
 import { learn, about, first, changed, fragmentOf, stateOf } from './state.js';
 import { Fields } from './fields.js';
 import { Results } from './results.js';
@@ -51,6 +51,7 @@ function Page() {
   const b = useAnswer(state?.b, against, shown === 'b');
   if (!state) return '';
   const which = state.b ? shown : 'a', variant = state[which], answered = which === 'b' ? b : a;
+  const whole = answered.answer?.exit_code === 0 ? answered.answer.numbers : null;
   const put = next => setState(before => ({ ...before, [which]: next }));
   const apply = (of, change) => setState(before => ({ ...before, [of]: { ...change.reduce((one, [path, value]) => changed(one, path, value), before[of]), latest: null } }));
   const drop = async file => {
@@ -68,7 +69,9 @@ function Page() {
           : html`<button id="compare" onClick=${compare}>compare with a second variant</button>`}
         <button id="reset" onClick=${() => put({ ...variant, set: [], latest: null })} disabled=${!variant.set.length}>take all changes back</button>
       </div>
-      <p class="engine">engine <b>fast</b> <span class=${answered.busy ? 'busy' : ''} role="status" id="status">${answered.busy ? 'computing' : said || 'ready'}</span></p>
+      <div class="standing"><p class="engine">engine <b>fast</b> <span class=${answered.busy ? 'busy' : ''} role="status" id="status">${answered.busy ? 'computing' : said || 'ready'}</span></p>
+      <p class="brief" id="brief">${whole ? html`<b>${time(whole.iteration_time_s)}</b>${has(whole.tokens_per_s_per_gpu) ? `, ${number(whole.tokens_per_s_per_gpu)} tokens/s/GPU` : ''}${
+        whole.peak_memory_bytes > 0 ? `, ${bytes(whole.peak_memory_bytes)}` : ''}` : answered.answer ? html`<b class="bad">not possible</b>` : '\u00a0'}</p></div>
       <${ThemeSwitch}/></header>
     <div class="columns">
       <${Fields} key=${which} variant=${variant} scenario=${answered.scenario} answer=${answered.answer} put=${put} drop=${drop}/>

@@ -44,7 +44,7 @@ export function Refused({ one, name, apply }) {
   return html`<div class="refused" role="alert"><b>${name}${plain(title)}.</b>
     <ul>${errors.map(error => html`<li>${error.line && !error.file?.startsWith('--') && !error.file?.includes('/') ? `line ${error.line}, column ${error.column}: ` : ''}${plain(error.message)}</li>`)}</ul>
     ${answer.exit_code === 5 && rule === 'memory' && !advice && html`<p class="note">Looking for the change that makes it fit \u2026</p>`}
-    ${offers?.length > 0 && html`<p>What is nearest and possible: ${offers.map((change, i) => html`<button class="offer" id=${`offer-${i}`} onClick=${() => apply(change)}>
+    ${offers?.length > 0 && html`<p>Nearest changes that make it possible: ${offers.map((change, i) => html`<button class="offer" id=${`offer-${i}`} onClick=${() => apply(change)}>
       ${short(change.map(([path, value]) => `${path} = ${value}`).join(', '), 100)}</button> `)}</p>`}</div>`;
 }
 
@@ -60,7 +60,7 @@ function Facts({ numbers }) {
     html`<${Fact} name=${name} text=${format(numbers[key])} value=${numbers[key]} id=${key}/>`)}</dl>`;
 }
 
-const share = (a, b) => a > 0 ? `${b >= a ? '+' : '\u2212'}${percent(Math.abs(b - a) / a)}` : '';
+const share = (a, b) => a > 0 && a !== b ? `${b >= a ? '+' : '\u2212'}${percent(Math.abs(b - a) / a)}` : '';
 
 // Two variants, number by number.
 function Both({ a, b }) {

@@ -126,3 +126,13 @@ export function flat(tree, path = '', all = new Map()) {
   else all.set(path, Array.isArray(tree) ? tree.join(', ') : String(tree));
   return all;
 }
+
+// Errors of values that a person set, by path: the place of such an error is the change.
+export function wrongsOf(answer) {
+  const wrongs = new Map();
+  for (const error of answer?.errors ?? []) {
+    const path = /^--set ([\w.]+)=/.exec(error.file ?? '')?.[1];
+    if (path) wrongs.set(path, error.message);
+  }
+  return wrongs;
+}
