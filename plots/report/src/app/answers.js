@@ -69,14 +69,14 @@ export function useAnswer(variant, against, draws) {
         const answer = await ask({ ...asked, what: 'numbers', ...(against && { against }) }, still);
         if (!answer || !wanted) return;
         if (answer.numbers) resolved.current = answer.numbers.scenario;
-        put({ answer, busy: false, offers: [], advice: null, ...(answer.numbers && { scenario: answer.numbers.scenario }), ...(answer.exit_code && { timeline: null }) });
+        put({ answer, of: question, busy: false, offers: [], advice: null, ...(answer.numbers && { scenario: answer.numbers.scenario }), ...(answer.exit_code && { timeline: null }) });
         if (!answer.numbers && !resolved.current) {
           const plain = await ask({ ...asked, set: {}, what: 'numbers' }, still);      // what the fields stand at without the changes
           resolved.current = plain?.numbers?.scenario ?? null;
           put({ scenario: resolved.current });
         }
         if (answer.exit_code === 5) await help(answer, asked, still, put);
-      } catch (error) { put({ busy: false, failed: error.message }); }
+      } catch (error) { put({ of: question, busy: false, failed: error.message }); }
     }, 60);
     const help = async (answer, asked, still, put) => {
       if (answer.errors[0].rule === 'memory') {
@@ -96,7 +96,8 @@ export function useAnswer(variant, against, draws) {
     };
     return () => { wanted = false; clearTimeout(timer); };
   }, [question, other]);
-  const ready = draws && state.answer?.exit_code === 0 && !state.busy;
+  const busy = state.busy || state.of !== question;        // the answer is of another question
+  const ready = draws && state.answer?.exit_code === 0 && !busy;
   useEffect(() => {
     if (!ready) return undefined;
     let wanted = true;
@@ -105,5 +106,5 @@ export function useAnswer(variant, against, draws) {
       .catch(error => { if (wanted) setState(before => ({ ...before, failed: error.message })); }), 150);
     return () => { wanted = false; clearTimeout(timer); };
   }, [ready, question, state.answer]);
-  return state;
+  return { ...state, busy };
 }
