@@ -99,6 +99,8 @@ void attention_inputs(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);
 void router_kernels(struct kernels *list, const struct cut *cut);        /* parts of block_kernels where it has experts */
 void expert_kernels(struct kernels *list, const struct cut *cut);
+/* Whether PyTorch's operators, one by one, bring rows to experts and back (software.routed_rows). */
+bool rows_by_operators(const struct cut *cut);
 /* What clamps so many pairs of SwiGLU's inputs, where its kernel does not. */
 void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs);
 /* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */

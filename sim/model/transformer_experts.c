@@ -91,13 +91,26 @@ static void weighted_biases(struct kernels *list, const struct cut *cut, double 
                   values * ((value + wide) + (wide + value) + 2 * 3 * wide + 2 * value));
 }
 
+/* The first product of an MLP of experts. Where it is gated, the gate's may be a product of its own; the gradients of
+ * their common input are then added. */
+static void expert_up(struct kernels *list, const struct cut *cut, enum product_id up, double experts, double rows,
+                      double ffn)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU, apart = gated && !cut->shape->fused_gate;
+
+    for (int product = 0; product <= apart; product++)
+        block_product(list, cut, up, experts, rows, gated && !apart ? 2 * ffn : ffn, cut->hidden);
+    if (apart)
+        memory_kernel(list, cut, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * rows * cut->hidden * cut->value);
+}
+
 /* An MLP of `rows` rows; with `experts` each of so many computes its share of the rows. */
 static void expert_mlp(struct kernels *list, const struct cut *cut, enum product_id up, enum product_id down,
                        double experts, double rows, double ffn)
 {
     double width = (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * ffn;
 
-    block_product(list, cut, up, experts, rows, width, cut->hidden);
+    expert_up(list, cut, up, experts, rows, ffn);
     if (cut->shape->bias)
         bias_kernels(list, cut, "expert-up-bias", rows, width, false);
     activation_function(list, cut, rows * ffn);
@@ -106,6 +119,53 @@ static void expert_mlp(struct kernels *list, const struct cut *cut, enum product
         weighted_biases(list, cut, experts, rows);
     else if (cut->shape->bias)
         bias_kernels(list, cut, "expert-down-bias", rows, cut->hidden, false);
+}
+
+bool rows_by_operators(const struct cut *cut)
+{
+    return cut->shape->routed_rows == ROUTED_ROWS_OPERATORS && !cut->dispatches_once;
+}
+
+/* torchtitan at bb308da6 (5 November 2025), models/moe/moe.py (MoE.forward) and utils.py (_permute, _unpermute), which
+ * torch.compile leaves out (models/llama4/infra/parallelize.py, apply_compile). Each operator reads and writes rows.
+ * Forward:
+ * - torch.gather copies each token's row for its experts;
+ * - torch.vstack appends a row of zeros, and an index puts rows into the order of the GPU's experts;
+ * - an indexed assignment puts their results back;
+ * - these are converted to fp32, multiplied by a broadcast score each, and converted back;
+ * - scatter_add adds them to a copy of the shared experts' result.
+ * Backward, by autograd:
+ * - of scatter_add, a gather;
+ * - of the conversions, two conversions; of the product, one by the scores, one by the results, and its sum over a row;
+ * - of the slice that leaves out the row of zeros, a tensor of zeros and a copy; of the assignment, an index; of the
+ *   index, zeros and a sum into them. torch.vstack's are views;
+ * - of the gather, zeros and a scatter_add.
+ * What converts, broadcasts or scatters computes an address for each value; whole rows are gathered by vectors
+ * (PyTorch 2.8, ATen/native/cuda/ScatterGatherKernel.cu). */
+static void rows_by_operators_kernels(struct kernels *list, const struct cut *cut)
+{
+    const double v = cut->value, wide = 4;
+    double own = cut->own_tokens * cut->hidden, sent = cut->sent * cut->hidden, there = cut->received * cut->hidden;
+    double converted = v < wide ? sent * ((v + wide) + (wide + v)) : 0;
+    int conversions = v < wide ? 2 : 0;
+    enum phase back = PHASE_BACKWARD_INPUT;
+
+    memory_kernel(list, cut, "permute", PHASE_FORWARD, CLASS_EXPERT_ROWS, (own + sent) * v);
+    plain_kernels(list, cut, "sort", PHASE_FORWARD, CLASS_EXPERT_ROWS, 2, 4 * there * v);
+    unvectorized_kernels(list, cut, "unsort", PHASE_FORWARD, CLASS_COPY, 1, there, 2 * there * v);
+    unvectorized_kernels(list, cut, "weigh", PHASE_FORWARD, CLASS_OTHER, 1 + conversions, (1 + conversions) * sent,
+                         converted + 2 * wide * sent);
+    memory_kernel(list, cut, "copy", PHASE_FORWARD, CLASS_COPY, 2 * own * v);
+    unvectorized_kernels(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
+
+    memory_kernel(list, cut, "combine", back, CLASS_EXPERT_ROWS, (own + sent) * v);
+    unvectorized_kernels(list, cut, "weigh", back, CLASS_OTHER, 1 + conversions, (1 + conversions) * sent,
+                         converted + 2 * wide * sent);
+    plain_kernels(list, cut, "weigh-scores", back, CLASS_OTHER, 2, sent * (3 * wide + wide));
+    plain_kernels(list, cut, "unsort", back, CLASS_EXPERT_ROWS, 3, (3 + 2) * there * v);
+    plain_kernels(list, cut, "sort", back, CLASS_OTHER, 2, 4 * there * v);
+    memory_kernel(list, cut, "clear", back, CLASS_OTHER, own * v);
+    unvectorized_kernels(list, cut, "permute", back, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
 }
 
 /* Rows copied into the order of the experts, and the experts' results weighted and added. A GPU orders the rows before
@@ -118,6 +178,10 @@ static void rows_to_experts(struct kernels *list, const struct cut *cut)
     double rows = cut->dispatches_once ? cut->received : cut->sent;
     bool sorts = !cut->dispatches_once && cut->experts > 1 && cut->experts < cut->shape->experts;
 
+    if (rows_by_operators(cut)) {
+        rows_by_operators_kernels(list, cut);
+        return;
+    }
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         memory_kernel(list, cut, "permute", (enum phase)phase, CLASS_EXPERT_ROWS, (from + rows) * width);
         if (sorts)

@@ -87,15 +87,15 @@ static void save_mlp(struct saved_list *list, const struct cut *cut, double rows
     save_input(list, cut, SAVED_MLP, rows, ffn, !again && lora_trains(cut, LORA_MLP_DOWN));
 }
 
-/* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of the
- * probabilities need; and the activations inside the MLPs of experts and shared experts. The input of the shared
- * experts is also the router's and is counted there. */
+/* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of probabilities need
+ * (operators keep them in fp32); what the MLPs keep. The shared experts' input is also the router's, counted there. */
 static void save_experts(struct saved_list *list, const struct cut *cut)
 {
     if (runs_again(cut, MODULE_EXPERTS))
         return;
     save_small(list, SAVED_MLP, cut->own_tokens * cut->shape->experts, 4);
-    save_values(list, SAVED_MLP, cut->received + cut->sent, cut->hidden, cut->value);
+    save_values(list, SAVED_MLP, cut->received, cut->hidden, cut->value);
+    save_values(list, SAVED_MLP, cut->sent, cut->hidden, rows_by_operators(cut) ? 4 : cut->value);
     save_mlp(list, cut, cut->received, cut->expert_ffn);
     if (!runs_again(cut, MODULE_SHARED))
         save_mlp(list, cut, cut->tokens, cut->shared_ffn);
