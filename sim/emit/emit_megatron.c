@@ -107,6 +107,8 @@ static void say_model(struct emit *e)
         say(e, "ffn-hidden-size %ld", emit_number(e, SHAPE "ffn"));
     if (emit_is(e, SHAPE "mlp", "swiglu"))
         say(e, "swiglu");
+    if (emit_is(e, SHAPE "mlp", "squared-relu"))
+        say(e, "squared-relu");
     if (emit_is(e, SHAPE "bias", "false") && emit_is(e, SHAPE "qkv_bias", "true"))
         say(e, "add-qkv-bias");
     say_attention(e);

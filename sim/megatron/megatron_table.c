@@ -38,7 +38,7 @@ static const struct argument_row rows[] = {
            .words = "LayerNorm=layernorm RMSNorm=rmsnorm"),
     READ("swiglu", KIND_FLAG, NULL),
     READ("quick-geglu", KIND_FLAG, NULL),
-    LACKS("squared-relu", KIND_FLAG, NULL, "simulated as GELU, which has the same two GEMMs"),
+    READ("squared-relu", KIND_FLAG, NULL),
     OFF("disable-bias-linear", "model.transformer.bias", "false", "!add-bias-linear"),
     READ("add-qkv-bias", KIND_FLAG, NULL),
     READ("qk-layernorm", KIND_FLAG, NULL),

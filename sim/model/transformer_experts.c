@@ -1,4 +1,4 @@
-/* A block's experts, which stand where the MLP would be: their rows and their kernels. */
+/* The activation functions of MLPs, and a block's experts, which stand where the MLP would be: their rows and kernels. */
 #include "model/transformer.h"
 
 #include <math.h>
@@ -73,6 +73,69 @@ void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs)
         return;
     plain_kernels(list, cut, "clamp", PHASE_FORWARD, CLASS_OTHER, 3, (2 * 2 + 4) * pairs * cut->value);
     plain_kernels(list, cut, "clamp", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, (2 * 3 + 4) * pairs * cut->value);
+}
+
+/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
+ * of inputs. */
+static void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    double index = cut->form.few_bit / 8.;
+
+    if (gated)                                                           /* a SiLU, and a product with the gate */
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+    else
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + index));
+    if (gated)
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
+                  elements * (2 * cut->value + index));
+}
+
+static void squared_relu(struct kernels *list, const struct cut *cut, const char *name, double elements)
+{
+    bool fused = cut->shape->fused_kernels;
+
+    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, fused ? 1 : 2, (fused ? 2 : 4) * elements * cut->value);
+    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, fused ? 1 : 4,
+                  (fused ? 3 : 2 + 2 + 3 + 3) * elements * cut->value);
+}
+
+/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
+ * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
+ * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
+ * sums of what reaches x on four ways.
+ * SwiGLU has a second input, the gate. In plain PyTorch it is a SiLU and a product; its backward is two products and
+ * then the SiLU's.
+ * A squared ReLU (So et al. 2021, Primer, section 4) has as many values as GELU in one kernel. In plain PyTorch it is
+ * a ReLU and a power; the power's backward copies its base, doubles the copy and multiplies it by the gradient, and the
+ * ReLU's reads its result and this (pytorch, tools/autograd/derivatives.yaml: pow_backward, threshold_backward). */
+void activation_function(struct kernels *list, const struct cut *cut, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    const char *name = mlp_names[cut->shape->mlp];
+    size_t first = list->count;
+
+    clamp_kernels(list, cut, elements);
+    if (cut->form.few_bit > 0) {
+        few_bit_function(list, cut, name, elements);
+    } else if (gated && !cut->shape->fused_kernels) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
+    } else if (cut->shape->mlp == MLP_SQUARED_RELU) {
+        squared_relu(list, cut, name, elements);
+    } else if (!gated && !cut->shape->fused_gelu) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
+                      (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
+    } else {
+        memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+               (gated ? 3 : 2) * elements * cut->value);
+        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+               (gated ? 5 : 3) * elements * cut->value);
+    }
+    mark_again(list, cut, 1u << MODULE_ACTIVATION, first);
 }
 
 /* The biases of the experts' last products, each times its token's probability, which is in fp32 (Megatron Core,

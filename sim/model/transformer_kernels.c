@@ -248,55 +248,6 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
-/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
- * of inputs. */
-static void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-    double index = cut->form.few_bit / 8.;
-
-    if (gated)                                                           /* a SiLU, and a product with the gate */
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
-    else
-        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + index));
-    if (gated)
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
-                  elements * (2 * cut->value + index));
-}
-
-/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
- * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
- * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
- * sums of what reaches x on four ways.
- * SwiGLU has a second input, the gate. In plain PyTorch it is a SiLU and a product; its backward is two products and
- * then the SiLU's. */
-void activation_function(struct kernels *list, const struct cut *cut, double elements)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-    const char *name = mlp_names[cut->shape->mlp];
-    size_t first = list->count;
-
-    clamp_kernels(list, cut, elements);
-    if (cut->form.few_bit > 0) {
-        few_bit_function(list, cut, name, elements);
-    } else if (gated && !cut->shape->fused_kernels) {
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
-    } else if (!gated && !cut->shape->fused_gelu) {
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
-                      (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
-    } else {
-        memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
-               (gated ? 3 : 2) * elements * cut->value);
-        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
-               (gated ? 5 : 3) * elements * cut->value);
-    }
-    mark_again(list, cut, 1u << MODULE_ACTIVATION, first);
-}
-
 /* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
  * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
  * mask follows. Autograd saves the factors of a product before it runs it, of a frozen one its weights alone; modules

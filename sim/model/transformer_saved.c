@@ -75,7 +75,7 @@ static void save_mlp(struct saved_list *list, const struct cut *cut, double rows
 {
     bool again = runs_again(cut, MODULE_ACTIVATION), gated = cut->shape->mlp == MLP_SWIGLU;
     bool clamps = !again && gated && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
-    int gelu = again || cut->shape->fused_gelu ? 1 : 7, factors = again || cut->shape->fused_kernels ? 1 : 2;
+    int gelu = again || cut->shape->fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7, factors = again || cut->shape->fused_kernels ? 1 : 2;
     struct saved function = {.kind = SAVED_FUNCTION, .part = SAVED_MLP, .rows = rows, .width = ffn, .bytes = cut->value,
                              .tensors = gated ? 1 : gelu};
 
@@ -87,8 +87,7 @@ static void save_mlp(struct saved_list *list, const struct cut *cut, double rows
     save_input(list, cut, SAVED_MLP, rows, ffn, !again && lora_trains(cut, LORA_MLP_DOWN));
 }
 
-/* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of probabilities need
- * (operators keep them in fp32); what the MLPs keep. The shared experts' input is also the router's, counted there. */
+/* The router's probabilities in fp32; inputs and outputs of experts (operators keep outputs in fp32); what MLPs keep. */
 static void save_experts(struct saved_list *list, const struct cut *cut)
 {
     if (runs_again(cut, MODULE_EXPERTS))
@@ -320,9 +319,9 @@ void quantization_kernels(struct kernels *list, const struct cut *cut, enum save
 
 static const char *few_bit_fault(const struct transformer *shape, const struct shard *shard)
 {
-    if (shape->mlp == MLP_SWIGLU && shape->fused_kernels)
-        return "saves nothing of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's result instead of "
-               "the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
+    if (shape->mlp == MLP_SQUARED_RELU || (shape->mlp == MLP_SWIGLU && shape->fused_kernels))
+        return "saves nothing of a squared ReLU, or of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's "
+               "result instead of the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
     if (shard->again >> MODULE_ACTIVATION & 1)
         return "does not go with recomputation of the activation function (recompute: modules), which needs its input";
     return NULL;
