@@ -99,7 +99,8 @@ enum mlp { MLPS(ENUM_VALUE) };
 #define ROTARIES(X) \
     X(ROTARY_FUSED, "fused") X(ROTARY_COMPLEX, "complex") X(ROTARY_HALVES, "halves") X(ROTARY_MATRICES, "matrices")
 enum rotary { ROTARIES(ENUM_VALUE) };
-#define ROUTED_ROWS(X) X(ROUTED_ROWS_COPIES, "copies") X(ROUTED_ROWS_OPERATORS, "operators")
+#define ROUTED_ROWS(X) \
+    X(ROUTED_ROWS_COPIES, "copies") X(ROUTED_ROWS_INDICES, "indices") X(ROUTED_ROWS_OPERATORS, "operators")
 enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \

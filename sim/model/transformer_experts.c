@@ -231,6 +231,25 @@ static void rows_by_operators_kernels(struct kernels *list, const struct cut *cu
     unvectorized_kernels(list, cut, "permute", back, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
 }
 
+/* Megatron Core at 6a6cd478 (June 2025), moe_utils.py without fusion: permute is an index_select, unpermute zeros and a
+ * scatter_add_, sort_chunks_by_idxs a torch.split and a torch.cat, before the experts and after them. Backward: a gather;
+ * again a torch.cat for each sort; zeros and an index_add_. Probabilities are multiplied inside the experts. */
+static void rows_by_indices(struct kernels *list, const struct cut *cut, bool sorts)
+{
+    double own = cut->own_tokens * cut->hidden, sent = cut->sent * cut->hidden, v = cut->value;
+    static const char *const gathers[] = {"permute", "combine"}, *const adds[] = {"combine", "permute"};
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        bool back = phase == PHASE_BACKWARD_INPUT;
+
+        unvectorized_kernels(list, cut, gathers[back], (enum phase)phase, CLASS_COPY, 1, sent, (own + sent) * v);
+        if (sorts)
+            plain_kernels(list, cut, "sort", (enum phase)phase, CLASS_COPY, 2, 4 * cut->received * cut->hidden * v);
+        memory_kernel(list, cut, "clear", (enum phase)phase, CLASS_OTHER, own * v);
+        unvectorized_kernels(list, cut, adds[back], (enum phase)phase, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
+    }
+}
+
 /* Rows copied into the order of the experts, and the experts' results weighted and added. A GPU orders the rows before
  * it sends them (permute) and, if it has several experts, those that it receives (sort). Rows that are sent once are
  * copied where they arrive, and added there before they return. */
@@ -243,6 +262,10 @@ static void rows_to_experts(struct kernels *list, const struct cut *cut)
 
     if (rows_by_operators(cut)) {
         rows_by_operators_kernels(list, cut);
+        return;
+    }
+    if (cut->shape->routed_rows == ROUTED_ROWS_INDICES && !cut->dispatches_once) {
+        rows_by_indices(list, cut, sorts);
         return;
     }
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {

@@ -142,9 +142,12 @@ static const struct field transformer_fields[] = {
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
     {KEY(transformer, routed_rows), .kind = FIELD_CHOICE, .fallback = "copies", .choices = routed_rows_names,
      .choice_briefs = NAMES("kernels that copy each row once each way, and weight it on its way",
+                            "index_select and scatter_add, which compute an address for each value (Megatron Core "
+                            "without --moe-permute-fusion)",
                             "PyTorch's operators, a kernel each: gather, padding, index, weights in fp32, scatter_add "
-                            "(torchtitan of 2025); with the dispatchers alltoall and none"),
-     .brief = "how rows go into the order of their experts, and their results back"},
+                            "(torchtitan of 2025)"),
+     .brief = "how rows go into the order of their experts, and their results back; dispatchers that send a token once "
+              "copy"},
     {KEY(transformer, fused_clamp), .kind = FIELD_BOOL,
      .brief = "SwiGLU's kernel clamps its inputs, and the GEMMs of experts add their biases (Transformer Engine's "
               "op fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},

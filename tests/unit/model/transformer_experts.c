@@ -76,6 +76,29 @@ static void routed_by_operators(void **state)
     }
 }
 
+/* The same by indices, of which two experts of four are on a GPU: index_select, torch.cat twice, zeros and scatter_add_;
+ * gather, torch.cat twice, zeros and index_add_. */
+static void routed_by_indices(void **state)
+{
+    (void)state;
+    struct model model = llama(", experts: 4, experts_per_token: 2, routed_rows: indices");
+    struct layer layer = cut(&model, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16,
+                                                    .dispatch_group = 2}).items[1];
+    double h = 2, t = TOKENS * HIDDEN, r = 2 * t;
+    enum phase back = PHASE_BACKWARD_INPUT;
+
+    assert_close(bytes(&layer, "permute", PHASE_FORWARD), (t + r) * h);
+    assert_close(bytes(&layer, "combine", PHASE_FORWARD), (r + t + t) * h);
+    assert_close(bytes(&layer, "combine", back), (t + r) * h);
+    assert_close(bytes(&layer, "permute", back), (r + t + t) * h);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        assert_close(bytes(&layer, "sort", (enum phase)phase), 2 * (r + r) * h);
+        assert_close(bytes(&layer, "clear", (enum phase)phase), t * h);
+        assert_close(unvectorized(&layer, "permute", (enum phase)phase), r);
+        assert_close(unvectorized(&layer, "combine", (enum phase)phase), r);
+    }
+}
+
 /* A dispatcher that sends a token once copies rows where they arrive, whatever the operators. */
 static void sent_once(void **state)
 {
@@ -91,7 +114,7 @@ static void sent_once(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(routed_by_operators), TEST(sent_once)};
+    const struct CMUnitTest tests[] = {TEST(routed_by_operators), TEST(routed_by_indices), TEST(sent_once)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
