@@ -1,12 +1,14 @@
 #!/bin/sh
-# The tests: ./test.sh installs what it needs, builds with gcc, clang and the sanitizers (warnings are errors), and runs
-# every test; the release build comes last, so that its summary closes the output. ./test.sh --quick: that one alone;
+# The tests: ./test.sh installs what it needs, builds with gcc and with clang and its sanitizers (warnings are errors), and
+# runs every test; the release build, gcc's, comes last, so that its summary closes the output. ./test.sh --quick: that one alone;
 # ./test.sh --all: all cases of tests that else try a sample, the long tests under the sanitizers too, and leaks of all
 # commands, which takes an hour.
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
 packages $build_packages $module_packages $plot_packages clang diffutils binutils shellcheck protobuf-compiler
+# The sanitizers of clang, where they are a package of their own.
+! apt-cache show libclang-rt-dev >/dev/null 2>&1 || packages libclang-rt-dev
 if apt-cache show $web_packages >/dev/null 2>&1; then
     packages $web_packages
 else
@@ -30,7 +32,6 @@ sanitized() {
 }
 
 if [ "${1-}" != --quick ]; then
-    build clang -clang
     build sanitize -sanitize
     echo "== tests under the address and undefined-behaviour sanitizers"
     skipped='validation|long' leaks=0

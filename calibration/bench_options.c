@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,14 +103,18 @@ static int parse_kernels(const char *option, const char *list, kernel_set set)
     return *list ? 0 : usage("%s: expected names with commas between", option);
 }
 
+/* Leaves the value as it is if the text is refused. */
 static int parse_number(const char *option, const char *text, double low, double high, double *value)
 {
     char *end, message[256];
+    double number;
 
     errno = 0;
-    *value = strtod(text, &end);
-    if (end != text && !*end && !errno && isfinite(*value) && *value >= low && *value <= high)
+    number = strtod(text, &end);
+    if (end != text && !*end && !errno && number >= low && number <= high) {
+        *value = number;
         return 0;
+    }
     snprintf(message, sizeof message, "%s: expected a number from %g to %g, not '%.60s'", option, low, high, text);
     return usage("%s", message);
 }

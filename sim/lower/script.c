@@ -170,6 +170,19 @@ static void add_sum(struct writer *writer, int stage, int number, const struct l
         need(writer, *copy);
 }
 
+/* The last of a rank's virtual stages before `before`; -1: there is none. */
+static int last_stage_before(const struct plan *plan, int rank, int before)
+{
+    int last = -1;
+
+    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
+        int stage = plan_virtual_stage(plan, rank, chunk);
+
+        last = stage < before && stage > last ? stage : last;
+    }
+    return last;
+}
+
 /* The sums of gradients that an update of a rank waits for. Later stages come first, as their gradients are complete
  * first; sums of every micro-batch (ZeRO 2; the row then holds one iteration) in the order in which the row completes
  * them. */
@@ -186,11 +199,10 @@ static void add_sums(struct writer *writer, int rank, const struct label *copy)
             add_sum(writer, stage, done[chunk]++, copy);
     }
     free(done);
-    for (int stage = plan_virtual_stages(lowering->plan) - 1;
-         stage >= 0 && !lowering->scenario->recipe.gradients.every; stage--)
-        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-            if (plan_virtual_stage(lowering->plan, rank, chunk) == stage && is_summed(lowering, stage))
-                add_sum(writer, stage, writer->updates, copy);
+    for (int last = lowering->scenario->recipe.gradients.every ? 0 : plan_virtual_stages(lowering->plan), stage = 0;
+         (stage = last_stage_before(lowering->plan, rank, last)) >= 0; last = stage)
+        if (is_summed(lowering, stage))
+            add_sum(writer, stage, writer->updates, copy);
 }
 
 /* The sum of tied gradients, after the sums of both ranks that hold a copy. */

@@ -7,17 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 /* One of so many cases is tried: 1 where DTSIM_TESTS is "all", else 4, and 16 under the sanitizers, which look for
  * errors of memory in code that few cases reach as well as many. */
 static inline int one_in(void)
 {
     const char *tests = getenv("DTSIM_TESTS");
 
-#ifdef __SANITIZE_ADDRESS__
-    return tests && !strcmp(tests, "all") ? 1 : 16;
-#else
-    return tests && !strcmp(tests, "all") ? 1 : 4;
-#endif
+    return tests && !strcmp(tests, "all") ? 1 : ADDRESS_SANITIZER ? 16 : 4;
 }
 
 /* The cases that are tried of `all`. */
