@@ -73,6 +73,7 @@ struct tensors {
         struct linear linear;    /* if it is the weight of a linear layer, else 0 x 0 */
     } items[48];
     size_t count, nexperts;
+    double packed;           /* elements that frozen matrices in fewer bits do not count */
 };
 struct tensors embedding_tensors(const struct cut *cut);
 struct tensors block_tensors(const struct cut *cut);
@@ -144,6 +145,10 @@ bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted 
  * the block with its adapter. Return the place in the list where the last of these products begins. */
 size_t adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target);
 size_t adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product);
+/* Whether blocks keep their frozen matrices in four bits; bytes of the largest of them on this GPU once it is converted
+ * for its product, else 0. */
+bool weights_packed(const struct cut *cut);
+double unpacked_weight(const struct cut *cut);
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
 

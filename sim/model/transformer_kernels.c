@@ -135,6 +135,20 @@ static void random_projections(struct kernels *list, const struct cut *cut, doub
     product_kernel(list, cut, product);
 }
 
+/* What turns frozen weights of four bits into the format of the product, each time: the scales (one of 8 bits for 64
+ * values) are converted to fp32 and moved by their mean, then each value is looked up and scaled (bitsandbytes,
+ * functional.py: dequantize_4bit; autograd/_functions.py: MatMul4Bit, forward and backward). */
+static void unpack_kernels(struct kernels *list, const struct cut *cut, double weights)
+{
+    const double scales = weights / 64;
+
+    for (int phase = PHASE_FORWARD; weights_packed(cut) && phase <= PHASE_BACKWARD_INPUT; phase++) {
+        plain_kernels(list, cut, "unpack-scales", (enum phase)phase, CLASS_OTHER, 2, scales * ((1 + 4) + (4 + 4)));
+        memory_kernel(list, cut, "unpack", (enum phase)phase, CLASS_COPY,
+                      weights * (4 / 8. + cut->value) + scales * 4);
+    }
+}
+
 /* A product of weights in a block, or of the weights of `experts`. In fp8 (Micikevicius et al. 2022; Transformer
  * Engine on Hopper) the input, the weights and the output's gradient are cast first. For each of them one kernel
  * reads it and writes it in fp8 twice, as it is and transposed, because Hopper multiplies fp8 only in layout nt.
@@ -154,6 +168,7 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
 
     if (cut->fp8)
         eight.dtype = cut->narrow;
+    unpack_kernels(list, cut, out * in);
     products(list, &eight, product, experts, rows, out, in);
     random_projections(list, cut, rows, out, in);
     if (product == PRODUCT_Q_UP || product == PRODUCT_KV_UP)

@@ -147,7 +147,7 @@ static struct workspace context_workspace(const struct cut *cut)
  * - the gradients of the activation function's inputs and output;
  * - the gradients on both sides of the softmax and, under selective recomputation, the recomputed core; or those of
  *   FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32).
- * What was quantized is unpacked beside the gradients. */
+ * What was quantized is unpacked beside the gradients, and a weight of four bits beside all of that. */
 struct workspace block_workspace(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
@@ -161,8 +161,10 @@ struct workspace block_workspace(const struct cut *cut)
         attention += core_activation(cut);
     attention += context.backward;
     return (struct workspace){
-        .forward = fmax(context.forward + (shape->flash_attention ? 0 : cut->scores * cut->value), random_matrix(cut)),
-        .backward = cut->own_tokens * cut->hidden * cut->value + fmax(mlp_workspace(cut), attention),
+        .forward = fmax(context.forward + (shape->flash_attention ? 0 : cut->scores * cut->value), random_matrix(cut)) +
+                   unpacked_weight(cut),
+        .backward = cut->own_tokens * cut->hidden * cut->value + fmax(mlp_workspace(cut), attention) +
+                    unpacked_weight(cut),
     };
 }
 
