@@ -9,7 +9,7 @@ static const struct node *section_of(const struct scenario *scenario)
 
 /* Bytes for each parameter of a checkpoint under mixed precision with Adam: fp32 master weights and two moments, and
  * the weights in half precision. BLOOM's README states 14: 8, 4 and 2 (bigscience, train/tr11-176B-ml/README.md). */
-static int bytes_of(const struct scenario *scenario, const struct steps *steps, double *bytes, struct error *err)
+int checkpoint_bytes(const struct scenario *scenario, const struct steps *steps, double *bytes, struct error *err)
 {
     const struct checkpoint_spec *spec = scenario->train->checkpoint;
     const struct precision_spec *precision = &scenario->memory.precision;
@@ -86,7 +86,7 @@ int checkpoint_cost(const struct scenario *scenario, const struct steps *steps, 
     bool writes = isnan(spec->block) || spec->mode != CHECKPOINT_BLOCKING, loads = train->failures && isnan(load);
 
     *cost = (struct checkpoint_cost){.bytes = NAN};
-    if ((writes || loads) && bytes_of(scenario, steps, &cost->bytes, err))
+    if ((writes || loads) && checkpoint_bytes(scenario, steps, &cost->bytes, err))
         return -1;
     if (stall_of(scenario, step, cost, err))
         return -1;

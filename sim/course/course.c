@@ -120,34 +120,79 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
     return 0;
 }
 
-/* The training on fewer nodes. Its steps and validations take longer, its stalls as long as its checkpoints take there. */
-static int shrink(const struct making *making, const struct steps *steps, struct error *err)
+/* s that a training stands still for a loss that costs no work: said, or of the processes and the copy of what a node
+ * holds, which its neighbour or its like in another replica sends. */
+static int reroute_of(const struct making *making, const struct steps *steps, const struct shape *shape, double *seconds,
+                      struct error *err)
+{
+    const struct training_spec *train = making->scenario->train;
+    double bytes, share = fmin(1, 1 / (shape->stage_nodes * shape->pipeline));
+
+    *seconds = train->elastic->reroute;
+    if (!isnan(*seconds) || train->elastic->system == ELASTIC_VARUNA)
+        return 0;
+    if (checkpoint_bytes(making->scenario, steps, &bytes, err))
+        return error_add(err, EXIT_INPUT, train->elastic->node->loc, "train: elastic: missing key 'reroute', the time that a loss "
+                         "stops the training: it follows from the bytes of a checkpoint, which are not known");
+    *seconds = (train->restart ? train->restart->init : 0) +
+               share * bytes / (cluster_node_nics(&making->scenario->cluster, 0) * cluster_nic_rate(&making->scenario->cluster, 0));
+    return 0;
+}
+
+/* The only zone of a shape, whose steps and validations take so many seconds for one of the scenario, its stalls as long as its
+ * checkpoints take there. */
+static int zone_of_shape(const struct making *making, const struct steps *steps, const struct shape *shape, double seconds,
+                         struct zone *zone, struct error *err)
 {
     struct course *course = making->course;
     const struct zone *full = course->zones.items;
     struct step step = *steps_of(steps, steps->stretches.items);
-    double works = (course->useful + course->validations) / step.seconds;
+    double works = (course->useful + course->validations) / step.seconds, stalls = course->stalls;
 
+    step.nodes = shape->nodes;
+    step.gpus = shape->gpus;
+    *zone = (struct zone){.end = full->end, .nodes = shape->nodes, .gpus = shape->gpus};
+    zone->idle_power = energy_power(making->scenario, shape->gpus, shape->nodes, (struct occupation){0, 0});
+    if (making->every && checkpoint_cost(making->scenario, steps, &step, &zone->cost, err))
+        return -1;
+    stalls *= full->cost.block > 0 ? zone->cost.block / full->cost.block : 1;
+    zone->pace = course->end / (works * seconds + stalls);
+    zone->power = (works * seconds * shape->power + stalls * zone->idle_power) / (works * seconds + stalls);
+    return reroute_of(making, steps, shape, &zone->reroute, err);
+}
+
+/* The training on fewer nodes, and with holes. */
+static int shrink(const struct making *making, const struct steps *steps, struct error *err)
+{
+    struct course *course = making->course;
+    const struct elastic_spec *spec = making->scenario->train->elastic;
+    struct zone *full = course->zones.items, whole;
+    struct shape *own;
+    double longer = spec->system == ELASTIC_REDUNDANCY ? 1 + spec->redundant : 1;
+
+    course->step = steps_of(steps, steps->stretches.items)->seconds;
     if (shapes_init(&course->shapes, making->scenario, err))
         return -1;
     course->shrunk = xcalloc((size_t)full->nodes + 1, sizeof *course->shrunk);
-    for (int nodes = 0; nodes < full->nodes; nodes++) {
-        const struct shape *shape = &course->shapes.on[nodes];
-        struct zone *zone = &course->shrunk[nodes];
-        double stalls = course->stalls;
-
-        if (!shape->nodes)
-            continue;
-        step.nodes = shape->nodes;
-        step.gpus = shape->gpus;
-        *zone = (struct zone){.end = full->end, .nodes = shape->nodes, .gpus = shape->gpus};
-        zone->idle_power = energy_power(making->scenario, shape->gpus, shape->nodes, (struct occupation){0, 0});
-        if (making->every && checkpoint_cost(making->scenario, steps, &step, &zone->cost, err))
+    own = &course->shapes.on[full->nodes];
+    own->seconds = course->step;
+    own->power = steps_of(steps, steps->stretches.items)->power;
+    if (zone_of_shape(making, steps, own, own->seconds * longer, &whole, err))
+        return -1;
+    full->reroute = whole.reroute;
+    full->pace = longer == 1 ? 1 : whole.pace;
+    for (int nodes = 0; nodes < full->nodes; nodes++)
+        if (course->shapes.on[nodes].nodes && zone_of_shape(making, steps, &course->shapes.on[nodes],
+                                                            course->shapes.on[nodes].seconds * longer, &course->shrunk[nodes], err))
             return -1;
-        stalls *= full->cost.block > 0 ? zone->cost.block / full->cost.block : 1;
-        zone->pace = course->end / (works * shape->seconds + stalls);
-        zone->power = (works * shape->seconds * shape->power + stalls * zone->idle_power) / (works * shape->seconds + stalls);
-    }
+    if (spec->system != ELASTIC_REDUNDANCY)
+        return 0;
+    course->holed = xcalloc((size_t)full->nodes + 1, sizeof *course->holed);
+    for (int nodes = 0; nodes <= full->nodes; nodes++)
+        if (course->shapes.on[nodes].holed_seconds > 0 &&
+            zone_of_shape(making, steps, &course->shapes.on[nodes], course->shapes.on[nodes].holed_seconds * longer,
+                          &course->holed[nodes], err))
+            return -1;
     return 0;
 }
 
@@ -189,6 +234,7 @@ void course_release(struct course *course)
 {
     shapes_release(&course->shapes);
     free(course->shrunk);
+    free(course->holed);
     free(course->marks.items);
     free(course->zones.items);
     free(course->milestones.items);
@@ -241,6 +287,13 @@ const struct zone *course_zone(const struct course *course, double clock)
     while (zone < last && zone->end <= clock)
         zone++;
     return zone;
+}
+
+double course_step_begin(const struct course *course, size_t mark, double clock)
+{
+    double from = course->marks.items[mark].resumes;
+
+    return from + floor(fmax(0, clock - from) / course->step) * course->step;
 }
 
 double course_steps_since(const struct course *course, size_t mark, double clock)

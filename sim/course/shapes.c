@@ -1,21 +1,12 @@
-#include "course/shapes.h"
+#include "course/shapes_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "energy/energy.h"
 #include "run/run.h"
 
-enum { MOST_SHAPES = 2000 };
-
-/* A shape in the making. */
-struct making {
-    const struct scenario *scenario;
-    struct shapes *shapes;
-    int micro_batches;               /* of the batch, over all replicas */
-    size_t simulated;
-};
-
-static int simulate_shape(const struct scenario *scenario, struct shape *shape, struct error *err)
+static int simulate_shape(const struct making *making, const struct scenario *scenario, struct shape *shape, struct error *err)
 {
     struct simulate_options options = simulate_numbers_of(scenario);
     struct workload workload = {0};
@@ -27,20 +18,20 @@ static int simulate_shape(const struct scenario *scenario, struct shape *shape, 
     if (!rc) {
         shape->seconds = run.metrics.iteration_time;
         shape->power = run.metrics.power;
+        for (int i = 0; i < shape->pipeline && i < making->shapes->nodes; i++)
+            making->layers[i] = workload.plan.chunks == 1 ? workload.stages[i].layers : 0;
     }
     run_release(&run);
     workload_release(&workload);
     return rc;
 }
 
-/* The fullest replica has its micro-batches rounded up, and the step takes as long as its. */
-static int vary_and_simulate(const struct making *making, struct shape *shape, struct error *err)
+static int vary_and_simulate(const struct making *making, struct shape *shape, int share, const char *set, struct error *err)
 {
     const struct scenario *scenario = making->scenario;
-    int share = (making->micro_batches + shape->replicas - 1) / shape->replicas;
     struct arena arena = {0};
     struct scenario varied;
-    const char *sets[5];
+    const char *sets[6];
     size_t count = 0;
     int rc;
 
@@ -52,81 +43,187 @@ static int vary_and_simulate(const struct making *making, struct shape *shape, s
         sets[count++] = arena_printf(&arena, "batch.micro_batches=%d", share);
     if (!scenario->cluster.ideal)
         sets[count++] = arena_printf(&arena, "cluster.nodes=%d", shape->nodes);
+    if (set)
+        sets[count++] = set;
     rc = scenario_vary(scenario, sets, count, &varied, err);
     if (!rc) {
         varied.simulation.engine = scenario->simulation.engine;
-        rc = simulate_shape(&varied, shape, err);
+        rc = simulate_shape(making, &varied, shape, err);
     }
     scenario_release(&varied);
     arena_release(&arena);
     return rc;
 }
 
-/* Takes the shape for as many nodes as it has and for more, where it is the fastest so far. */
-static void take(struct shapes *shapes, const struct shape *shape)
+int shape_simulate(struct making *making, struct shape *shape, int micro_batches, const char *set, struct error *err)
+{
+    struct error own = {0};
+    int rc;
+
+    if (making->simulated++ == MOST_SHAPES)
+        return error_add(err, EXIT_INFEASIBLE, making->scenario->train->node->loc, "train: elastic: more than %d shapes; "
+                         "expected fewer numbers of stages, or a larger 'least'", MOST_SHAPES);
+    rc = vary_and_simulate(making, shape, micro_batches, set, &own) ? 1 : 0;
+    if (rc && (own.system || error_exit_code(&own) != EXIT_INFEASIBLE))
+        rc = error_add(err, own.messages[0].code, own.messages[0].loc, "%s", own.messages[0].text);
+    error_release(&own);
+    return rc;
+}
+
+void shape_take(struct shapes *shapes, const struct shape *shape)
 {
     for (int nodes = shape->nodes; nodes < shapes->nodes; nodes++)
         if (!shapes->on[nodes].nodes || shape->seconds < shapes->on[nodes].seconds)
             shapes->on[nodes] = *shape;
 }
 
+/* The fullest replica has its micro-batches rounded up, and the step takes as long as its. */
 static int add_shape(struct making *making, struct shape shape, struct error *err)
 {
-    struct error own = {0};
-    int rc = 0;
+    int share = (making->micro_batches + shape.replicas - 1) / shape.replicas, rc = shape_simulate(making, &shape, share, NULL, err);
 
-    if (making->simulated++ == MOST_SHAPES)
-        return error_add(err, EXIT_INFEASIBLE, making->scenario->train->node->loc, "train: elastic: more than %d shapes; "
-                         "expected fewer numbers of stages, or a larger 'least'", MOST_SHAPES);
-    if (!vary_and_simulate(making, &shape, &own))
-        take(making->shapes, &shape);
-    else if (own.system || error_exit_code(&own) != EXIT_INFEASIBLE)
-        rc = error_add(err, own.messages[0].code, own.messages[0].loc, "%s", own.messages[0].text);
-    error_release(&own);
-    return rc;
+    if (!rc && making->scenario->train->elastic->system == ELASTIC_REDUNDANCY)
+        rc = shape_add_holes(making, &shape, share, err);
+    if (rc)
+        return rc < 0 ? -1 : 0;
+    if (shape.nodes == making->shapes->nodes)
+        making->shapes->on[shape.nodes] = shape;
+    else
+        shape_take(making->shapes, &shape);
+    return 0;
 }
 
 /* All shapes of so many stages. */
 static int add_depth(struct making *making, int pipeline, int least, struct error *err)
 {
-    const struct scenario *scenario = making->scenario;
-    const struct parallelism *own = &scenario->parallelism;
-    int replica = scenario_gpus(scenario) / own->data / own->pipeline * pipeline;
-    int node = cluster_node_gpus(&scenario->cluster, 0);
+    int node = cluster_node_gpus(&making->scenario->cluster, 0);
 
     for (int replicas = least; replicas <= making->micro_batches; replicas++) {
-        int gpus = replica * replicas, nodes = (gpus + node - 1) / node;
+        int gpus = making->stage_gpus * pipeline * replicas, nodes = (gpus + node - 1) / node;
+        struct shape shape = {
+            .nodes = nodes, .gpus = gpus, .replicas = replicas, .pipeline = pipeline,
+            .stage_nodes = (double)making->stage_gpus / node,
+        };
 
         if (nodes >= making->shapes->nodes)
             return 0;
-        if (add_shape(making, (struct shape){nodes, gpus, replicas, pipeline, 0, 0}, err))
+        if (add_shape(making, shape, err))
             return -1;
     }
     return 0;
 }
 
-int shapes_init(struct shapes *shapes, const struct scenario *scenario, struct error *err)
+/* The scenario's own shape. With redundancy it is simulated with a hole. */
+static int add_own(struct making *making, struct error *err)
 {
-    const struct elastic_spec *spec = scenario->train->elastic;
-    struct making making = {
-        .scenario = scenario, .shapes = shapes, .micro_batches = scenario->batch.global / scenario->batch.micro,
+    const struct scenario *scenario = making->scenario;
+    const struct parallelism *parallelism = &scenario->parallelism;
+    int node = cluster_node_gpus(&scenario->cluster, 0);
+    struct shape own = {
+        .nodes = making->shapes->nodes, .gpus = scenario_gpus(scenario), .replicas = parallelism->data,
+        .pipeline = parallelism->pipeline, .stage_nodes = (double)making->stage_gpus / node,
     };
 
-    shapes->nodes = energy_nodes(scenario);
-    shapes->on = xcalloc((size_t)shapes->nodes + 1, sizeof *shapes->on);
+    making->shapes->on[own.nodes] = own;
+    if (scenario->train->elastic->system != ELASTIC_REDUNDANCY)
+        return 0;
+    if (own.stage_nodes != 1)
+        return error_clash(err, scenario->train->elastic->node->loc, "train: elastic: redundancy: found stages of %d and nodes of %d in "
+                           "GPUs; expected as many: a node that is lost is a stage", making->stage_gpus, node);
+    return add_shape(making, own, err);
+}
+
+static int add_all(struct making *making, struct error *err)
+{
+    const struct scenario *scenario = making->scenario;
+    const struct elastic_spec *spec = scenario->train->elastic;
+
     if (cluster_said_parts(&scenario->cluster))
         return error_clash(err, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each "
                            "of them; expected one kind of node");
+    if (add_own(making, err))
+        return -1;
+    if (spec->system == ELASTIC_TEMPLATES)
+        return shapes_add_templates(making, err);
     if (!spec->pipeline.count)
-        return add_depth(&making, scenario->parallelism.pipeline, spec->least, err);
+        return add_depth(making, scenario->parallelism.pipeline, spec->least, err);
     for (size_t i = 0; i < spec->pipeline.count; i++)
-        if (add_depth(&making, ((const int *)spec->pipeline.items)[i], spec->least, err))
+        if (add_depth(making, ((const int *)spec->pipeline.items)[i], spec->least, err))
             return -1;
     return 0;
+}
+
+int shapes_init(struct shapes *shapes, const struct scenario *scenario, struct error *err)
+{
+    struct making making = {
+        .scenario = scenario, .shapes = shapes, .micro_batches = scenario->batch.global / scenario->batch.micro,
+        .stage_gpus = scenario_gpus(scenario) / scenario->parallelism.data / scenario->parallelism.pipeline,
+    };
+    int rc;
+
+    shapes->nodes = energy_nodes(scenario);
+    shapes->on = xcalloc((size_t)shapes->nodes + 1, sizeof *shapes->on);
+    making.layers = xcalloc((size_t)shapes->nodes + 1, sizeof *making.layers);
+    rc = add_all(&making, err);
+    free(making.layers);
+    return rc;
 }
 
 void shapes_release(struct shapes *shapes)
 {
     free(shapes->on);
     *shapes = (struct shapes){0};
+}
+
+static bool among(int node, const int *lost, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (lost[i] == node)
+            return true;
+    return false;
+}
+
+/* Nodes of a replica. */
+static double width_of(const struct shape *shape, int replica)
+{
+    return shape->stage_nodes * (replica < shape->replicas - shape->deep ? shape->pipeline : shape->deep_pipeline);
+}
+
+/* A part of the model, from 0 to below 1, is on one of the nodes that are left. */
+static bool is_held(const struct shape *shape, double part, const int *lost, int count)
+{
+    double begin = 0;
+
+    for (int r = 0; r < shape->replicas; begin += width_of(shape, r), r++)
+        if (!among((int)floor(begin + part * width_of(shape, r) + 1e-9), lost, count))
+            return true;
+    return false;
+}
+
+/* A part that no node holds begins where a lost node begins to hold one, in some replica. */
+bool shape_keeps(const struct shape *shape, const int *lost, int count)
+{
+    double begin = 0, narrow = shape->stage_nodes * shape->pipeline;
+
+    if (count * ceil(1 + 1 / narrow) < shape->replicas)
+        return true;
+    for (int r = 0; r < shape->replicas; begin += width_of(shape, r), r++)
+        for (int i = 0; i < count; i++) {
+            double width = width_of(shape, r), part = fmax(0, (lost[i] - begin) / width);
+
+            if (part < 1 && lost[i] + 1 > begin + 1e-9 && !is_held(shape, part, lost, count))
+                return false;
+        }
+    return true;
+}
+
+bool shape_keeps_neighbours(const struct shape *shape, const int *lost, int count)
+{
+    for (int i = 0; i < count; i++) {
+        int first = lost[i] / shape->pipeline * shape->pipeline;
+
+        if (among(first + (lost[i] + 1 - first) % shape->pipeline, lost, count))
+            return false;
+    }
+    return true;
 }

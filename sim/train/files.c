@@ -94,7 +94,13 @@ static json_t *shapes_json(const struct training *training)
         json_put(json, "gpus", json_integer(shape->gpus));
         json_put(json, "replicas", json_integer(shape->replicas));
         json_put(json, "pipeline", json_integer(shape->pipeline));
+        if (shape->deep) {
+            json_put(json, "deep_replicas", json_integer(shape->deep));
+            json_put(json, "deep_pipeline", json_integer(shape->deep_pipeline));
+        }
         json_put(json, "iteration_time_s", json_finite(shape->seconds));
+        if (shape->holed_seconds > 0)
+            json_put(json, "holed_iteration_time_s", json_finite(shape->holed_seconds));
         json_put(json, "pace", json_finite(course->shrunk[nodes].pace));
         json_append(list, json);
     }

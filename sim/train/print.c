@@ -121,44 +121,15 @@ static void print_time(const struct training *training, FILE *out)
     }
 }
 
-enum { SHAPES_PRINTED = 8 };
-
-/* What it is on fewer nodes, the largest first. */
-static void print_shapes(const struct training *training, FILE *out)
-{
-    const struct course *course = &training->course;
-    int printed = 0, more = 0;
-    char text[48];
-
-    if (!course->shrunk)
-        return;
-    fputs("on fewer nodes\n", out);
-    for (int nodes = course->shapes.nodes - 1; nodes > 0; nodes--) {
-        const struct shape *shape = &course->shapes.on[nodes];
-
-        if (shape->nodes != nodes || printed == SHAPES_PRINTED) {
-            more += shape->nodes == nodes;
-            continue;
-        }
-        fprintf(out, "  %d node%s: %d replica%s of %d stage%s, a step takes %s\n", nodes, nodes == 1 ? "" : "s",
-                shape->replicas, shape->replicas == 1 ? "" : "s", shape->pipeline, shape->pipeline == 1 ? "" : "s",
-                seconds(shape->seconds, text));
-        printed++;
-    }
-    if (more)
-        fprintf(out, "  and %d more shapes (--json)\n", more);
-    if (!printed)
-        fputs("  it waits: none of fewer replicas runs\n", out);
-}
-
 static void print_failures(const struct training *training, FILE *out)
 {
     char mtbf[48], recovery[48];
 
     if (!training->failures.count)
         return;
-    fprintf(out, "failures: %.1f a training, one each %s; a recovery takes %s; %zu trials, seed %llu\n",
-            training->failed, seconds(training->mtbf, mtbf), seconds(training->recovery, recovery),
+    fprintf(out, "failures: %.1f a training, one each %s; a recovery%s takes %s; %zu trials, seed %llu\n",
+            training->failed, seconds(training->mtbf, mtbf), training_keeps_work(training) ? " from a checkpoint" : "",
+            seconds(training->recovery, recovery),
             training->options.trials, (unsigned long long)training->options.seed);
 }
 
@@ -260,7 +231,7 @@ void training_row(const struct training *training, FILE *out)
     fputc('\n', out);
 }
 
-enum { NOTES = 16 };
+enum { NOTES = 20 };
 
 /* Notes in the making. */
 struct notes { struct arena *arena; const char **items; size_t count; };
@@ -360,8 +331,11 @@ const char **training_notes(struct arena *arena, const struct training *training
     add_failures(&notes, training);
     add_checkpoints(&notes, training);
     if (training->course.shrunk)
-        note(&notes, "on fewer nodes the batch stays as it is, idle nodes do not fail, GPU-hours are of the nodes that train, "
-                     "and nodes that come back are taken when the next checkpoint is finished");
+        note(&notes, training_elastic_note(training));
+    if (training_faster_shape(training))
+        note(&notes, arena_printf(arena, "a step takes less time on %d nodes than on all of them: the scenario's own shape is not "
+                                         "the fastest, and fewer nodes may be a gain",
+                                  training_faster_shape(training)));
     if (training->course.zones.count > 1)
         note(&notes, "a change of the number of GPUs takes no time but that of a checkpoint");
     if (training->ended[TRIAL_STOPPED])
@@ -384,7 +358,7 @@ void training_print(const struct training *training, FILE *out)
     print_sentences(training, out);
     print_time(training, out);
     print_failures(training, out);
-    print_shapes(training, out);
+    training_print_elastic(training, out);
     print_checkpoints(training, out);
     print_reported(training, out);
     fputs("notes\n", out);

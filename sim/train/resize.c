@@ -18,9 +18,12 @@ bool trial_resize(struct going *going)
 
     if (there < whole && !course->shrunk[there].gpus)
         return false;
+    if (going->rules->elastic->system == ELASTIC_LIVEPUT)
+        there = trial_foresee(going, there);
     going->fewer = there < whole ? there : 0;
     if (going->fewer)
         nodes = course->shrunk[there].nodes;
+    going->holes = 0;
     going->missing = whole - nodes;
     going->pool = there - nodes;
     if (nodes != before)
@@ -28,21 +31,40 @@ bool trial_resize(struct going *going)
     return true;
 }
 
-struct growth trial_next_growth(struct going *going, const struct zone *zone)
+/* Whether more of the nodes that are there would train, or fill holes. */
+static bool grows(const struct going *going, const struct zone *zone, int there)
 {
     const struct course *course = going->rules->course;
-    struct growth growth = {.seconds = INFINITY};
-    int there;
+    int whole = course->zones.items->nodes, may = there >= whole ? whole : course->shrunk[there].nodes;
 
-    if (!going->fewer)
+    if (going->rules->elastic->system == ELASTIC_REDUNDANCY)
+        return may > zone->nodes || (going->holes && may == zone->nodes);
+    if (going->rules->elastic->system == ELASTIC_LIVEPUT)
+        return may > zone->nodes && trial_foresee(going, there) > zone->nodes;
+    return there >= whole || course->shrunk[there].pace > zone->pace;
+}
+
+/* When a training that begins again from a checkpoint has the next one, or another one its next step. */
+static double next_change(struct going *going)
+{
+    const struct course *course = going->rules->course;
+    size_t mark = trial_last_mark(going);
+
+    if (!trial_begins_again(going))
+        return course_step_begin(course, mark, going->clock) + course->step;
+    return mark + 1 < course->marks.count ? course->marks.items[mark + 1].safe : INFINITY;
+}
+
+struct growth trial_next_growth(struct going *going, const struct zone *zone)
+{
+    struct growth growth = {.seconds = INFINITY};
+
+    if (!going->fewer && !going->holes)
         return growth;
     trial_return_repaired(going);
-    there = nodes_there(going);
-    if (there >= course->zones.items->nodes || course->shrunk[there].pace > zone->pace) {
-        size_t next = trial_last_mark(going) + 1;
-
-        growth.grows = next < course->marks.count;
-        growth.clock = growth.grows ? course->marks.items[next].safe : INFINITY;
+    if (grows(going, zone, nodes_there(going))) {
+        growth.clock = next_change(going);
+        growth.grows = isfinite(growth.clock);
         growth.seconds = (growth.clock - going->clock) / zone->pace;
     } else if (going->repaired < going->repairs.count) {
         /* a millisecond later it is there, however times round */
@@ -52,14 +74,21 @@ struct growth trial_next_growth(struct going *going, const struct zone *zone)
     return growth;
 }
 
-/* The training goes on from the checkpoint that is finished now, on more nodes. The cause, where a failure comes before.
+/* The training goes on from the checkpoint, or the step, that is finished now, on more nodes. The cause, where a failure comes before.
  */
 const struct cause *trial_grow(struct going *going)
 {
     const struct cause *cause;
 
+    if (!trial_begins_again(going)) {
+        trial_resize(going);
+        cause = trial_spend(going, zone_now(going), zone_now(going)->reroute, LOSS_INITIALISATION);
+        trial_settle(going);
+        return cause;
+    }
     trial_lose_work(going, zone_now(going));
     trial_resize(going);
+    trial_settle(going);
     cause = trial_spend(going, zone_now(going), going->rules->init, LOSS_INITIALISATION);
     return cause ? cause : trial_spend(going, zone_now(going), zone_now(going)->cost.load, LOSS_LOADING);
 }

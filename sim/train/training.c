@@ -157,8 +157,7 @@ static double goodput_of(const struct training *training, const struct trial *tr
 
 static double gpu_hours_of(const struct training *training, const struct trial *trial)
 {
-    (void)training;
-    return trial->gpu_seconds / SECONDS_AN_HOUR;
+    return (void)training, trial->gpu_seconds / SECONDS_AN_HOUR;
 }
 
 static struct estimate estimate(const struct training *training, size_t count, double *values,
@@ -245,7 +244,8 @@ struct trial_rules training_rules(const struct training *training)
 
     return (struct trial_rules){
         .copies = memory ? spec->checkpoint->copies : 0, .stored = memory ? spec->checkpoint->stored : 0,
-        .course = &training->course, .failures = &training->failures, .spares = spec->spares, .seed = training->options.seed,
+        .course = &training->course, .failures = &training->failures, .seed = training->options.seed,
+        .spares = spec->spares, .elastic = spec->elastic,
         .init = spec->restart ? spec->restart->init : 0, .most = HOPELESS * 10 * training->course.end,
     };
 }

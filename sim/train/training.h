@@ -51,7 +51,7 @@ int training_init(struct training *training, const struct scenario *scenario, st
 void training_release(struct training *training);
 /* The wall time of an undisturbed training, s. */
 static inline double training_undisturbed(const struct training *training) { return training->course.end; }
-/* How many of its losses it can have: LOSS_FEWER where it goes on with fewer nodes alone. */
+/* How many of its losses it can have: those from LOSS_FEWER on where it goes on with fewer nodes alone. */
 static inline int training_losses(const struct training *training)
 {
     return training->course.shrunk ? LOSS_COUNT : LOSS_FEWER;
@@ -61,6 +61,12 @@ const char **training_notes(struct arena *arena, const struct training *training
 
 /* For people: sentences, where the time goes, checkpoints with their closed forms, notes. */
 void training_print(const struct training *training, FILE *out);
+/* Of these, of an elastic training: what it is on fewer nodes; what to know of how it goes on. */
+void training_print_elastic(const struct training *training, FILE *out);
+const char *training_elastic_note(const struct training *training);
+/* Whether it is elastic and keeps its work where nodes are lost. Fewer nodes than it wants on which a step is faster; 0: none. */
+bool training_keeps_work(const struct training *training);
+int training_faster_shape(const struct training *training);
 /* The same as a line of a Markdown table, whose head is training_row_head(), beside what was reported. */
 void training_row_head(FILE *out);
 void training_row(const struct training *training, FILE *out);

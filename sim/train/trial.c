@@ -66,24 +66,47 @@ size_t trial_last_mark(struct going *going)
     return going->mark = course_mark(going->rules->course, going->mark, going->clock);
 }
 
+/* A failure has come, with its nodes. Whether the work since the last checkpoint is kept; in a recovery, still. */
+static const struct cause *fail(struct going *going, const struct zone *zone, int node, const struct cause *cause)
+{
+    bool kept = going->kept;
+
+    going->kept = cause->loses_node && (kept || !going->recovers) && trial_survives(going);
+    going->trial.failures++;
+    trial_tell(going, EVENT_FAILURE, node, cause->name,
+               going->recovers || going->kept ? 0 :
+               course_steps_since(going->rules->course, trial_last_mark(going), going->clock));
+    if (going->recovers && kept && !going->kept)
+        trial_lose_work(going, zone);
+    return cause;
+}
+
+/* Nodes that train or stand still for a recovery: those of its shape, without those that are lost since. */
+static int training_nodes(const struct going *going, const struct zone *zone)
+{
+    return zone->nodes - (zone->nodes == going->held ? going->nlost : 0);
+}
+
 /* The next row of the trace: the cause, if it takes nodes away that train. Which nodes it takes is luck. */
 static const struct cause *trace_goes_on(struct going *going, const struct zone *zone)
 {
     const struct trial_rules *rules = going->rules;
-    const struct cause *cause = &rules->failures->causes[0];
-    int up = trial_nodes_up(going), lost, training = 0;
+    int up = trial_nodes_up(going), lost, training = 0, there = training_nodes(going, zone);
 
     lost = up - rules->failures->trace->rows[going->row].nodes;
     going->row++;
-    for (int i = 0; i < lost; i++, up--)
-        training += luck_share(&going->luck) * up < zone->nodes - training;
+    for (int i = 0; i < lost; i++, up--) {
+        double index = luck_share(&going->luck) * up;
+
+        if (index >= there - training)
+            continue;
+        training++;
+        trial_lose_place(going, trial_place(going, (int)index));
+    }
     if (!training)
         return NULL;
-    going->trial.failures++;
     going->trial.nodes_lost += training;
-    trial_tell(going, EVENT_FAILURE, -1, cause->name,
-         going->recovers ? 0 : course_steps_since(rules->course, trial_last_mark(going), going->clock));
-    return cause;
+    return fail(going, zone, -1, &rules->failures->causes[0]);
 }
 
 /* The training goes back to the last checkpoint that is whole in the storage, or to its beginning. */
@@ -142,16 +165,16 @@ static const struct cause *node_fails(struct going *going, const struct zone *zo
     }
     if (node >= nodes - going->missing)
         return NULL;
-    going->trial.failures++;
-    trial_tell(going, EVENT_FAILURE, node, cause->name,
-         going->recovers ? 0 : course_steps_since(rules->course, trial_last_mark(going), going->clock));
     if (cause->loses_node) {
         going->trial.nodes_lost++;
         send_to_repair(going);
         going->missing += rules->spares != NULL;
-        going->gone |= copies_lost(going, node, nodes);
+        if (rules->elastic)
+            trial_lose_place(going, trial_place(going, node));
+        else
+            going->gone |= copies_lost(going, node, nodes);
     }
-    return cause;
+    return fail(going, zone, node, cause);
 }
 
 /* The training goes on for so many seconds, up to a time on the clock. A part that it passes once more, after a
@@ -166,26 +189,46 @@ static void advance(struct going *going, const struct zone *zone, double seconds
         if (i * part >= going->clock)
             going->trial.passed[i] = zone->pace == 1 ? behind + i * part :
                                      going->trial.wall + (i * part - going->clock) / zone->pace;
-    if (going->fewer) {
-        going->trial.losses[LOSS_FEWER] += seconds - passed;
-        going->trial.gpu_seconds += seconds * zone->gpus - passed * course->zones.items->gpus;
-        going->trial.joules += seconds * zone->power - passed * course->joules / course->end;
+    if (going->fewer || zone->pace != 1) {
+        double redundant = passed * (1 / course->zones.items->pace - 1), share = share_there(going, zone);
+
+        going->trial.losses[LOSS_REDUNDANT] += redundant;
+        going->trial.losses[LOSS_FEWER] += seconds - passed - redundant;
+        going->trial.gpu_seconds += seconds * zone->gpus * share - passed * course->zones.items->gpus;
+        going->trial.joules += seconds * zone->power * share - passed * course->joules / course->end;
     }
     going->clock = to;
     going->trial.wall += seconds;
 }
 
-/* The work since the last checkpoint is lost. */
+/* The training goes back on its clock by so much work, which was done at that pace. */
+static void lose(struct going *going, const struct zone *zone, double lost, double pace)
+{
+    const struct course *course = going->rules->course;
+    double redundant = lost * (1 / course->zones.items->pace - 1);
+
+    going->clock -= lost;
+    going->trial.losses[LOSS_WORK] += lost / pace;
+    going->trial.losses[LOSS_FEWER] -= lost / pace - lost - redundant;
+    going->trial.losses[LOSS_REDUNDANT] -= redundant;
+    going->trial.gpu_seconds += lost * zone_whole(going, zone)->gpus;
+    going->trial.joules += lost * (going->fewer || zone->pace != 1 ? course->joules / course->end : zone->power);
+}
+
+/* The work since the last checkpoint is lost. Where it was done by several shapes, it counts with the pace of the whole. */
 void trial_lose_work(struct going *going, const struct zone *zone)
 {
     const struct course *course = going->rules->course;
-    double lost = going->clock - course->marks.items[trial_last_mark(going)].resumes;
 
-    going->clock -= lost;
-    going->trial.losses[LOSS_WORK] += lost / zone->pace;
-    going->trial.losses[LOSS_FEWER] -= lost / zone->pace - lost;
-    going->trial.gpu_seconds += lost * zone_whole(going, zone)->gpus;
-    going->trial.joules += lost * (going->fewer ? course->joules / course->end : zone->power);
+    lose(going, zone, going->clock - course->marks.items[trial_last_mark(going)].resumes,
+         trial_begins_again(going) ? zone->pace : course->zones.items->pace);
+}
+
+void trial_lose_step(struct going *going, const struct zone *zone)
+{
+    const struct course *course = going->rules->course;
+
+    lose(going, zone, going->clock - course_step_begin(course, trial_last_mark(going), going->clock), zone->pace);
 }
 
 /* The training goes on until it ends (NULL) or a failure ends it, whose work since the last checkpoint is lost then. */
@@ -202,13 +245,17 @@ static const struct cause *go_on(struct going *going)
 
         seconds = until_failure(going, zone, looks ? growth.seconds : left, &fails);
         advance(going, zone, seconds, fails ? going->clock + seconds * zone->pace : looks ? growth.clock : zone->end);
-        if (!fails && !looks && (going->fewer || zone == last))
+        if (!fails && !looks && (course->shrunk || zone == last))
             return NULL;
         if (!fails && growth.grows && looks && (cause = trial_grow(going)))
             return cause;
-        zone = going->fewer || looks ? zone_now(going) : zone + !fails;
-        if (fails && (cause = node_fails(going, zone)))
+        zone = course->shrunk ? zone_now(going) : zone + !fails;
+        if (!fails || !(cause = node_fails(going, zone)))
+            continue;
+        if (!going->kept)
             trial_lose_work(going, zone);
+        else if (going->rules->elastic->system != ELASTIC_REDUNDANCY)
+            trial_lose_step(going, zone);
     }
     return cause;
 }
@@ -218,8 +265,8 @@ void trial_stand(struct going *going, const struct zone *zone, double seconds, e
 {
     going->trial.wall += seconds;
     going->trial.losses[loss] += seconds;
-    going->trial.gpu_seconds += seconds * zone->gpus;
-    going->trial.joules += seconds * zone->idle_power;
+    going->trial.gpu_seconds += seconds * zone->gpus * share_there(going, zone);
+    going->trial.joules += seconds * zone->idle_power * share_there(going, zone);
 }
 
 /* So much of a recovery. The cause, where a failure comes into it. */
@@ -264,12 +311,14 @@ static void recover(struct going *going, const struct cause *cause)
         zone = zone_now(going);
         if (going->trial.wall > going->rules->most)
             going->trial.end = TRIAL_STUCK;
-        else if (!(cause = trial_spend(going, zone, of->detect, LOSS_DETECTION)) && !(cause = trial_take_spares(going, zone)) &&
+        else if (!(cause = trial_spend(going, zone, of->detect, LOSS_DETECTION)) && going->kept)
+            cause = trial_reroute(going);
+        else if (!cause && !(cause = trial_take_spares(going, zone)) &&
                  (trial_wait_for_trace(going, zone), true) && going->trial.end == TRIAL_FINISHED)
             cause = start_again(going, of, zone_now(going));
     }
-    going->recovers = going->stored = false;
-    going->nlost = 0;
+    going->recovers = going->stored = going->kept = false;
+    trial_settle(going);
     if (going->trial.end == TRIAL_FINISHED)
         trial_tell(going, EVENT_RESUMED, -1, NULL, 0);
 }
@@ -291,6 +340,7 @@ struct trial trial_run(const struct trial_rules *rules, uint64_t number,
     else
         going.luck.left = INFINITY;
     trial_wait_for_trace(&going, rules->course->zones.items);
+    trial_settle(&going);
     while (going.trial.end == TRIAL_FINISHED && (cause = go_on(&going)))
         recover(&going, cause);
     if (going.trial.end == TRIAL_FINISHED) {

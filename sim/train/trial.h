@@ -8,7 +8,8 @@
 #define LOSSES(X) \
     X(LOSS_WORK, "lost_work") X(LOSS_DETECTION, "detection") X(LOSS_WAITING, "waiting") \
     X(LOSS_REPLACEMENT, "replacement") X(LOSS_INITIALISATION, "initialisation") X(LOSS_LOADING, "loading") \
-    X(LOSS_FEWER, "fewer_nodes")     /* what steps on fewer nodes take longer; last: of elastic trainings alone */
+    X(LOSS_FEWER, "fewer_nodes")     /* what steps on fewer nodes take longer; from here on: of elastic trainings alone */ \
+    X(LOSS_REDUNDANT, "redundant_work")      /* what steps take longer because nodes do the work of others too */
 enum loss { LOSSES(ENUM_VALUE) LOSS_COUNT };
 extern const char *const loss_names[];
 
@@ -52,6 +53,7 @@ struct trial_rules {
     const struct failures *failures;
     const struct spares_spec *spares;        /* NULL: there is always one */
     int copies, stored; /* of checkpoints in memory, as struct checkpoint_spec has them; copies 0: in the storage */
+    const struct elastic_spec *elastic;      /* NULL: it waits for nodes */
     double init;                     /* s until a training of another size runs */
     double most;                     /* s of wall time after which a trial is stuck */
     uint64_t seed;

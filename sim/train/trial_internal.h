@@ -5,7 +5,7 @@
 #include "train/trial.h"
 
 /* Nodes that are remembered until a recovery has ended; further ones are as rare as they are many. */
-enum { LOST_MOST = 32 };
+enum { LOST_MOST = 256 };
 
 /* A trial under way. */
 struct going {
@@ -25,7 +25,11 @@ struct going {
     } repairs;                       /* s of wall time at which nodes come back, ascending */
     size_t repaired;                 /* of these, how many have */
     size_t row;                      /* of a trace: that will be next */
-    int lost[LOST_MOST], nlost;      /* nodes that were lost since the training stands still */
+    int lost[LOST_MOST], nlost;      /* nodes that were lost since the training stands still, or was last without holes;
+                                      * places in the shape that holds the states, ascending; with copies in memory: as lost */
+    int held;                        /* the nodes of that shape; of an elastic training */
+    bool kept;                       /* no work since the last checkpoint is lost, for all parts of the model are still there */
+    int holes;                       /* lost nodes whose work others do */
     bool gone;                       /* all copies of a share in memory */
     bool stored;                     /* what is loaded comes from the storage, because copies in memory are lost */
     int fewer;                       /* nodes that are there, too few for the whole training; 0: it is whole */
@@ -35,8 +39,15 @@ struct going {
 static inline const struct zone *zone_now(const struct going *going)
 {
     const struct course *course = going->rules->course;
+    const struct zone *zone = going->fewer ? &course->shrunk[going->fewer] : course_zone(course, going->clock);
 
-    return going->fewer ? &course->shrunk[going->fewer] : course_zone(course, going->clock);
+    return going->holes ? &course->holed[zone->nodes] : zone;
+}
+
+/* Of its nodes the share that is there. */
+static inline double share_there(const struct going *going, const struct zone *zone)
+{
+    return 1 - (double)going->holes / zone->nodes;
 }
 
 /* The same when it is whole. */
@@ -60,10 +71,31 @@ void trial_tell(struct going *going, enum trial_event_kind kind, int node, const
 void trial_return_repaired(struct going *going);
 size_t trial_last_mark(struct going *going);
 void trial_lose_work(struct going *going, const struct zone *zone);
+/* The step under way is lost. */
+void trial_lose_step(struct going *going, const struct zone *zone);
 void trial_stand(struct going *going, const struct zone *zone, double seconds, enum loss loss);
 const struct cause *trial_spend(struct going *going, const struct zone *zone, double seconds, enum loss loss);
 
+/* survive.c: whether the states of a training survive a loss of nodes. */
+/* The place, in the shape that holds the states, of a node: the index-th of those that are left. -1: it holds none. */
+int trial_place(const struct going *going, int index);
+/* A node at that place is lost; -1 is none. */
+void trial_lose_place(struct going *going, int place);
+/* Whether every part of the model is still on a node. */
+bool trial_survives(const struct going *going);
+/* All nodes of the present shape hold their parts. */
+void trial_settle(struct going *going);
+/* What follows a loss that costs no work. The cause of another one that comes before it is done. */
+const struct cause *trial_reroute(struct going *going);
+/* Of so many nodes those that are taken, with the time ahead in view (liveput). */
+int trial_foresee(const struct going *going, int there);
+
 /* resize.c */
+/* Whether the training begins again from a checkpoint whenever a node is lost. */
+static inline bool trial_begins_again(const struct going *going)
+{
+    return !going->rules->elastic || going->rules->elastic->system == ELASTIC_VARUNA;
+}
 bool trial_resize(struct going *going);
 struct growth trial_next_growth(struct going *going, const struct zone *zone);
 const struct cause *trial_grow(struct going *going);

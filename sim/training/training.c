@@ -54,6 +54,29 @@ static int check_interval(const struct node *mapping, const char *section, const
     return error_add(err, EXIT_INPUT, node_loc(mapping, "every"), "train: %s: every: %s", section, why);
 }
 
+/* Keys that go with one system alone. */
+static int check_elastic_keys(const struct training_spec *spec, struct error *err)
+{
+    const struct elastic_spec *elastic = spec->elastic;
+    bool redundant = elastic->system == ELASTIC_REDUNDANCY, rates = !spec->failures || !spec->failures->trace;
+
+    if (redundant && isnan(elastic->redundant))
+        return error_add(err, EXIT_INPUT, elastic->node->loc, "train: elastic: redundancy: missing key 'redundant', the share by "
+                         "which steps take longer for the work that is done twice; try 0 and 0.33, its bounds");
+    if (!redundant && !isnan(elastic->redundant))
+        return error_clash(err, node_loc(elastic->node, "redundant"), "train: elastic: redundant: it goes with 'system: redundancy'");
+    if (redundant && elastic->pipeline.count)
+        return error_clash(err, node_loc(elastic->node, "pipeline"), "train: elastic: pipeline: redundancy keeps the scenario's "
+                           "number of stages");
+    if (elastic->system == ELASTIC_VARUNA && !isnan(elastic->reroute))
+        return error_clash(err, node_loc(elastic->node, "reroute"), "train: elastic: reroute: varuna begins again from a checkpoint; "
+                           "expected another 'system'");
+    if (elastic->system == ELASTIC_LIVEPUT && rates)
+        return error_clash(err, elastic->node->loc, "train: elastic: liveput: it chooses for the nodes of the time ahead, which a rate "
+                           "of failures does not say; expected 'failures: {trace: FILE}'");
+    return 0;
+}
+
 /* A training that shrinks, and why it may. */
 static int check_elastic(const struct training_spec *spec, struct error *err)
 {
@@ -70,6 +93,8 @@ static int check_elastic(const struct training_spec *spec, struct error *err)
     if (spec->phases.count || spec->ramp)
         return error_clash(err, spec->elastic->node->loc, "train: elastic: it holds for one batch on one number of GPUs; "
                            "expected neither 'phases' nor 'batch' beside it");
+    if (check_elastic_keys(spec, err))
+        return -1;
     if (spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY)
         return error_clash(err, node_loc(spec->checkpoint->node, "mode"), "train: checkpoint: mode: memory does not go with "
                            "'elastic': groups of nodes that hold copies change with it");

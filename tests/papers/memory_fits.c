@@ -140,6 +140,20 @@ static double cost_with(const char *text, const char *const *sets, size_t nsets,
     return cost;
 }
 
+/* The texts after the message's "--set", `most` of them at most. */
+static size_t advised_sets(const char *message, const char **sets, size_t most)
+{
+    size_t count = 0;
+
+    for (const char *words = message; (words = strstr(words, " --set "));) {
+        words += strlen(" --set ");
+        assert_true(count < most);
+        words += *words == '\'';
+        sets[count++] = strndup(words, strcspn(words, words[-1] == '\'' ? "'" : " ;"));
+    }
+    return count;
+}
+
 /* What is advised makes the scenario fit, and no single change that does so is cheaper: of the software that the text
  * names, or of the usual one, which changes with the degrees. */
 static void test_advice(void **state)
@@ -176,21 +190,14 @@ static void test_advice(void **state)
         struct simulated simulated;
         struct error err = {0};
         const char *sets[8];
-        char *words;
-        size_t count = 0;
+        size_t count;
         double advised;
         bool fit;
 
         simulated_load(&simulated, "%s", texts[i]);
         assert_int_equal(simulated_run(&simulated, &err), -1);
         assert_int_equal(error_exit_code(&err), EXIT_INFEASIBLE);
-        words = err.messages[0].text;
-        while ((words = strstr(words, " --set "))) {
-            words += strlen(" --set ");
-            assert_true(count < COUNT(sets));
-            words += *words == '\'';
-            sets[count++] = strndup(words, strcspn(words, words[-1] == '\'' ? "'" : " ;"));
-        }
+        count = advised_sets(err.messages[0].text, sets, COUNT(sets));
         if (!count)
             fail_msg("no advice: %s", err.messages[0].text);
         advised = cost_with(texts[i], sets, count, &fit);

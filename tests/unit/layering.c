@@ -1,17 +1,5 @@
 /* Who may include whom, read off the sources: what keeps a schedule, a collective, an engine or a chart to itself. */
-#include "simulated.h"
-
-#include <dirent.h>
-
-/* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
-static const char *const floors[] = {
-    "base", "sheet", "cache", "files", "process", "config", "expression", "topology", "hardware", "layout", "precision", "kernels",
-    "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
-    "scenario", "stage", "recompute", "alike", "workload", "lower", "settle", "ledger", "steady", "energy", "run", "course",
-    "explain", "tables", "report", "values", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs",
-    "emit", "store",
-    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "modules", "cli",
-};
+#include "sources.h"
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
 struct rule {
@@ -133,50 +121,6 @@ static void check_members(const char *path, const char *text)
             fail_msg("%s reads %s; expected a function of hardware/cluster.h", path, members[i]);
 }
 
-static int is_source(const struct dirent *entry)
-{
-    const char *dot = strrchr(entry->d_name, '.');
-
-    return dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h"));
-}
-
-/* Calls `check` for every source of a folder, with its path below the sources and its text; returns how many. */
-static int each_of(const char *name, void (*check)(const char *path, const char *text))
-{
-    struct dirent **entries;
-    char folder[512], path[1024];
-    int count;
-
-    snprintf(folder, sizeof folder, "%s/%s", DTSIM_SOURCE_DIR, name);
-    count = scandir(folder, &entries, is_source, alphasort);
-    assert_true(count >= 0);
-    for (int i = 0; i < count; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        if (check) {
-            char *text = read_file(path);
-
-            check(path + strlen(DTSIM_SOURCE_DIR) + 1, text);
-            free(text);
-        }
-        free(entries[i]);
-    }
-    free(entries);
-    return count;
-}
-
-static void each_source(void (*check)(const char *path, const char *text))
-{
-    static const char *const others[] = {"plots", "strategies", "strategies/collectives", "calibration"};
-    char folder[64];
-
-    for (size_t f = 0; f < COUNT(floors); f++) {
-        snprintf(folder, sizeof folder, "sim/%s", floors[f]);
-        assert_true(each_of(folder, check) > 0);
-    }
-    for (size_t f = 0; f < COUNT(others); f++)
-        assert_true(each_of(others[f], check) > 0);
-}
-
 /* Whether the folder has a module that the test's name begins with: chain.c, or chain_table.c, of chain; decimal.h. */
 static bool tests_a_module(const char *folder, const char *test)
 {
@@ -257,11 +201,6 @@ static const char *const symbols[] = {
 #undef COLLECTIVE
 };
 
-static bool is_word(char c)
-{
-    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
-}
-
 static bool names(const char *text, const char *symbol)
 {
     size_t length = strlen(symbol);
@@ -292,101 +231,6 @@ static void test_names(void **state)
     each_source(check_names);
 }
 
-/* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more. */
-enum { MANY = 8, MOST_WITH_MANY = 4 };
-static struct many { int count; char said[2048]; } with_many;
-
-/* Skips a comment or a string, if one begins here. */
-static const char *skip_aside(const char *at)
-{
-    char quote = *at;
-
-    if (!strncmp(at, "/*", 2)) {
-        const char *end = strstr(at + 2, "*/");
-
-        return end ? end + 2 : at + strlen(at);
-    }
-    if (quote != '"' && quote != '\'')
-        return at;
-    for (at++; *at && *at != quote; at++)
-        at += *at == '\\' && at[1];
-    return *at ? at + 1 : at;
-}
-
-/* Counts the parameters of the list that begins after `at`, those of functions among them as one each; sets *end to
- * what follows the list. */
-static int count_parameters(const char *at, const char **end)
-{
-    int depth = 1, count = 1;
-
-    while (*at && depth) {
-        const char *next = skip_aside(at);
-
-        depth += next == at ? (*at == '(') - (*at == ')') : 0;
-        count += next == at && depth == 1 && *at == ',';
-        at = next == at ? at + 1 : next;
-    }
-    *end = at;
-    return count;
-}
-
-/* Definitions stand at depth 0: a name, its parameters, a brace. */
-static void count_definitions(const char *path, const char *text)
-{
-    const char *name = NULL;
-    int depth = 0;
-
-    for (const char *at = text; *at;) {
-        const char *next = skip_aside(at), *end;
-
-        if (next == at && *at == '#' && (at == text || at[-1] == '\n')) {
-            while (*at && (*at != '\n' || at[-1] == '\\'))
-                at++;
-            continue;
-        }
-        if (next == at && depth == 0 && *at == '(') {
-            int count = count_parameters(at + 1, &end);
-
-            while (*end == ' ' || *end == '\n')
-                end++;
-            if (name && *end == '{' && count >= MANY) {
-                size_t used = strlen(with_many.said);
-
-                with_many.count++;
-                snprintf(with_many.said + used, sizeof with_many.said - used, "\n%s: %.*s has %d", path,
-                         (int)strcspn(name, "("), name, count);
-            }
-            at = end;
-            continue;
-        }
-        if (next == at && is_word(*at) && (at == text || !is_word(at[-1])))
-            name = at;
-        depth += next == at ? (*at == '{') - (*at == '}') : 0;
-        at = next == at ? at + 1 : next;
-    }
-}
-
-static void test_parameters(void **state)
-{
-    char folder[64];
-    const char *end;
-
-    (void)state;
-    assert_int_equal(count_parameters("int a, void (*f)(int, int), const char *c /* , ) */) {", &end), 3);
-    assert_string_equal(end, " {");
-    for (size_t f = 0; f < COUNT(floors); f++) {
-        snprintf(folder, sizeof folder, "sim/%s", floors[f]);
-        each_of(folder, count_definitions);
-    }
-    if (with_many.count > MOST_WITH_MANY)
-        fail_msg("%d functions have %d parameters or more; expected at most %d: pass what belongs together as a "
-                 "value%s", with_many.count, MANY, MOST_WITH_MANY, with_many.said);
-    count_definitions("text", "int few(int a)\n{\n    many(a, a, a, a, a, a, a, a);\n}\n"
-                              "int many(int a, int b, int c, int d, int e, int f, int g, int h)\n{\n}\n");
-    assert_non_null(strstr(with_many.said, "text: many has 8"));
-    assert_null(strstr(with_many.said, "few"));
-}
-
 static void test_members(void **state)
 {
     (void)state;
@@ -398,7 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folders), cmocka_unit_test(test_unit_names),
         cmocka_unit_test(test_includes), cmocka_unit_test(test_members),
-        cmocka_unit_test(test_names), cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests_name("layering", tests, NULL, NULL);

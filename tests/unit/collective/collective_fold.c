@@ -391,10 +391,8 @@ static void only_alike_nodes_are_folded(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_rings_repeat_folded_ones),
-        cmocka_unit_test(whole_nodes_take_as_long),
-        cmocka_unit_test(algorithms_of_libraries_take_as_long),
-        cmocka_unit_test(random_groups_take_as_long),
+        cmocka_unit_test(whole_rings_repeat_folded_ones), cmocka_unit_test(whole_nodes_take_as_long),
+        cmocka_unit_test(algorithms_of_libraries_take_as_long), cmocka_unit_test(random_groups_take_as_long),
         cmocka_unit_test(only_alike_nodes_are_folded),
     };
 

@@ -1,0 +1,311 @@
+/* Elastic trainings that keep their work: by hand, by counting which losses are survived, and against shapes that are tried
+ * one by one. */
+#include "trained.h"
+
+/* 4 nodes of a GPU, a replica each, and micro-batches of 3 s; checkpoints each 20 steps. */
+#define REPLICAS \
+    "model: {stages: {forward: 1 s, backward: 2 s}}\n" \
+    "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n" \
+    "batch: {global: 4, micro: 1}\n" \
+    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, replace: 5 s, " \
+    "init: 3 s, load: 2 s}, elastic: {%s}}\n"
+/* 8 nodes: 2 replicas of 4 stages, a stage on each node. */
+#define STAGES \
+    "model: {stages: {forward: 1 s, backward: 2 s}}\n" \
+    "cluster: {nodes: 8, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n" \
+    "batch: {global: 16, micro: 1}\nstrategy: {pipeline: 4}\n" \
+    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, replace: 5 s, " \
+    "init: 3 s, load: 2 s}, elastic: {%s}}\n"
+
+static void train_rows(struct trained *trained, const char *scenario, int steps, const char *rows, const char *elastic, size_t trials)
+{
+    char path[] = "/tmp/dtsim-survivors-XXXXXX", *text;
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0 && write(fd, rows, strlen(rows)) == (ssize_t)strlen(rows) && close(fd) == 0);
+    text = xprintf(scenario, steps, path, elastic);
+    train_whole(trained, text, (struct training_options){trials, 7, 1});
+    free(text);
+    unlink(path);
+}
+
+/* Losses and the course add up to the wall time; none is negative. */
+static void check_sums(const struct trained *trained)
+{
+    for (size_t i = 0; i < trained->training.options.trials; i++) {
+        const struct trial *trial = &trained->training.trials[i];
+        double sum = trained->training.course.end;
+
+        assert_true(trial->end == TRIAL_FINISHED && trial->gpu_seconds > 0);
+        for (int loss = 0; loss < LOSS_COUNT; loss++) {
+            assert_true(trial->losses[loss] > -1e-6);
+            sum += trial->losses[loss];
+        }
+        assert_true(fabs(sum - trial->wall) < 1e-9 * sum);
+    }
+}
+
+/* 20 steps and a stall take 61 s, on 2 or 3 nodes 121 s. A node is lost at 1001 s, 25 s after the 16th checkpoint: the step
+ * under way loses 1 s. 14 s later the training goes on at clock 1000, at a pace of 61/121. At 2000 s, clock 1496.57, the node
+ * is back: the step ends at clock 1464 + 33 = 1497, and 4 s later 4 nodes do the rest. */
+static void test_step_is_lost(void **state)
+{
+    static const char *const systems[] = {"system: templates, pipeline: [1], reroute: 4 s", "system: liveput, reroute: 4 s"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(systems); i++) {
+        struct trained trained;
+        const struct trial *trial;
+
+        train_rows(&trained, REPLICAS, 600, "time_s,change\n0,4\n1001,-1\n2000,1\n", systems[i], 3);
+        check_sums(&trained);
+        for (size_t k = 0; k < 3; k++) {
+            trial = &trained.training.trials[k];
+            assert_true(trial->failures == 1 && trial->nodes_lost == 1);
+            assert_true(fabs(trial->losses[LOSS_WORK] - 1) < 1e-6 && trial->losses[LOSS_LOADING] == 0);
+            assert_true(fabs(trial->losses[LOSS_INITIALISATION] - 8) < 1e-9);
+            assert_true(fabs(trial->wall - (1015 + 497 * 121.0 / 61 + 4 + 333)) < 1e-6);
+        }
+        trained_release(&trained);
+    }
+}
+
+/* One replica of 4 stages: work that is done twice makes a step longer by a tenth; a lost node makes its neighbour, and so all,
+ * slower by what a straggler of 2 does; nothing else is lost until the node is back. */
+static void test_hole(void **state)
+{
+    static const char text[] =
+        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
+        "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\n"
+        "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 0 s}, restart: {detect: 10 s, replace: 5 s, "
+        "init: 3 s, load: 2 s}, elastic: {%s}}\n";
+    static const char straggling[] =
+        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
+        "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\nsimulation: {stragglers: [{gpu: 2, slower: 2}]}\n"
+        "train: {steps: 1}\n";
+    struct trained trained, slower;
+    const struct training *training = &trained.training;
+    double step, holed, clock, slow, ends;
+
+    (void)state;
+    train_rows(&trained, text, 1000, "time_s,change\n0,4\n5000,-1\n9000,1\n", "system: redundancy, redundant: 0.1, reroute: 4 s", 3);
+    check_sums(&trained);
+    step = steps_of(&training->steps, training->main)->seconds;
+    assert_true(fabs(step - 33) < 0.01);
+    train_whole(&slower, straggling, (struct training_options){1, 7, 1});
+    holed = steps_of(&slower.training.steps, slower.training.main)->seconds;
+    trained_release(&slower);
+    assert_true(holed > 1.5 * step && holed < 2 * step);
+    clock = 5000 / 1.1;
+    slow = holed * 1.1 / step;
+    ends = ceil((clock + (9000 - 5014) / slow) / step) * step;
+    for (size_t k = 0; k < 3; k++) {
+        const struct trial *trial = &training->trials[k];
+
+        assert_true(trial->losses[LOSS_WORK] == 0 && fabs(trial->losses[LOSS_INITIALISATION] - 8) < 1e-9);
+        assert_true(fabs(trial->wall - (5014 + (ends - clock) * slow + 4 + (1000 * step - ends) * 1.1)) < 1e-5);
+        assert_true(fabs(trial->losses[LOSS_REDUNDANT] - 100 * step) < 1e-5);
+        /* 4 GPUs until the loss is found and again from the end of that step on, else 3 */
+        assert_true(fabs(trial->gpu_seconds - (4 * trial->wall - (4 + (ends - clock) * slow))) < 1e-4);
+    }
+    trained_release(&trained);
+}
+
+/* Two nodes of 8 are lost at once: 28 pairs. Of these 8 are neighbours on the rings of 4, which redundancy does not survive;
+ * 4 are the same stage of both replicas, which copies do not survive. Three of 8: of 56 cases 16 leave no neighbours lost (two
+ * opposite ones of a ring, and any one of the other), and in 24 a stage is lost. */
+static void test_which_losses(void **state)
+{
+    static const struct { const char *elastic, *rows; double lost; } cases[] = {
+        {"system: redundancy, redundant: 0", "time_s,change\n0,8\n1000,-2\n1001,2\n", 8.0 / 28},
+        {"system: liveput", "time_s,change\n0,8\n1000,-2\n1001,2\n", 4.0 / 28},
+        {"system: templates", "time_s,change\n0,8\n1000,-2\n1001,2\n", 4.0 / 28},
+        {"system: redundancy, redundant: 0", "time_s,change\n0,8\n1000,-3\n1001,3\n", 40.0 / 56},
+        {"system: liveput", "time_s,change\n0,8\n1000,-3\n1001,3\n", 24.0 / 56},
+        {"system: varuna", "time_s,change\n0,8\n1000,-2\n1001,2\n", 1},
+    };
+    enum { MANY = 2000 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char *elastic = xprintf("%s%s", cases[i].elastic, strstr(cases[i].elastic, "varuna") ? "" : ", reroute: 1 s");
+        struct trained trained;
+        double lost = 0, error = sqrt(cases[i].lost * (1 - cases[i].lost) / MANY);
+
+        train_rows(&trained, STAGES, 100, cases[i].rows, elastic, MANY);
+        check_sums(&trained);
+        for (size_t k = 0; k < MANY; k++)
+            lost += trained.training.trials[k].losses[LOSS_WORK] > 40;
+        if (fabs(lost / MANY - cases[i].lost) > 3.5 * error)
+            fail_msg("%s: %g of %d lose work; expected %g", cases[i].elastic, lost, MANY, cases[i].lost * MANY);
+        trained_release(&trained);
+        free(elastic);
+    }
+}
+
+/* On each number of nodes the templates are as fast as the best of all sets of replicas and all divisions of the micro-batches,
+ * each replica simulated among as many alike. */
+struct brute { struct scenario *scenario; double time[7][7][25]; };
+
+static double time_of(struct brute *brute, int replicas, int stages, int micro)
+{
+    double *time = &brute->time[replicas][stages][micro];
+
+    if (*time == 0) {
+        char *changed = xprintf("strategy.pipeline=%d strategy.data=%d batch.global=%d cluster.nodes=%d", stages, replicas,
+                                replicas * micro, replicas * stages);
+        const char *sets[4], *at = strtok(changed, " ");
+        size_t count = 0;
+
+        for (; at; at = strtok(NULL, " "))
+            sets[count++] = at;
+        *time = varied_seconds(brute->scenario, sets, count, NULL);
+        free(changed);
+    }
+    return *time;
+}
+
+static double best_of(struct brute *brute, int replicas, int left, int nodes, int micro, int least)
+{
+    double best = INFINITY;
+
+    if (!left)
+        return micro ? INFINITY : 0;
+    for (int stages = least; stages <= nodes; stages++)
+        for (int own = 1; own <= micro - (left - 1); own++) {
+            double rest = best_of(brute, replicas, left - 1, nodes - stages, micro - own, stages);
+
+            if (rest < best)
+                best = fmin(best, fmax(rest, time_of(brute, replicas, stages, own)));
+        }
+    return best;
+}
+
+static void test_templates(void **state)
+{
+    static const char text[] =
+        "model: {transformer: {layers: 12, hidden: 2048, heads: 16, sequence: 1024, vocabulary: 1024}}\n"
+        "cluster: {platform: dgx-a100, nodes: 6, gpus_per_node: 1}\n"
+        "batch: {global: 12, micro: 1}\nstrategy: {pipeline: 6}\nsimulation: {engine: fast}\n"
+        "train: {steps: 100, failures: {per_node_day: 1}, spares: {nodes: 0, empty: shrink, repair: 1 h}, "
+        "checkpoint: {every: 10 steps, block: 1 s}, restart: {detect: 1 s, replace: 1 s, init: 1 s, load: 1 s}, "
+        "elastic: {system: templates, reroute: 1 s, pipeline: [2, 3, 4, 5, 6]}}\n";
+    struct trained trained;
+    const struct shapes *shapes = &trained.training.course.shapes;
+    struct brute *brute = xcalloc(1, sizeof *brute);
+
+    (void)state;
+    train_whole(&trained, text, (struct training_options){5, 7, 1});
+    brute->scenario = &trained.scenario;
+    assert_int_equal(shapes->on[1].nodes, 0);
+    for (int nodes = 2; nodes < 6; nodes++) {
+        double best = INFINITY;
+
+        for (int replicas = 1; replicas <= nodes / 2; replicas++)
+            best = fmin(best, best_of(brute, replicas, replicas, nodes, 12, 2));
+        if (shapes->on[nodes].seconds < best * (1 - 1e-9) || shapes->on[nodes].seconds > best * 1.01)
+            fail_msg("%d nodes: %g s; the best is %g s", nodes, shapes->on[nodes].seconds, best);
+    }
+    /* 5 nodes are all in use: replicas of 2 and 3 stages */
+    assert_true(shapes->on[5].nodes == 5);
+    trained_release(&trained);
+    free(brute);
+}
+
+/* Which sets of lost nodes leave every part of the model on some node, tried at many parts. */
+static void test_keeps(void **state)
+{
+    static const struct shape shapes[] = {
+        {.nodes = 6, .replicas = 2, .pipeline = 3, .stage_nodes = 1},
+        {.nodes = 7, .replicas = 2, .pipeline = 3, .deep = 1, .deep_pipeline = 4, .stage_nodes = 1},
+        {.nodes = 9, .replicas = 3, .pipeline = 2, .deep = 1, .deep_pipeline = 5, .stage_nodes = 1},
+        {.nodes = 4, .replicas = 8, .pipeline = 2, .stage_nodes = 0.25},
+        {.nodes = 6, .replicas = 3, .pipeline = 1, .stage_nodes = 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        const struct shape *shape = &shapes[i];
+
+        for (unsigned set = 0; set < 1u << shape->nodes; set++) {
+            int lost[16], count = 0;
+            bool whole = true;
+
+            for (int node = 0; node < shape->nodes; node++)
+                if (set >> node & 1)
+                    lost[count++] = node;
+            for (int part = 0; part < 840; part++) {
+                bool held = false;
+                double begin = 0;
+
+                for (int r = 0; r < shape->replicas; r++) {
+                    double width = shape->stage_nodes *
+                                   (r < shape->replicas - shape->deep ? shape->pipeline : shape->deep_pipeline);
+
+                    held |= !(set >> (int)(begin + (part + 0.5) / 840 * width) & 1);
+                    begin += width;
+                }
+                whole &= held;
+            }
+            assert_true(shape_keeps(shape, lost, count) == whole);
+        }
+    }
+}
+
+/* A node that comes back for less time than it takes to join is not taken by whoever knows that: 2 of 4 nodes train then, and
+ * a loss hits them in half of the cases, where it takes the others' detection and pause each time, and that of joining. */
+static void test_foresight(void **state)
+{
+    static const char rows[] = "time_s,change\n0,4\n500,-1\n1000,1\n1010,-1\n2000,1\n2010,-1\n3000,1\n";
+    enum { MANY = 400 };
+    struct trained liveput, templates;
+    double failures = 0;
+
+    (void)state;
+    train_rows(&liveput, REPLICAS, 1000, rows, "system: liveput, reroute: 30 s", MANY);
+    train_rows(&templates, REPLICAS, 1000, rows, "system: templates, pipeline: [1], reroute: 30 s", MANY);
+    check_sums(&liveput);
+    check_sums(&templates);
+    for (size_t k = 0; k < MANY; k++) {
+        failures += liveput.training.trials[k].failures - 1;
+        assert_true(templates.training.trials[k].failures == 3);
+    }
+    assert_true(fabs(failures / MANY - 1) < 4 * sqrt(0.5 / MANY));
+    assert_true(liveput.training.days.mean * 86400 < templates.training.days.mean * 86400 - 15);
+    trained_release(&liveput);
+    trained_release(&templates);
+}
+
+/* Rates: each node alone is up 0.8 of the time, and with no time for recoveries and steps that are short the training has that
+ * share of its speed (test_closed_form of elastic.c, for systems that lose a step instead of work since a checkpoint). */
+static void test_rates(void **state)
+{
+    static const char text[] =
+        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
+        "batch: {global: 12, micro: 1}\n"
+        "train: {steps: 80000, failures: {per_node_day: 2.4}, spares: {nodes: 0, empty: shrink, repair: 2.5 h}, checkpoint: {every: "
+        "500 steps, block: 0 s}, restart: {detect: 0 s, replace: 0 s, init: 0 s, load: 0 s}, elastic: {system: templates, pipeline: "
+        "[1], reroute: 0 s}}\n";
+    struct trained trained;
+
+    (void)state;
+    train_whole(&trained, text, (struct training_options){200, 3, 1});
+    check_sums(&trained);
+    assert_true(trained.training.goodput_error < 0.002);
+    assert_true(fabs(trained.training.goodput.mean - 0.8) < 3 * trained.training.goodput_error + 0.004);
+    trained_release(&trained);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_step_is_lost), cmocka_unit_test(test_hole), cmocka_unit_test(test_which_losses),
+        cmocka_unit_test(test_templates), cmocka_unit_test(test_keeps), cmocka_unit_test(test_foresight),
+        cmocka_unit_test(test_rates),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

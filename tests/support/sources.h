@@ -1,0 +1,68 @@
+/* sources: the program's sources, read one by one. */
+#ifndef DTSIM_TEST_SOURCES_H
+#define DTSIM_TEST_SOURCES_H
+
+#include <dirent.h>
+
+#include "simulated.h"
+
+/* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
+static const char *const floors[] = {
+    "base", "sheet", "cache", "files", "process", "config", "expression", "topology", "hardware", "layout", "precision", "kernels",
+    "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
+    "scenario", "stage", "recompute", "alike", "workload", "lower", "settle", "ledger", "steady", "energy", "run", "course",
+    "explain", "tables", "report", "values", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs",
+    "emit", "store",
+    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "modules", "cli",
+};
+
+static inline int is_source(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+
+    return dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h"));
+}
+
+/* Calls `check` for every source of a folder, with its path below the sources and its text; returns how many. */
+static inline int each_of(const char *name, void (*check)(const char *path, const char *text))
+{
+    struct dirent **entries;
+    char folder[512], path[1024];
+    int count;
+
+    snprintf(folder, sizeof folder, "%s/%s", DTSIM_SOURCE_DIR, name);
+    count = scandir(folder, &entries, is_source, alphasort);
+    assert_true(count >= 0);
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (check) {
+            char *text = read_file(path);
+
+            check(path + strlen(DTSIM_SOURCE_DIR) + 1, text);
+            free(text);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return count;
+}
+
+static inline void each_source(void (*check)(const char *path, const char *text))
+{
+    static const char *const others[] = {"plots", "strategies", "strategies/collectives", "calibration"};
+    char folder[64];
+
+    for (size_t f = 0; f < COUNT(floors); f++) {
+        snprintf(folder, sizeof folder, "sim/%s", floors[f]);
+        assert_true(each_of(folder, check) > 0);
+    }
+    for (size_t f = 0; f < COUNT(others); f++)
+        assert_true(each_of(others[f], check) > 0);
+}
+
+static inline bool is_word(char c)
+{
+    return c == '_' || (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+#endif
