@@ -3,7 +3,7 @@
 FROM debian:12 AS build
 WORKDIR /source
 COPY . .
-RUN . ./packages.sh && packages $build_packages dpkg-dev && \
+RUN . ./packages.sh && packages $build_packages libmicrohttpd-dev dpkg-dev && \
     cmake --preset release -B /build && cmake --build /build && cd /build && cpack -G DEB
 
 FROM debian:12-slim

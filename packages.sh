@@ -15,8 +15,8 @@ packages() {
 }
 build_packages="cmake ninja-build gcc g++ libc6-dev pkg-config libsimgrid-dev libyaml-dev libjansson-dev libgsl-dev \
                 libxxhash-dev zlib1g-dev libcmocka-dev"
-# For what is optional: modules of SQLite and Open MPI, and what their tests read rows with.
-module_packages="libsqlite3-dev libopenmpi-dev openmpi-bin python3-pandas"
+# For what is optional: modules of SQLite, Open MPI and HTTP, and what the tests of the first two read rows with.
+module_packages="libsqlite3-dev libopenmpi-dev openmpi-bin libmicrohttpd-dev python3-pandas"
 plot_packages="gnuplot-nox fonts-dejavu-core python3-cairo"
 # For tests of reports in a browser, where apt has one.
 web_packages="chromium chromium-driver python3-selenium"

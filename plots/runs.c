@@ -6,18 +6,6 @@
 
 #include "rows.h"
 
-const char *last_part(struct arena *arena, const char *path)
-{
-    size_t length = strlen(path);
-    const char *slash;
-
-    while (length > 1 && path[length - 1] == '/')
-        length--;
-    path = arena_strndup(arena, path, length);
-    slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 static bool is_shared(const struct chart *chart, int run)
 {
     for (int i = 0; i < chart->ninputs; i++)

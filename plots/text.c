@@ -179,3 +179,15 @@ double text_ems(const char *text)
             width += *at < 0xE0 ? 0.8 : 1;
     return width;
 }
+
+const char *last_part(struct arena *arena, const char *path)
+{
+    size_t length = strlen(path);
+    const char *slash;
+
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    path = arena_strndup(arena, path, length);
+    slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}

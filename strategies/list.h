@@ -2,6 +2,7 @@
  * `const struct schedule strategy_<name>` of the file of that name. */
 SCHEDULE(naive)
 SCHEDULE(gpipe)
+SCHEDULE(terapipe)
 SCHEDULE(one_f_one_b)
 SCHEDULE(interleaved)
 SCHEDULE(looped_bfs)

@@ -48,6 +48,7 @@ const struct schedule schedule_zb_h1 = {
     .options = &zero_bubble_options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .own_spans = true,
+    .timed = true,
     .rows = rows,
     .ideal_makespan = ideal_makespan,
     .ideal_in_flight = ideal_in_flight,

@@ -41,6 +41,7 @@ const struct schedule schedule_zb_h2 = {
     .options = &zero_bubble_options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .own_spans = true,
+    .timed = true,
     .rows = rows,
     .ideal_makespan = ideal_makespan,
 };

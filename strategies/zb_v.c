@@ -141,6 +141,7 @@ const struct schedule schedule_zb_v = {
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .own_spans = true,
+    .timed = true,
     .placement = PLACEMENT_V,
     .min_chunks = 2, .max_chunks = 2,
     .rows = rows,

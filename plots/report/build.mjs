@@ -9,6 +9,7 @@ const pages = {
   store: { script: 'store.js', styles: ['node_modules/tabulator-tables/dist/css/tabulator_simple.min.css'], libraries: ['preact', 'htm', 'tabulator-tables'] },
   training: { script: 'training.js', styles: [], libraries: ['preact', 'htm'] },
   validate: { script: 'validate.js', styles: [], libraries: ['preact', 'htm'] },
+  app: { script: 'app/page.js', styles: ['src/app/style.css'], libraries: ['preact', 'htm'], asks: true },
 };
 const sha256 = (text, form) => createHash('sha256').update(text).digest(form);
 const frame = readFileSync('src/page.html', 'utf8');
@@ -27,7 +28,7 @@ for (const [name, page] of Object.entries(pages)) {
     licences.set(library, `${library} ${about.version}, ${about.license}`);
     return `${library} ${about.version} (${about.license})\n${licence}`;
   });
-  const html = frame.replace('@SCRIPT_HASH@', () => sha256(script, 'base64')).replace('@STYLE_HASH@', () => sha256(style, 'base64'))
+  const html = frame.replace('@CONNECT@', page.asks ? " connect-src 'self';" : '').replace('@SCRIPT_HASH@', () => sha256(script, 'base64')).replace('@STYLE_HASH@', () => sha256(style, 'base64'))
     .replace('@STYLE@', () => style).replace('@SCRIPT@', () => script)
     .replace('</body>', () => `<!--\n${notices.join('\n\n').replaceAll('--', '- -')}\n-->\n</body>`);   // charset stands in the first 1,024 bytes
   writeFileSync(`${name}.html`, html);

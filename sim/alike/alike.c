@@ -76,10 +76,10 @@ static uint32_t periods_differ(const struct scenario *scenario)
 
     if (scenario->plan.micro_batches == 1)
         return 0;
-    return (scenario->simulation.jitter == 0 ? 0 : WHY_JITTER) |
+    return (scenario->simulation.jitter == 0 ? 0 : WHY_JITTER) | (scenario->views ? WHY_DEGREES : 0) |
            (scenario->parallelism.local_steps == 1 ? 0 : WHY_LOCAL_STEPS) |
-           (schedule->asynchronous || scenario->plan.batches > 1 || plan_opportunistic(schedule, &scenario->plan) ?
-            WHY_SCHEDULE : 0);
+           (schedule->asynchronous || scenario->plan.batches > 1 || plan_slices(&scenario->plan) > 1 ||
+            plan_opportunistic(schedule, &scenario->plan) ? WHY_SCHEDULE : 0);
 }
 
 void alike_make(const struct scenario *scenario, const struct stage *stages, struct alike *alike)

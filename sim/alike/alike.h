@@ -41,12 +41,13 @@ enum alike_reason {
     WHY_SMALL = 1 << 16,             /* collectives: auto, and works are few */
     WHY_FOLD_OFF = 1 << 17,
     WHY_LOCAL_STEPS = 1 << 18,
-    WHY_SCHEDULE = 1 << 19,          /* it has no flush, several batches, or decides at run time */
+    WHY_SCHEDULE = 1 << 19,          /* it has no flush, several batches, slices, or decides at run time */
     WHY_ROWS = 1 << 20,              /* rows do not repeat often enough */
     WHY_UNSTEADY = 1 << 21,          /* the timeline did not repeat, or rounding grew */
     WHY_SHARES = 1 << 22,            /* replicas have micro-batches of unequal size */
     WHY_KINDS = 1 << 23,             /* GPUs of a stage are on nodes of several kinds */
-    WHY_FOLD_FIRST = 1 << 24,        /* those of collectives: enum unfolded, in its order */
+    WHY_DEGREES = 1 << 24,           /* pipeline ranks have unequal degrees */
+    WHY_FOLD_FIRST = 1 << 25,        /* those of collectives: enum unfolded, in its order */
 };
 /* A reason as people read it. */
 struct alike_text {

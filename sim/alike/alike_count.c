@@ -20,19 +20,21 @@ double count_messages(const struct scenario *scenario, const struct stage *stage
 {
     const struct parallelism *spec = &scenario->parallelism;
     const struct recipe *recipe = &scenario->recipe;
-    int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
+    int data = scenario_rank_replicas(scenario, 0), *gpus = xcalloc((size_t)scenario_replicas(scenario), sizeof *gpus);
+    int channels = spec->channels;
     double messages = 0, each = scenario_parameter_bytes(scenario).sent, updates = 1;
 
     if (scenario_schedule(scenario)->asynchronous)
         updates = scenario_schedule(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
-    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, 0, gpus);
+    group_gpus(scenario, &scenario_groups(scenario, 0)->of[GROUP_DATA], 0, 0, 0, gpus);
     if (!channels) {
         struct placed_group group = placed_group_of(&scenario->cluster, gpus, data);
 
         channels = placed_group_channels(&group);
     }
     for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
-        double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
+        double tensors = tensors_of(&stages[s]), buckets;
+        double n = scenario_rank_replicas(scenario, plan_rank(&scenario->plan, 0, s, 0, NULL)) * plan_sharers(&scenario->plan, s);
         double first = recipe->gradients.across ? scenario->groups.of[GROUP_SHARD].size : n, steps;
 
         steps = first - 1 + n / first - 1;       /* within a group that divides the states, and across these groups */
@@ -54,8 +56,8 @@ double count_messages(const struct scenario *scenario, const struct stage *stage
 double count_works(const struct scenario *scenario, const struct stage *stages)
 {
     const struct plan *plan = &scenario->plan;
-    double each = 4, works = (double)plan_virtual_stages(plan) * plan->micro_batches * plan->batches *
-                             scenario->parallelism.local_steps;
+    double each = 4, works = (double)plan_virtual_stages(plan) * plan->micro_batches * plan_slices(plan) *
+                             plan->batches * scenario->parallelism.local_steps;
 
     for (int s = 0; s < plan_virtual_stages(plan); s++)
         if (stages[s].plan)

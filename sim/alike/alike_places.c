@@ -84,8 +84,8 @@ static bool groups_alike(const struct scenario *scenario)
     const struct parallelism *spec = &scenario->parallelism;
 
     for (int p = 0; p < spec->pipeline && !scenario->cluster.ideal; p++)
-        for (int d = 1; d < scenario_replicas(scenario); d++)
-            for (int t = 1; t < spec->tensor; t++)
+        for (int d = 1; d < scenario_rank_replicas(scenario, p); d++)
+            for (int t = 1; t < scenario_tensor(scenario, p); t++)
                 if (node_of(scenario, t, d, p) - node_of(scenario, 0, d, p) !=
                     node_of(scenario, t, 0, p) - node_of(scenario, 0, 0, p))
                     return false;
@@ -96,8 +96,8 @@ static bool groups_alike(const struct scenario *scenario)
 static bool tensor_groups_mixed(const struct scenario *scenario)
 {
     for (int p = 0; p < scenario->parallelism.pipeline; p++)
-        for (int d = 0; d < scenario_replicas(scenario); d++)
-            for (int t = 1; t < scenario->parallelism.tensor; t++)
+        for (int d = 0; d < scenario_rank_replicas(scenario, p); d++)
+            for (int t = 1; t < scenario_tensor(scenario, p); t++)
                 if (scenario_seat(scenario, t, d, p).kind != scenario_seat(scenario, 0, d, p).kind)
                     return true;
     return false;
@@ -107,6 +107,8 @@ uint32_t flows_differ(const struct scenario *scenario, unsigned uneven)
 {
     uint32_t reasons = links_shared(&scenario->cluster) | members_uneven(uneven & UNEVEN_LINKS);
 
+    if (scenario->views)
+        return scenario->parallelism.tensor == 1 ? 0 : reasons | WHY_DEGREES;
     if (scenario->parallelism.tensor == 1)
         return 0;
     if (uneven & UNEVEN_KINDS && tensor_groups_mixed(scenario))
@@ -129,7 +131,7 @@ static int neighbours(const struct scenario *scenario, enum group_kind kind)
 static bool neighbours_alike(const struct scenario *scenario, int n)
 {
     for (int p = 0; n > 1 && p < scenario->parallelism.pipeline && !scenario->cluster.ideal; p++)
-        for (int r = n; r < scenario_replicas(scenario); r++)
+        for (int r = n; r < scenario_rank_replicas(scenario, p); r++)
             if (node_of(scenario, 0, r, p) - node_of(scenario, 0, r - r % n, p) !=
                 node_of(scenario, 0, r % n, p) - node_of(scenario, 0, 0, p))
                 return false;
@@ -139,8 +141,8 @@ static bool neighbours_alike(const struct scenario *scenario, int n)
 /* Whether each group of n consecutive replicas is within a node, with the tensor groups of its members. */
 static bool within_nodes(const struct scenario *scenario, int n)
 {
-    for (int r = 0; r < scenario_replicas(scenario); r++)
-        for (int t = 0; t < scenario->parallelism.tensor; t++)
+    for (int r = 0; r < scenario_rank_replicas(scenario, 0); r++)
+        for (int t = 0; t < scenario_tensor(scenario, 0); t++)
             if (node_of(scenario, t, r, 0) != node_of(scenario, 0, r - r % n, 0))
                 return false;
     return true;
@@ -175,7 +177,7 @@ uint32_t sums_overlap(const struct scenario *scenario)
 
     if (!scenario->recipe.gradients.across || scenario->recipe.gradients.unit == SUM_STAGES)
         return reasons;
-    for (int r = shard; r < scenario_replicas(scenario); r += shard)
+    for (int r = shard; r < scenario_rank_replicas(scenario, 0); r += shard)
         if (node_of(scenario, 0, r, 0) <= node_of(scenario, 0, r - shard, 0))
             return reasons | WHY_COPIES;
     return reasons;
@@ -185,6 +187,8 @@ uint32_t replicas_differ(const struct scenario *scenario)
 {
     uint32_t reasons = links_shared(&scenario->cluster);
 
+    if (scenario->views)
+        return reasons | WHY_DEGREES;
     if (reasons) {
         uint32_t others = sums_meet_others(scenario);
 

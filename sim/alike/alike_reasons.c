@@ -44,6 +44,7 @@ static const struct alike_text texts[] = {
     {"batch.shares", "replicas have micro-batches of unequal size", "no shares"},
     {"strategy.stages", "GPUs that do the same for the same stage are on nodes of several kinds",
      "each stage on nodes of one kind"},
+    {"strategy.stages", "pipeline ranks have unequal degrees", "stages of the same tensor and data"},
     {"strategy", "the collective has a root", "none: broadcasts and reductions are not alike on all nodes"},
     {"strategy.all_reduce", "the nodes of this algorithm do not all do the same (as in a tree)", "all_reduce: ring"},
     {"strategy.placement", "the group has different places, NICs or shares of them on different nodes",

@@ -137,7 +137,7 @@ void cache_release(struct cache *cache)
             arena_release(&entry->arena);
     free(cache->chains);
     arena_release(&cache->own);
-    *cache = (struct cache){.limit = cache->limit, .files_stay = cache->files_stay};
+    *cache = (struct cache){.limit = cache->limit, .files_stay = cache->files_stay, .names_only = cache->names_only};
 }
 
 void cache_renew(struct cache *cache)

@@ -27,6 +27,7 @@ enum cache_kind {
     CACHE_TOPOLOGY,              /* simgrid_file_load: links and routes of a file of SimGrid's, by its path and time and the
                                     GPUs of the nodes */
     CACHE_ORDER,                 /* settle_parts: the part of each pipeline rank, by the scenario */
+    CACHE_COUNTS,                /* schedule_counts: how many works of each kind rows have, by schedule, degrees, options */
     CACHE_KINDS
 };
 
@@ -36,6 +37,8 @@ struct cache {
     size_t limit, bytes;
     bool files_stay;             /* nobody changes, adds or deletes files: each is looked at once. For a command whose
                                     scenarios all mean the files as they are when it begins */
+    bool names_only;             /* scenarios come from others: a path is refused that stands in none of the files that
+                                    belong to the program (data_beside), before anybody looks at it */
     bool refused;                /* something had no room */
     struct arena own;            /* entries, and values that were copied */
     struct cache_entry **chains; /* by hash of the key; the newest first */

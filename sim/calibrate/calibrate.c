@@ -27,11 +27,6 @@ static bool is_held_out(const struct sample *sample)
     return (hash ^ hash >> 33) % HELD_OUT == 0;
 }
 
-enum dtype sample_format(const struct sample *sample)
-{
-    return sample->dtype == DTYPE_BF16 ? DTYPE_FP16 : sample->dtype;
-}
-
 static struct sample_group *find_group(struct sample_groups *groups, enum sample_kind kind, int which, enum dtype dtype)
 {
     for (size_t i = 0; i < groups->count; i++)
@@ -121,11 +116,6 @@ double sorted_median(double *values, size_t count)
 {
     qsort(values, count, sizeof *values, compare);
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
-
-double sample_error(const struct sample_group *group, int sms, const struct sample *sample)
-{
-    return fabs(group_seconds(group, sms, sample) / sample->seconds - 1);
 }
 
 static void measure_error(struct sample_group *group, int sms)

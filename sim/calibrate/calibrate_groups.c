@@ -1,8 +1,14 @@
 /* Which samples are fitted together: single and batched products, attention with and without a causal mask. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/calibrate.h"
+
+double sample_error(const struct sample_group *group, int sms, const struct sample *sample)
+{
+    return fabs(group_seconds(group, sms, sample) / sample->seconds - 1);
+}
 
 static double fitted_error(const struct sample_group *by, const struct sample_group *of, int sms)
 {

@@ -8,13 +8,6 @@
 #include "calibrate/samples_reader.h"
 #include "files/look.h"
 
-const char *const sample_column_names[COLUMN_COUNT] = {
-    [COLUMN_KERNEL] = "kernel", [COLUMN_DTYPE] = "dtype", [COLUMN_BATCH] = "batch",
-    [COLUMN_M] = "m",           [COLUMN_N] = "n",         [COLUMN_K] = "k",
-    [COLUMN_LAYOUT] = "layout", [COLUMN_BYTES] = "bytes", [COLUMN_MEDIAN] = "median_us",
-    [COLUMN_WINDOW] = "window", [COLUMN_SKEW] = "expert_skew", [COLUMN_RANGE] = "skew_range",
-};
-
 static int split(char *line, struct loc loc, struct cells *cells)
 {
     char *rest = line;
@@ -33,14 +26,6 @@ static int split(char *line, struct loc loc, struct cells *cells)
         cells->texts[cells->count++] = cell;
     }
     return 0;
-}
-
-int samples_name(const char *const *names, const char *name)
-{
-    for (int i = 0; names[i]; i++)
-        if (!strcmp(names[i], name))
-            return i;
-    return -1;
 }
 
 /* Reads a comment such as "# gpu: NVIDIA H200"; comments that are not a pair of key and value are ignored. */

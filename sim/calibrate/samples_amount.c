@@ -23,6 +23,11 @@ double sample_class_bytes(enum memory_class class, double m, double n, double va
     return m * n * (each[class].values * value + each[class].more);
 }
 
+enum dtype sample_format(const struct sample *sample)
+{
+    return sample->dtype == DTYPE_BF16 ? DTYPE_FP16 : sample->dtype;
+}
+
 bool sample_is_derived(const struct sample *sample)
 {
     return sample->window > 0 || sample->skew.exponent > 0;

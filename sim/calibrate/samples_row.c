@@ -4,6 +4,21 @@
 
 #include "calibrate/samples_reader.h"
 
+const char *const sample_column_names[COLUMN_COUNT] = {
+    [COLUMN_KERNEL] = "kernel", [COLUMN_DTYPE] = "dtype", [COLUMN_BATCH] = "batch",
+    [COLUMN_M] = "m",           [COLUMN_N] = "n",         [COLUMN_K] = "k",
+    [COLUMN_LAYOUT] = "layout", [COLUMN_BYTES] = "bytes", [COLUMN_MEDIAN] = "median_us",
+    [COLUMN_WINDOW] = "window", [COLUMN_SKEW] = "expert_skew", [COLUMN_RANGE] = "skew_range",
+};
+
+int samples_name(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    return -1;
+}
+
 /* Samples that a file may contain but that a profile of compute kernels does not use. */
 static const char *const transfer_names[] = {
     "copy-host-to-device",

@@ -70,7 +70,7 @@ static double candidate_seconds(const struct profiled *profiled, const struct ca
 
         options.engine = ENGINE_FAST;
         if (!replayed)
-            seconds = workload_bound(&workload, NULL);
+            seconds = workload_bound(&workload, NULL, NULL);
         else if (!simulate(&workload, options, &run, &found) && !memory_check(&run, false, &found))
             seconds = run.metrics.iteration_time;
     }

@@ -21,7 +21,7 @@ struct command {
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_report, cmd_trace, cmd_import,
     cmd_emit, cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_plan, cmd_train, cmd_results,
-    cmd_serve, cmd_explain, cmd_completion;
+    cmd_serve, cmd_app, cmd_explain, cmd_completion;
 const struct command *command_at(size_t index);      /* NULL past the last */
 /* What an exit code says, in the order of codes; NULL past the last. */
 struct exit_text { enum exit_code code; const char *text; };

@@ -165,10 +165,18 @@ static void print_values_json(const struct asked_values *values)
     json_decref(json);
 }
 
+static int load_tree(struct arena *arena, const struct arguments *arguments, struct node **root, struct error *err)
+{
+    int rc = conf_load(arena, arguments->positional[0], root, err);
+
+    for (size_t i = 0; i < arguments->nsets && !rc; i++)
+        rc = scenario_set(arena, *root, arguments->sets[i], err);
+    return rc;
+}
+
 /* Which values of a key go with the rest, which may be no scenario as it is. */
 static int check_values(const struct arguments *arguments)
 {
-    const char *file = arguments->positional[0];
     struct cache cache;
     struct arena arena = {.cache = &cache};
     struct asked_values values;
@@ -177,10 +185,7 @@ static int check_values(const struct arguments *arguments)
     int code, rc;
 
     cache_init(&cache, CACHE_BYTES);
-    rc = conf_load(&arena, file, &root, &err);
-    for (size_t i = 0; i < arguments->nsets && !rc; i++)
-        rc = scenario_set(&arena, root, arguments->sets[i], &err);
-    rc = rc || values_ask(&arena, root, arguments->values[OPT_VALUES], "scenario", &values, &err) ? -1 : 0;
+    rc = load_tree(&arena, arguments, &root, &err) || values_ask(&arena, root, arguments->values[OPT_VALUES], "scenario", &values, &err) ? -1 : 0;
     if (!rc)
         (arguments->values[OPT_JSON] ? print_values_json : print_values)(&values);
     code = report_as(&err, arguments->values[OPT_JSON] && rc);
@@ -189,6 +194,66 @@ static int check_values(const struct arguments *arguments)
     arena_release(&arena);
     cache_release(&cache);
     return code;
+}
+
+static bool same_loc(const struct loc *a, const struct loc *b)
+{
+    return a->file && b->file && !strcmp(a->file, b->file) && a->line == b->line && a->column == b->column;
+}
+
+/* The path of the value or the key at that place; NULL: there is none. */
+static const char *path_at(struct arena *arena, const char *path, const struct node *node, const struct loc *loc)
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; i < node->count && !found; i++) {
+        const struct node *item = node->items[i];
+        const struct loc *key = node->kind == NODE_MAPPING ? &node->key_locs[i] : &item->loc;
+        const char *name = node->kind == NODE_MAPPING ? node->keys[i] : arena_printf(arena, "%zu", i);
+
+        name = *path ? arena_printf(arena, "%s.%s", path, name) : name;
+        found = item->kind == NODE_SCALAR && (same_loc(&item->loc, loc) || same_loc(key, loc)) ? name :
+                path_at(arena, name, item, loc);
+    }
+    return found;
+}
+
+/* The key whose value was refused first, where a file says it; NULL: there is none. */
+static const char *refused_path(struct arena *arena, const struct arguments *arguments, const struct error *err)
+{
+    struct error ignored = {0};
+    struct node *root;
+    const char *path = NULL;
+
+    if (err->count && err->messages[0].code == EXIT_INFEASIBLE && strcmp(arguments->positional[0], "-") &&
+        !load_tree(arena, arguments, &root, &ignored))
+        path = path_at(arena, "", root, &err->messages[0].loc);
+    error_release(&ignored);
+    return path;
+}
+
+/* Which other values of a key go with the rest. */
+static void say_values(const struct arguments *arguments, const char *path)
+{
+    struct cache cache;
+    struct arena arena = {.cache = &cache};
+    struct asked_values values;
+    struct error ignored = {0};
+    struct node *root;
+    const char *going = "";
+
+    cache_init(&cache, CACHE_BYTES);
+    if (!load_tree(&arena, arguments, &root, &ignored) &&
+        !values_ask(&arena, root, path, "scenario", &values, &ignored) && values.going) {
+        for (size_t i = 0; i < values.count; i++)
+            if (!values.items[i].why)
+                going = arena_printf(&arena, "%s%s%s", going, *going ? ", " : "", values.items[i].value);
+        fprintf(stderr, "%s: these go with the rest of the scenario: %s ('dtsim check --values %s' says why others do "
+                "not)\n", path, going, path);
+    }
+    error_release(&ignored);
+    arena_release(&arena);
+    cache_release(&cache);
 }
 
 /* What is read counts too. */
@@ -206,6 +271,8 @@ static int check_main(const struct command *command, int argc, char **argv)
     struct scenario scenario;
     struct workload workload = {0};
     struct progress progress;
+    struct arena arena = {0};
+    const char *refused;
     bool sweep, told = false;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
 
@@ -225,7 +292,11 @@ static int check_main(const struct command *command, int argc, char **argv)
     if (!rc && !loaded_in_time(&progress, &err) && !workload_init(&workload, &scenario, &err) &&
         !loaded_in_time(&progress, &err))
         told = tell(&arguments, &workload, &err);
+    refused = told || arguments.values[OPT_JSON] ? NULL : refused_path(&arena, &arguments, &err);
     code = report_as(&err, arguments.values[OPT_JSON] && !told);
+    if (refused)
+        say_values(&arguments, refused);
+    arena_release(&arena);
     workload_release(&workload);
     scenario_release(&scenario);
     return code;

@@ -44,20 +44,13 @@ static void list_ideal(json_t *rows)
 /* A file's own title stands beside its name; one that is damaged is listed by name alone. */
 static int list_file(struct arena *arena, const char *folder, const char *name, json_t *rows, struct error *err)
 {
-    struct error found = {0};
-    struct node *root = NULL, *title = NULL;
-    bool alias = false;
-    const char *path;
+    const char *path, *title = "";
     int rc = data_file(arena, folder, name, &path, err);
 
-    if (path && !conf_load(arena, path, &root, &found))
-        title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
-    if (root && !title)
-        alias = (title = node_get(root, "alias")) != NULL;
-    if (!rc && !(rc = error_pass_system(&found, err)))
-        add(rows, NULL, name, arena_printf(arena, "%s%s", alias ? "the same as " : "",
-                                           title && title->text ? title->text : ""));
-    error_release(&found);
+    if (!rc && path)
+        rc = conf_title(arena, path, &title, err);
+    if (!rc)
+        add(rows, NULL, name, title);
     return rc;
 }
 

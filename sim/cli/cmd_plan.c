@@ -251,7 +251,7 @@ const struct command cmd_plan = {
                "                      of rates and shares of use, gives less (mfu=0.4)\n"
                "  -o DIR              all that was replayed and plan.json, for 'dtsim report DIR', results and plot\n"
                "                      heat; rank-01.yaml and so on, which 'dtsim run' takes; left out: NAME.plan\n"
-               "  -j N                points at once; left out: one a processor. No shards, no mpirun: one machine\n"
+               "  -j N                points at once; left out: one a processor; on one machine\n"
                "  --top K             configurations that are shown; left out: 10\n"
                "  --verify K          the best K, and what is shown and ties with them, run on simgrid too; left out: 3\n"
                "  --time-limit T      end after this time ('30 s'), --verify included\n"
@@ -270,7 +270,7 @@ const struct command cmd_plan = {
                "  plan: {strategy.tensor: auto, batch.micro: [1, 2], gpus: [64, 128], objective: [iteration_time_s, cost]}\n"
                "axes that have an auto:\n"
                "  strategy.tensor*    divisors of a node's GPUs that divide the attention and key-value heads\n"
-               "  strategy.pipeline*  divisors of the layers\n"
+               "  strategy.pipeline*  divisors of the layers; powers of two that leave a stage 4 layers\n"
                "  strategy.schedule*  those that the framework's release has ('software:', or those that 'dtsim run'\n"
                "                      assumes); not known: 1f1b, interleaved\n"
                "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
@@ -284,7 +284,7 @@ const struct command cmd_plan = {
                "Every configuration is read, and its stages are timed. One that cannot be, cannot fit, or has an auto's value\n"
                "that its framework's release lacks is dropped ('dtsim help software-file'). The others are replayed on\n"
                "engine fast, the lowest bound of the time first, until no bound is below the time of the last that is\n"
-               "shown. Then the order is proven: no other configuration of these axes is faster here; how many more may\n"
+               "shown. Then the order is proven: no other is faster here; how many more may\n"
                "tie with the first is said. Exit code 5: none is feasible. The same command goes on after an\n"
                "interruption.\n",
     .accepts = option_names,

@@ -7,6 +7,7 @@
 #include "cli/cmd.h"
 #include "cli/kernels_view.h"
 #include "cli/memory_grid.h"
+#include "cli/memory_view.h"
 #include "engine/program_text.h"
 #include "report/caveats.h"
 #include "report/figure.h"
@@ -110,72 +111,12 @@ static void show_stages(const struct workload *workload, FILE *out)
         }
         fputc('\n', out);
     }
-    fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
+    fprintf(out, "\nper GPU and %s, without communication; activations are what a forward keeps\n",
+            plan_slices(&scenario->plan) > 1 ? "slice of a micro-batch, in the mean of its slices" : "micro-batch");
     if (plans)
-        fputs("layer by layer, in the order of the forward: K keeps all, S all but the core of attention, k its input "
-              "alone, O, P and o the same in host memory, . nothing: what it does not keep is computed again\n", out);
-}
-
-/* A line a rank, a column a kind that any of them holds. */
-static void print_memory(const struct scenario *scenario, const struct metrics *metrics)
-{
-    bool held[MEMORY_KIND_COUNT] = {false};
-    int ranks = scenario->plan.stages;
-    struct arena arena = {0};
-    const char *whole = caveat_whole(&arena, scenario);
-    char text[48];
-
-    for (int r = 0; r < ranks; r++)
-        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-            held[kind] |= metrics->ranks[r].memory.bytes[kind] > 0;
-    fputs("rank", stdout);
-    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-        if (held[kind])
-            printf(" %13s", memory_kind_title((enum memory_kind)kind));
-    printf(" %13s\n", "total");
-    for (int r = 0; r < ranks; r++) {
-        printf("%-4d", r);
-        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-            if (held[kind])
-                printf(" %13s", unit_format_short(UNIT_BYTES, metrics->ranks[r].memory.bytes[kind], text, sizeof text));
-        printf(" %13s\n", unit_format_short(UNIT_BYTES, metrics->ranks[r].peak_memory, text, sizeof text));
-    }
-    if (whole)
-        printf("note: %s\n", whole);
-    arena_release(&arena);
-}
-
-static void print_memory_json(const struct scenario *scenario, const struct metrics *metrics)
-{
-    json_t *list = json_array(), *whole;
-
-    for (int r = 0; r < scenario->plan.stages; r++) {
-        json_t *rank = json_pack("{s:i}", "rank", r);
-
-        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++) {
-            char key[48];
-
-            snprintf(key, sizeof key, "%s_bytes", memory_kind_names[kind]);
-            json_put(rank, key, json_real(metrics->ranks[r].memory.bytes[kind]));
-        }
-        json_put(rank, "peak_memory_bytes", json_real(metrics->ranks[r].peak_memory));
-        json_append(list, rank);
-    }
-    whole = json_pack("{s:o, s:f}", "ranks", list, "peak_memory_bytes", metrics->peak_memory);
-    json_print(whole, stdout);
-    json_decref(whole);
-}
-
-static int show_memory(const struct workload *workload, bool json, struct error *err)
-{
-    const struct scenario *scenario = workload->scenario;
-    struct run run = {0};
-    int rc = simulate_advised(workload, memory_options_of(scenario), &run, err);
-
-    if (run.metrics.ranks)
-        (json ? print_memory_json : print_memory)(scenario, &run.metrics);
-    run_release(&run);
-    return rc;
+        fprintf(out, "layer by layer, in the order of the forward: K keeps all, S all but the core of attention, k its "
+                "input alone, O, P and o the same%s in host memory, . nothing: what it does not keep is computed again\n",
+                scenario_offloads(scenario, OFFLOAD_TENSORS) ? ", or a part of it (see --memory)," : "");
 }
 
 /* The number of the pass of this name; -1: there is none. */
@@ -299,7 +240,7 @@ static void show(const struct workload *workload, const struct arguments *argume
 
     if (arguments->values[OPT_FIGURE]) {
         if (!figure_print(workload, stdout, err))
-            puts("stages and micro-batches count from 1, as in papers");
+            printf("stages and %s count from 1, as in papers\n", plan_slices(&workload->plan) > 1 ? "slices" : "micro-batches");
     } else if (arguments->values[OPT_ORDERS])
         orders_print(workload, stdout);
     else if (arguments->values[OPT_GRID])
@@ -307,7 +248,7 @@ static void show(const struct workload *workload, const struct arguments *argume
     else if (arguments->values[OPT_GROUPS])
         groups_print(workload->scenario, stdout);
     else if (arguments->values[OPT_MEMORY])
-        show_memory(workload, json, err);
+        memory_show(workload, json, err);
     else if (arguments->values[OPT_PROGRAM])
         show_program(workload, arguments->values[OPT_AFTER], stdout, err);
     else if (arguments->values[OPT_PLATFORM])
@@ -353,7 +294,7 @@ static int show_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
                            "--platform, --kernels, --alike");
     if (arguments.values[OPT_AFTER] && (!arguments.values[OPT_PROGRAM] || pass_of(arguments.values[OPT_AFTER]) < 0))
-        return usage_error(command, "--after goes with --program; expected script or order");
+        return usage_error(command, "--after goes with --program; expected rows, exchanges, script or order");
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
         !arguments.values[OPT_KERNELS])
         return usage_error(command, "--json goes with --memory, --kernels or --alike");
@@ -394,12 +335,14 @@ const struct command cmd_show = {
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
                "  --groups            which GPUs form which process group\n"
-               "  --memory            what each rank holds at its peak; of a sweep file a table of all points' peaks, as over\n"
-               "                      batch and sequence in scenarios/sweeps/gpt2-activations.yaml; with --json for programs\n"
+               "  --memory            what each rank holds at its peak; under 'offload: tensors' also which tensors stay, are\n"
+               "                      computed again, or go to the host; of a sweep file a table of all points'\n"
+               "                      peaks, as over batch and sequence in scenarios/sweeps/gpt2-activations.yaml; with --json\n"
+               "                      for programs\n"
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
-               "  --after PASS        with --program: the steps of lowering before they are operations, and the labels\n"
-               "                      that they wait for and give: script (row by row) or order (as they are lowered)\n"
+               "  --after PASS        with --program: what lowering knows before it writes operations: rows, exchanges, or\n"
+               "                      its steps with the labels that they wait for and give: script (row by row), order\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape, format, count\n"
                "                      and time, and what the time stands on: measured kernels, kernels like them, or the\n"

@@ -158,6 +158,7 @@ static void print_nearest(const struct space *space, const struct plan_outcome *
     struct arena arena = {0};
     struct error err = {0};
     struct point point;
+    bool recomputes = false;
     char text[48];
 
     if (isinf(outcome->nearest.lacks) || point_make(&space->sweep.points, outcome->nearest.number, &arena, &point, &err))
@@ -169,8 +170,11 @@ static void print_nearest(const struct space *space, const struct plan_outcome *
         text_write(TEXT_LINE, point.items[i].name, out);
         fputc(' ', out);
         text_write(TEXT_LINE, node_flow(&arena, point.items[i].node), out);
+        recomputes |= !strcmp(point.items[i].name, "memory.recompute") &&
+                      !strcmp(node_flow(&arena, point.items[i].node), "full");
     }
-    fputs("; try more --gpus, --set strategy.zero=1,2,3, --set memory.recompute=full, or a 'memory.offload'\n", out);
+    fprintf(out, "; try more --gpus, --set strategy.zero=1,2,3,%s or a 'memory.offload'\n",
+            recomputes ? "" : " --set memory.recompute=full,");
     error_release(&err);
     arena_release(&arena);
 }

@@ -142,7 +142,10 @@ struct collective_call {
     int channels;                    /* the most that may be used */
 };
 /* What an algorithm sees of the call, if it runs on all its channels. */
-struct task collective_task(const struct collective_call *call);
+static inline struct task collective_task(const struct collective_call *call)
+{
+    return (struct task){.n = call->group->n, .per_node = call->group->per_node, .bytes = call->bytes / call->channels};
+}
 
 /* The algorithm, channels and protocol that run. */
 struct collective_choice {

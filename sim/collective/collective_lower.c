@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct task collective_task(const struct collective_call *call)
-{
-    return (struct task){.n = call->group->n, .per_node = call->group->per_node, .bytes = call->bytes / call->channels};
-}
-
 struct collective_call collective_chosen(struct collective_call call, const struct collective *used, int channels)
 {
     call.collective = used;

@@ -363,8 +363,10 @@ int measure_collective(struct measure *measure, const struct collective_call *ca
     wanted.key.channels = asked.channels = call->channels ? call->channels : placed_group_channels(group);
     placed = find_placement(measure, group->gpus, (size_t)ngroups * (size_t)group->n, &wanted.key.placement);
     known = placed ? cache_find(measure->cache, CACHE_COLLECTIVE, &wanted.key, sizeof wanted.key) : NULL;
-    if (!known && measure_first(measure, &wanted, err))
+    if (!known && measure_first(measure, &wanted, err)) {
+        measure->failed = true;
         return -1;
+    }
     *result = known ? *known : wanted.result;
     result->first = group->gpus[0];
     if (placed && !known)

@@ -38,6 +38,7 @@ struct measure {
     struct cache *cache;             /* of many scenarios; at first `own` */
     struct cache own;
     bool counts;                     /* pairs are counted; with the own cache only: their GPUs are of this scenario */
+    bool failed;                     /* a collective could not be measured: for those who ask after many calls */
     struct cache_key where;          /* the cluster's key, of so many bytes, and behind it the places of GPUs */
     size_t of_cluster;
     struct dags dags;

@@ -34,6 +34,10 @@ int conf_shared(struct arena *arena, const char *path, const struct node **root,
 int conf_parse(struct arena *arena, const char *name, const char *text, size_t length, struct node **root,
                struct error *err);
 
+/* What a file says it is: its `title`, or else its `source`, or "the same as" its `alias`; "" where it says nothing or is
+ * damaged, as it may be where names are only listed. -1: the system did not let it be read (error_system). */
+int conf_title(struct arena *arena, const char *path, const char **title, struct error *err);
+
 /* The value of a mapping's key; NULL if there is none, or if `mapping` is NULL or not a mapping. */
 struct node *node_get(const struct node *mapping, const char *key);
 /* The value at a dotted path, "strategy.tensor"; a list's items are named by number. NULL if there is none. */

@@ -370,3 +370,29 @@ struct loc field_loc(const struct table *table, const void *object, const char *
 {
     return node_loc(*object_node(table, object), key);
 }
+
+/* What a field may fill. */
+struct probe {
+    const struct node *node;
+    union { int number; bool boolean; double quantity; const char *text; struct list list; } member;
+};
+
+int field_check(const struct field *field, const char *name, const struct node *value, struct error *err)
+{
+    struct field alone = *field;
+    const struct table table = {.name = name, .fields = &alone, .count = 1, .size = sizeof(struct probe),
+                                .node_offset = offsetof(struct probe, node)};
+    struct arena arena = {0};
+    struct node *mapping;
+    struct probe probe;
+    int rc;
+
+    if (field->kind == FIELD_RECORD || field->kind == FIELD_OPTIONAL || field->kind == FIELD_LIST)
+        return 0;
+    mapping = node_mapping(&arena);
+    alone.offset = offsetof(struct probe, member);
+    node_put(&arena, mapping, field->key, (struct node *)(uintptr_t)value);
+    rc = field_parse(&arena, &table, mapping, &probe, err);
+    arena_release(&arena);
+    return rc;
+}

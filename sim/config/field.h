@@ -64,6 +64,8 @@ struct field {
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
     bool single;                /* LIST, CHOICES: a mapping or a name alone stands for a sequence of one */
     bool may_be_empty;          /* LIST, CHOICES, INTS: [] is allowed; else it is an error */
+    const char *files;          /* STRING: the folder whose files it names ("platforms/gpus"), where it is no path; or NULL */
+    const char *names;          /* STRING: further names, between spaces, that are no files ("ideal"); or NULL */
     bool may_be_auto;           /* INTS, not empty ones: the word auto is allowed (list_is_auto) */
     /* RECORD: reads the value (never null) instead of field_parse(table); the table then serves only help, schema and
      * dump. It is not called if the key is left out and has no default: the record then stays zero. */

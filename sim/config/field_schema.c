@@ -162,6 +162,8 @@ static struct node *field_schema_of(struct arena *arena, const struct field *fie
     struct node *schema = value_schema(arena, field, depth);
 
     text_put(arena, schema, "description", description(arena, field));
+    text_put(arena, schema, "x-files", field->files);
+    text_put(arena, schema, "x-names", field->names);
     if (field->fallback)
         node_put(arena, schema, "default", default_node(arena, field));
     return schema;

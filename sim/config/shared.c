@@ -58,6 +58,23 @@ int conf_shared(struct arena *arena, const char *path, const struct node **root,
     return 0;
 }
 
+int conf_title(struct arena *arena, const char *path, const char **title, struct error *err)
+{
+    static const struct { const char *key, *before; } said[] = {{"title", ""}, {"source", ""}, {"alias", "the same as "}};
+    struct error found = {0};
+    struct node *root = NULL;
+    int rc;
+
+    *title = "";
+    if (!conf_load(arena, path, &root, &found))
+        for (size_t i = 0; i < COUNT(said) && !**title; i++)
+            if (node_get(root, said[i].key) && node_get(root, said[i].key)->text)
+                *title = arena_printf(arena, "%s%s", said[i].before, node_get(root, said[i].key)->text);
+    rc = error_pass_system(&found, err);
+    error_release(&found);
+    return rc;
+}
+
 /* What a tree was parsed to. */
 struct record {
     const struct node *root;

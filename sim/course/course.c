@@ -122,8 +122,8 @@ static int zone_of(struct making *making, const struct steps *steps, const struc
 
 /* s that a training stands still for a loss that costs no work: said, or of the processes and the copy of what a node
  * holds, which its neighbour or its like in another replica sends. */
-static int reroute_of(const struct making *making, const struct steps *steps, const struct shape *shape, double *seconds,
-                      struct error *err)
+static int reroute_of(const struct making *making, const struct steps *steps, const struct shape *shape,
+                      double *seconds, struct error *err)
 {
     const struct training_spec *train = making->scenario->train;
     double bytes, share = fmin(1, 1 / (shape->stage_nodes * shape->pipeline));
@@ -132,17 +132,19 @@ static int reroute_of(const struct making *making, const struct steps *steps, co
     if (!isnan(*seconds) || train->elastic->system == ELASTIC_VARUNA)
         return 0;
     if (checkpoint_bytes(making->scenario, steps, &bytes, err))
-        return error_add(err, EXIT_INPUT, train->elastic->node->loc, "train: elastic: missing key 'reroute', the time that a loss "
+        return error_add(err, EXIT_INPUT, train->elastic->node->loc,
+                         "train: elastic: missing key 'reroute', the time that a loss "
                          "stops the training: it follows from the bytes of a checkpoint, which are not known");
     *seconds = (train->restart ? train->restart->init : 0) +
-               share * bytes / (cluster_node_nics(&making->scenario->cluster, 0) * cluster_nic_rate(&making->scenario->cluster, 0));
+               share * bytes /
+                   (cluster_node_nics(&making->scenario->cluster, 0) * cluster_nic_rate(&making->scenario->cluster, 0));
     return 0;
 }
 
-/* The only zone of a shape, whose steps and validations take so many seconds for one of the scenario, its stalls as long as its
- * checkpoints take there. */
-static int zone_of_shape(const struct making *making, const struct steps *steps, const struct shape *shape, double seconds,
-                         struct zone *zone, struct error *err)
+/* The only zone of a shape, whose steps and validations take so many seconds for one of the scenario, its stalls as
+ * long as its checkpoints take there. */
+static int zone_of_shape(const struct making *making, const struct steps *steps, const struct shape *shape,
+                         double seconds, struct zone *zone, struct error *err)
 {
     struct course *course = making->course;
     const struct zone *full = course->zones.items;
@@ -182,8 +184,9 @@ static int shrink(const struct making *making, const struct steps *steps, struct
     full->reroute = whole.reroute;
     full->pace = longer == 1 ? 1 : whole.pace;
     for (int nodes = 0; nodes < full->nodes; nodes++)
-        if (course->shapes.on[nodes].nodes && zone_of_shape(making, steps, &course->shapes.on[nodes],
-                                                            course->shapes.on[nodes].seconds * longer, &course->shrunk[nodes], err))
+        if (course->shapes.on[nodes].nodes &&
+            zone_of_shape(making, steps, &course->shapes.on[nodes], course->shapes.on[nodes].seconds * longer,
+                          &course->shrunk[nodes], err))
             return -1;
     if (spec->system != ELASTIC_REDUNDANCY)
         return 0;

@@ -30,7 +30,7 @@ struct zone {
     double power, idle_power;        /* W of all nodes: mean over its steps; while the training stands still; NaN: not
                                       * known */
     struct checkpoint_cost cost;
-    double reroute;                  /* s that it stands still for a loss that costs no work, or for nodes that join */
+    double reroute; /* s that it stands still for a loss that costs no work, or for nodes that join */
 };
 
 /* A finished checkpoint. The first one is the beginning of the training. */
@@ -54,9 +54,9 @@ struct course {
     double joules;                   /* without failures; NaN: not known */
     struct shapes shapes;            /* of a training that goes on with fewer nodes, */
     struct zone *shrunk;             /* and its only zone on each number of nodes, gpus 0: none; NULL: it waits */
-    struct zone *holed;              /* the same, its own number of nodes included, while nodes do the work of lost neighbours
-                                      * too; nodes and power are of all; NULL: none does */
-    double step;                     /* s of a step, where all are alike */
+    struct zone *holed; /* the same, its own number of nodes included, while nodes do the work of lost neighbours
+                         * too; nodes and power are of all; NULL: none does */
+    double step;        /* s of a step, where all are alike */
 };
 
 /* The course of these steps with a checkpoint after each interval: whole steps, and of a time those that come nearest
@@ -71,7 +71,8 @@ size_t course_mark(const struct course *course, size_t from, double clock);
 struct milestone course_at(const struct course *course, double clock);
 /* The zone of that time. */
 const struct zone *course_zone(const struct course *course, double clock);
-/* The beginning of the step under way at a time on the clock behind a checkpoint; of a course whose steps are all alike. */
+/* The beginning of the step under way at a time on the clock behind a checkpoint; of a course whose steps are all
+ * alike. */
 double course_step_begin(const struct course *course, size_t mark, double clock);
 /* Steps between a checkpoint and a time on the clock behind it, whole. */
 double course_steps_since(const struct course *course, size_t mark, double clock);

@@ -1,5 +1,5 @@
-/* A pipeline with a hole, under Bamboo's redundancy (Thorpe et al. 2023, arXiv 2204.12013): the node before the lost one does
- * the work of both. The mean over the nodes that may be lost. */
+/* A pipeline with a hole, under Bamboo's redundancy (Thorpe et al. 2023, arXiv 2204.12013): the node before the lost
+ * one does the work of both. The mean over the nodes that may be lost. */
 #include "course/shapes_internal.h"
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static const char *merged(struct arena *arena, const int *layers, int stages, in
     return arena_printf(arena, "strategy.split=[%s]", list);
 }
 
-/* Of layers: a stage fewer, two of which are one. The first node's neighbour is the last one; in its place the second one
- * has both here, which a split can say. Where it does not run nothing is filled in. */
+/* Of layers: a stage fewer, two of which are one. The first node's neighbour is the last one; in its place the second
+ * one has both here, which a split can say. Where it does not run nothing is filled in. */
 static int merge(struct making *making, struct shape *shape, const int *layers, int micro_batches, struct error *err)
 {
     int stages = shape->pipeline, rc = 0;
@@ -49,11 +49,13 @@ static int slow(struct making *making, struct shape *shape, int micro_batches, s
     int rc;
 
     if (making->scenario->model.stages.count != 1)
-        return error_clash(err, making->scenario->train->elastic->node->loc, "train: elastic: redundancy: expected a model of layers "
+        return error_clash(err, making->scenario->train->elastic->node->loc,
+                           "train: elastic: redundancy: expected a model of layers "
                            "with one chunk a stage, or stages that are all alike");
-    rc = shape_simulate(making, &holed, micro_batches,
-                        arena_printf(&arena, "simulation.stragglers=[{gpu: %d, slower: 2}]", shape->pipeline / 2 * making->stage_gpus),
-                        err);
+    rc = shape_simulate(
+        making, &holed, micro_batches,
+        arena_printf(&arena, "simulation.stragglers=[{gpu: %d, slower: 2}]", shape->pipeline / 2 * making->stage_gpus),
+        err);
     arena_release(&arena);
     shape->holed_seconds = rc ? 0 : holed.seconds;
     return rc < 0 ? -1 : 0;

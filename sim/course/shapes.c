@@ -6,7 +6,8 @@
 #include "energy/energy.h"
 #include "run/run.h"
 
-static int simulate_shape(const struct making *making, const struct scenario *scenario, struct shape *shape, struct error *err)
+static int simulate_shape(const struct making *making, const struct scenario *scenario, struct shape *shape,
+                          struct error *err)
 {
     struct simulate_options options = simulate_numbers_of(scenario);
     struct workload workload = {0};
@@ -26,7 +27,8 @@ static int simulate_shape(const struct making *making, const struct scenario *sc
     return rc;
 }
 
-static int vary_and_simulate(const struct making *making, struct shape *shape, int share, const char *set, struct error *err)
+static int vary_and_simulate(const struct making *making, struct shape *shape, int share, const char *set,
+                             struct error *err)
 {
     const struct scenario *scenario = making->scenario;
     struct arena arena = {0};
@@ -80,7 +82,8 @@ void shape_take(struct shapes *shapes, const struct shape *shape)
 /* The fullest replica has its micro-batches rounded up, and the step takes as long as its. */
 static int add_shape(struct making *making, struct shape shape, struct error *err)
 {
-    int share = (making->micro_batches + shape.replicas - 1) / shape.replicas, rc = shape_simulate(making, &shape, share, NULL, err);
+    int share = (making->micro_batches + shape.replicas - 1) / shape.replicas,
+        rc = shape_simulate(making, &shape, share, NULL, err);
 
     if (!rc && making->scenario->train->elastic->system == ELASTIC_REDUNDANCY)
         rc = shape_add_holes(making, &shape, share, err);
@@ -101,7 +104,10 @@ static int add_depth(struct making *making, int pipeline, int least, struct erro
     for (int replicas = least; replicas <= making->micro_batches; replicas++) {
         int gpus = making->stage_gpus * pipeline * replicas, nodes = (gpus + node - 1) / node;
         struct shape shape = {
-            .nodes = nodes, .gpus = gpus, .replicas = replicas, .pipeline = pipeline,
+            .nodes = nodes,
+            .gpus = gpus,
+            .replicas = replicas,
+            .pipeline = pipeline,
             .stage_nodes = (double)making->stage_gpus / node,
         };
 
@@ -120,16 +126,21 @@ static int add_own(struct making *making, struct error *err)
     const struct parallelism *parallelism = &scenario->parallelism;
     int node = cluster_node_gpus(&scenario->cluster, 0);
     struct shape own = {
-        .nodes = making->shapes->nodes, .gpus = scenario_gpus(scenario), .replicas = parallelism->data,
-        .pipeline = parallelism->pipeline, .stage_nodes = (double)making->stage_gpus / node,
+        .nodes = making->shapes->nodes,
+        .gpus = scenario_gpus(scenario),
+        .replicas = parallelism->data,
+        .pipeline = parallelism->pipeline,
+        .stage_nodes = (double)making->stage_gpus / node,
     };
 
     making->shapes->on[own.nodes] = own;
     if (scenario->train->elastic->system != ELASTIC_REDUNDANCY)
         return 0;
     if (own.stage_nodes != 1)
-        return error_clash(err, scenario->train->elastic->node->loc, "train: elastic: redundancy: found stages of %d and nodes of %d in "
-                           "GPUs; expected as many: a node that is lost is a stage", making->stage_gpus, node);
+        return error_clash(err, scenario->train->elastic->node->loc,
+                           "train: elastic: redundancy: found stages of %d and nodes of %d in "
+                           "GPUs; expected as many: a node that is lost is a stage",
+                           making->stage_gpus, node);
     return add_shape(making, own, err);
 }
 
@@ -141,6 +152,10 @@ static int add_all(struct making *making, struct error *err)
     if (cluster_said_parts(&scenario->cluster))
         return error_clash(err, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each "
                            "of them; expected one kind of node");
+    if (scenario->views)
+        return error_clash(err, spec->node->loc,
+                           "train: elastic: the pipeline ranks have unequal degrees (strategy.stages), of "
+                           "which more or fewer replicas are not known; expected equal degrees");
     if (add_own(making, err))
         return -1;
     if (spec->system == ELASTIC_TEMPLATES)
@@ -156,7 +171,9 @@ static int add_all(struct making *making, struct error *err)
 int shapes_init(struct shapes *shapes, const struct scenario *scenario, struct error *err)
 {
     struct making making = {
-        .scenario = scenario, .shapes = shapes, .micro_batches = scenario->batch.global / scenario->batch.micro,
+        .scenario = scenario,
+        .shapes = shapes,
+        .micro_batches = scenario->batch.global / scenario->batch.micro,
         .stage_gpus = scenario_gpus(scenario) / scenario->parallelism.data / scenario->parallelism.pipeline,
     };
     int rc;

@@ -8,8 +8,8 @@
 
 #include "scenario/scenario.h"
 
-/* Replicas, alike but for their stages. Node i holds the i-th part of all GPUs, which the replicas take one after the other,
- * the shallow ones first. */
+/* Replicas, alike but for their stages. Node i holds the i-th part of all GPUs, which the replicas take one after the
+ * other, the shallow ones first. */
 struct shape {
     int nodes, gpus;
     int replicas, pipeline;          /* all of them; stages of the shallow ones */
@@ -20,20 +20,21 @@ struct shape {
     double power;                    /* W of its nodes, mean over the step; NaN: not known */
 };
 
-/* Of each number of nodes below the scenario's own the fastest shape; nodes 0: there is none. Then the scenario's own. */
+/* Of each number of nodes below the scenario's own the fastest shape; nodes 0: there is none. Then the scenario's own.
+ */
 struct shapes { struct shape *on; int nodes; };
 
-/* Simulates all shapes of the scenario's section train.elastic. A shape that does not run, for its memory or its degrees,
- * is none. Errors: too many of them; a cluster whose parts say their nodes; redundancy where a node is no stage. Release in
- * either case. */
+/* Simulates all shapes of the scenario's section train.elastic. A shape that does not run, for its memory or its
+ * degrees, is none. Errors: too many of them; a cluster whose parts say their nodes; redundancy where a node is no
+ * stage. Release in either case. */
 int shapes_init(struct shapes *shapes, const struct scenario *scenario, struct error *err);
 void shapes_release(struct shapes *shapes);
 
-/* Whether each part of the model is still on a node, when these nodes of the shape are lost (in ascending order). A replica's
- * nodes hold equal parts, in their order, and all replicas hold the same. */
+/* Whether each part of the model is still on a node, when these nodes of the shape are lost (in ascending order). A
+ * replica's nodes hold equal parts, in their order, and all replicas hold the same. */
 bool shape_keeps(const struct shape *shape, const int *lost, int count);
-/* The same where each node, a stage, also holds the next stage of its replica, the last one the first, and other replicas
- * do not help: no two neighbours of a replica are lost. */
+/* The same where each node, a stage, also holds the next stage of its replica, the last one the first, and other
+ * replicas do not help: no two neighbours of a replica are lost. */
 bool shape_keeps_neighbours(const struct shape *shape, const int *lost, int count);
 
 #endif

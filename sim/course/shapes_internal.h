@@ -4,20 +4,20 @@
 
 #include "course/shapes.h"
 
-enum { MOST_SHAPES = 2000 };         /* that are simulated at most */
+enum { MOST_SHAPES = 2000 }; /* that are simulated at most */
 
 /* Shapes in the making. */
 struct making {
     const struct scenario *scenario;
     struct shapes *shapes;
-    int micro_batches;               /* of the batch, over all replicas */
+    int micro_batches; /* of the batch, over all replicas */
     int stage_gpus;
     size_t simulated;
-    int *layers;                     /* of each stage of the shape that was simulated last; 0: stages are given */
+    int *layers; /* of each stage of the shape that was simulated last; 0: stages are given */
 };
 
-/* Equal replicas, each with so many micro-batches; `set`: one more change of the scenario, or NULL. Fills in `seconds` and
- * `power`. 1: it does not run. -1: an error. */
+/* Equal replicas, each with so many micro-batches; `set`: one more change of the scenario, or NULL. Fills in `seconds`
+ * and `power`. 1: it does not run. -1: an error. */
 int shape_simulate(struct making *making, struct shape *shape, int micro_batches, const char *set, struct error *err);
 /* Takes the shape for as many nodes as it has and for more, where it is the fastest so far. */
 void shape_take(struct shapes *shapes, const struct shape *shape);

@@ -25,6 +25,10 @@ static int change_gpus(struct arena *arena, const struct scenario *scenario, str
     if (cluster_said_parts(&scenario->cluster))
         return error_clash(err, loc, "train: phases: gpus: a cluster that says 'parts' has a number of nodes for each of "
                            "them; expected phases without 'gpus'");
+    if (scenario->views)
+        return error_clash(err, loc,
+                           "train: phases: gpus: the pipeline ranks have unequal degrees (strategy.stages), of which "
+                           "more or fewer replicas are not known; expected phases without 'gpus'");
     if (gpus % replica)
         return error_infeasible(err, ERROR_GPUS, loc, "train: phases: %d GPUs are no multiple of the %d of a replica",
                                 gpus, replica);
@@ -38,7 +42,7 @@ static int changes_of(struct arena *arena, const struct scenario *scenario, stru
                       struct changes *changes, struct error *err)
 {
     int data = step->gpus ? step->gpus / (scenario_gpus(scenario) / scenario->parallelism.data) :
-                            scenario->parallelism.data;
+                            layout_data(&scenario->layout, 0);
     int least = scenario->batch.micro * (data ? data : 1), batch = step->batch ? step->batch : scenario->batch.global;
 
     if (step->gpus && change_gpus(arena, scenario, loc, step->gpus, changes, err))

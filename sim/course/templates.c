@@ -1,7 +1,7 @@
-/* Oobleck's shapes (Jang et al. 2023, "Oobleck: Resilient Distributed Training of Large Models Using Pipeline Templates", SOSP,
- * arXiv 2309.08125): replicas of unequal numbers of stages, of whole nodes each, side by side, with micro-batches so that they
- * end together. A step takes as long as that of the slowest replica; each is simulated among as many alike, with which it
- * exchanges gradients. Here at most two templates stand side by side. */
+/* Oobleck's shapes (Jang et al. 2023, "Oobleck: Resilient Distributed Training of Large Models Using Pipeline
+ * Templates", SOSP, arXiv 2309.08125): replicas of unequal numbers of stages, of whole nodes each, side by side, with
+ * micro-batches so that they end together. A step takes as long as that of the slowest replica; each is simulated among
+ * as many alike, with which it exchanges gradients. Here at most two templates stand side by side. */
 #include "course/shapes_internal.h"
 
 #include <math.h>
@@ -9,18 +9,25 @@
 #include <string.h>
 
 /* A template beside so many replicas: a step of b micro-batches takes first + b each seconds, nearly. */
-struct template { bool runs; double first, each; };
+struct template
+{
+    bool runs;
+    double first, each;
+};
 
 /* All templates. */
 struct templates {
     struct making *making;
-    int *stages, *nodes;             /* of each of them, ascending */
-    int count, most;                 /* templates; replicas at most */
-    struct template *beside;         /* [replicas][template] */
+    int *stages, *nodes;     /* of each of them, ascending */
+    int count, most;         /* templates; replicas at most */
+    struct template *beside; /* [replicas][template] */
 };
 
 /* Two templates side by side, `deep` replicas of the second one, and the micro-batches of a replica of each. */
-struct pair { int replicas, deep, first, second, micro[2]; double seconds; };
+struct pair {
+    int replicas, deep, first, second, micro[2];
+    double seconds;
+};
 
 static struct template *template_of(const struct templates *templates, int replicas, int number)
 {
@@ -31,8 +38,10 @@ static struct template *template_of(const struct templates *templates, int repli
 static struct shape alike(const struct templates *templates, int replicas, int number)
 {
     return (struct shape){
-        .nodes = templates->nodes[number] * replicas, .gpus = templates->stages[number] * templates->making->stage_gpus * replicas,
-        .replicas = replicas, .pipeline = templates->stages[number],
+        .nodes = templates->nodes[number] * replicas,
+        .gpus = templates->stages[number] * templates->making->stage_gpus * replicas,
+        .replicas = replicas,
+        .pipeline = templates->stages[number],
         .stage_nodes = (double)templates->nodes[number] / templates->stages[number],
     };
 }
@@ -77,7 +86,9 @@ static void share_out(const struct templates *templates, struct pair *pair)
 
     pair->seconds = INFINITY;
     for (int micro = about - 1; micro <= about + 2; micro++) {
-        int left = total - shallow * micro, other = pair->deep && left > 0 ? (left + pair->deep - 1) / pair->deep : pair->deep ? 1 : 0;
+        int left = total - shallow * micro, other = pair->deep && left > 0 ? (left + pair->deep - 1) / pair->deep :
+                                                    pair->deep             ? 1 :
+                                                                             0;
         double seconds = fmax(shallow ? ends(first, micro) : 0, pair->deep ? ends(second, other) : 0);
 
         if (micro < 1 || (!pair->deep && left > 0) || seconds >= pair->seconds)
@@ -88,13 +99,14 @@ static void share_out(const struct templates *templates, struct pair *pair)
     }
 }
 
-/* The best pair of so many replicas on so many nodes, if it is better than `best`. As many replicas as the nodes allow are of
- * the deeper template. */
+/* The best pair of so many replicas on so many nodes, if it is better than `best`. As many replicas as the nodes allow
+ * are of the deeper template. */
 static void search(const struct templates *templates, int replicas, int nodes, struct pair *best)
 {
     for (int first = 0; first < templates->count; first++)
         for (int second = first; second < templates->count; second++) {
-            int left = nodes - replicas * templates->nodes[first], more = templates->nodes[second] - templates->nodes[first];
+            int left = nodes - replicas * templates->nodes[first],
+                more = templates->nodes[second] - templates->nodes[first];
             struct pair pair = {.replicas = replicas, .first = first, .second = second};
 
             if (left < 0)
@@ -175,8 +187,15 @@ int shapes_add_templates(struct making *making, struct error *err)
     list_templates(&templates);
     templates.most = templates.count ? whole / templates.nodes[0] : 0;
     templates.most = templates.most < making->micro_batches ? templates.most : making->micro_batches;
+    if ((double)(templates.most + 1) * templates.count > MOST_SHAPES * 100.0)
+        rc = error_add(err, EXIT_INFEASIBLE, making->scenario->train->node->loc,
+                       "train: elastic: %d templates beside up to %d replicas are too many; expected fewer numbers of "
+                       "stages ('pipeline')",
+                       templates.count, templates.most);
+    if (rc)
+        templates.most = 0;
     templates.beside = xcalloc((size_t)(templates.most + 1) * (size_t)(templates.count + 1), sizeof *templates.beside);
-    rc = measure_all(&templates, least, err);
+    rc = rc ? rc : measure_all(&templates, least, err);
     for (int nodes = 1; nodes < whole && !rc; nodes++) {
         struct pair best = {.seconds = INFINITY};
 

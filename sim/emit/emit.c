@@ -167,21 +167,49 @@ static void compare_all(const struct framework *framework, struct emit *e, const
             compare(framework, e, parts[i], got, follow, notes, err);
 }
 
-/* Frameworks have no split: auto: they are told the layers of each stage. */
-static int settle_split(struct arena *arena, const struct scenario *scenario, struct node *tree, struct error *err)
+/* Whether nobody says how many layers each stage has, and the stages cannot have as many each. */
+static bool is_uneven(const struct scenario *scenario)
+{
+    return scenario->model.transformer && !scenario->parallelism.split.node &&
+           scenario->model.transformer->layers % plan_virtual_stages(&scenario->plan);
+}
+
+/* Frameworks have no split: auto, and some no uneven stages of their own: they are told the layers of each stage. */
+static int settle_split(const struct framework *framework, struct arena *arena, const struct scenario *scenario,
+                        struct node *tree, struct error *err)
 {
     struct node *layers = node_sequence(arena);
     struct workload workload = {0};
     int rc = 0;
 
-    if (!list_is_auto(&scenario->parallelism.split))
+    if (!list_is_auto(&scenario->parallelism.split) && !(framework->even && is_uneven(scenario)))
         return 0;
     rc = workload_init(&workload, scenario, err);
     for (int s = 0; !rc && s < plan_virtual_stages(&workload.plan); s++)
         node_append(arena, layers, node_scalar(arena, arena_printf(arena, "%d", workload.stages[s].layers), false));
     workload_release(&workload);
-    layers->loc = scenario->parallelism.split.node->loc;
+    layers->loc = scenario->parallelism.split.node ? scenario->parallelism.split.node->loc : scenario->node->loc;
     return rc || conf_put(arena, tree, "strategy.split", layers, layers->loc, err) ? -1 : 0;
+}
+
+/* What no framework can be told. */
+static int refuse(const struct framework *framework, const struct scenario *scenario, const struct node *tree,
+                  struct error *err)
+{
+    const struct cluster *cluster = &scenario->cluster;
+
+    if (!node_at(tree, "model.transformer"))
+        return error_add(err, EXIT_INFEASIBLE, (struct loc){.file = scenario->name}, "its model is no transformer; %s trains "
+                         "transformers", framework->title);
+    for (int node = 1; node < cluster->nodes; node++)
+        if (cluster_node_gpus(cluster, node) != cluster_node_gpus(cluster, 0))
+            return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->node, "cluster"), "its nodes have %d and %d GPUs; %s "
+                             "is launched with as many processes on each", cluster_node_gpus(cluster, 0),
+                             cluster_node_gpus(cluster, node), framework->title);
+    if (scenario->views)
+        return error_add(err, EXIT_INFEASIBLE, scenario->parallelism.stages.node->loc, "strategy: stages: its pipeline ranks "
+                         "have unequal degrees; %s has the same for all", framework->title);
+    return 0;
 }
 
 int emit_checked(const struct framework *framework, const struct scenario *scenario, FILE *out, FILE *notes,
@@ -195,20 +223,7 @@ int emit_checked(const struct framework *framework, const struct scenario *scena
     size_t length;
     char *text;
 
-    if (!node_at(e.tree, "model.transformer")) {
-        error_add(err, EXIT_INFEASIBLE, (struct loc){.file = scenario->name}, "its model is no transformer; %s trains "
-                  "transformers", framework->title);
-        arena_release(&arena);
-        return -1;
-    }
-    for (int node = 1; node < scenario->cluster.nodes; node++)
-        if (cluster_node_gpus(&scenario->cluster, node) != cluster_node_gpus(&scenario->cluster, 0)) {
-            arena_release(&arena);
-            return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->node, "cluster"), "its nodes have %d and %d GPUs; %s "
-                             "is launched with as many processes on each", cluster_node_gpus(&scenario->cluster, 0),
-                             cluster_node_gpus(&scenario->cluster, node), framework->title);
-        }
-    if (settle_split(&arena, scenario, tree, err)) {
+    if (refuse(framework, scenario, tree, err) || settle_split(framework, &arena, scenario, tree, err)) {
         arena_release(&arena);
         return -1;
     }

@@ -20,6 +20,7 @@ struct framework {
     /* The scenario of a draft; the options say the GPUs. */
     struct node *(*read)(struct emit *e, const char *text, size_t length, const struct import_options *options,
                          FILE *notes, struct error *err);
+    bool even;                       /* its stages have as many layers each, unless it is told how many */
 };
 int emit_checked(const struct framework *framework, const struct scenario *scenario, FILE *out, FILE *notes,
                  struct error *err);

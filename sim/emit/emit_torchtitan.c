@@ -154,7 +154,7 @@ static struct node *read_job(struct emit *e, const char *text, size_t length, co
 
 int emit_torchtitan(const struct scenario *scenario, FILE *out, FILE *notes, struct error *err)
 {
-    static const struct framework framework = {"torchtitan", "torchtitan torchtitan-2025", write_job, read_job};
+    static const struct framework framework = {"torchtitan", "torchtitan torchtitan-2025", write_job, read_job, false};
 
     return emit_checked(&framework, scenario, out, notes, err);
 }

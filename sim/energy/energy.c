@@ -54,7 +54,7 @@ double energy_ranks_power(const struct scenario *scenario, const struct occupati
     double sum = 0;
 
     for (int r = 0; r < count; r++)
-        for (int t = 0; t < scenario->parallelism.tensor; t++)
+        for (int t = 0; t < scenario_tensor(scenario, r % stages) && scenario_has_rank(scenario, r); t++)
             sum += gpu_power(scenario, scenario_seat(scenario, t, r / stages, r % stages).kind, ranks[r]);
     return sum * scenario_replicas(scenario) * stages / count + energy_nodes(scenario) * host_power(scenario);
 }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "values/values.h"
+
 static void add(struct changes *changes, const char *lines)
 {
     BUG_IF(changes->count == COUNT(changes->items));
@@ -88,29 +90,45 @@ void changes_of_network(struct changes *changes, const struct workload *workload
 {
     const struct scenario *scenario = workload->scenario;
 
-    if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
+    if (!scenario_moves_activations(scenario) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         add(changes, arena_printf(changes->arena, "cluster={%s}", free_cluster(changes->arena, &scenario->cluster)));
 }
 
+/* Adds the values of the question that go with the rest of the scenario ("PATH=V1,V2", values.h), and that the framework's
+ * release has, unless it cannot run the scenario as it is. `with`: a line for values of that name, or NULL. */
+static void add_values(struct changes *changes, const struct workload *workload, const char *question,
+                       const char *value, const char *with)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct software_lack lack;
+    bool foreign = scenario_in_framework(changes->arena, scenario, &lack) == SOFTWARE_LACKS;
+    struct asked_values values;
+    struct error ignored = {0};
+
+    if (!values_ask(changes->arena, scenario->node, question, scenario->name, &values, &ignored))
+        for (size_t i = 0; i < values.count; i++) {
+            const struct asked_value *asked = &values.items[i];
+            bool more = value && !strcmp(asked->value, value);
+
+            if (!asked->why && (foreign || !asked->foreign))
+                add(changes, arena_printf(changes->arena, "%s=%s%s%s", values.path, asked->value, more ? "\n" : "",
+                                          more ? with : ""));
+        }
+    error_release(&ignored);
+}
+
 void changes_of_schedule(struct changes *changes, const struct workload *workload)
 {
-    static const char *const schedules[] = {
-        "strategy.schedule=1f1b", "strategy.schedule=interleaved\nstrategy.chunks=2", "strategy.schedule=zb-h1",
-        "strategy.schedule=zb-h2", "strategy.schedule=zb-v",
-    };
-
     if (workload->scenario->parallelism.schedule.csv)
         return;                              /* an order of one's own */
-    for (size_t i = 0; i < COUNT(schedules); i++)
-        add(changes, schedules[i]);
+    add_values(changes, workload, "strategy.schedule=1f1b,interleaved,zb-h1,zb-h2,zb-v", "interleaved",
+               "strategy.chunks=2");
 }
 
 void changes_of_recomputation(struct changes *changes, const struct workload *workload)
 {
-    (void)workload;
-    add(changes, "memory.recompute=none");
-    add(changes, "memory.recompute=selective");
+    add_values(changes, workload, "memory.recompute=none,selective", NULL, NULL);
 }
 
 /* Each block goes to the stage that would be the shortest with it, from what stages have beside their blocks. */

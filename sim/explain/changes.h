@@ -1,5 +1,5 @@
-/* changes: changes of a scenario that a person could try, each as lines "PATH=VALUE". Not all of them need to be
- * possible: whoever tries them finds out. */
+/* changes: changes of a scenario that a person could try, each as lines "PATH=VALUE". Schedules and recomputations are
+ * values that go with the rest (values.h). Of others not all need to be possible: whoever tries them finds out. */
 #ifndef DTSIM_CHANGES_H
 #define DTSIM_CHANGES_H
 

@@ -1,5 +1,6 @@
 #include "explain/idle.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +25,10 @@ static void add(struct collector *collector, int rank, enum idle_cause cause, in
 {
     size_t at = (size_t)(rank * IDLE_CAUSE_COUNT + (int)cause) * (size_t)(collector->nranks + 1) + (size_t)(on + 1);
 
-    collector->sums[at][0] += bubble / collector->replicas;
-    collector->sums[at][1] += exposed / collector->replicas;
+    double replicas = fmin(collector->replicas, scenario_rank_replicas(collector->run->workload->scenario, rank));
+
+    collector->sums[at][0] += bubble / replicas;
+    collector->sums[at][1] += exposed / replicas;
 }
 
 /* What a wait for that operation is, by its lane and purpose. Sets the rank where it is one. */
@@ -57,6 +60,8 @@ static void take_step(void *context, const struct account_step *step)
     int rank = step->rank % collector->nranks, on;
     enum idle_cause cause = cause_of(collector, step, &on);
 
+    if (!scenario_has_rank(collector->run->workload->scenario, step->rank))
+        return;
     add(collector, rank, cause, on, window_part(window, step->from, step->since),
         window_part(window, step->since, step->ready));
     add(collector, rank, IDLE_HOST, -1, 0, window_part(window, step->ready, step->start));

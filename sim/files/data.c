@@ -129,11 +129,33 @@ const char **data_names(struct arena *arena, const char *folder, struct error *e
     return names;
 }
 
-const char *data_beside(struct arena *arena, const char *file, const char *path)
+/* Whether the file is one that belongs to the program, or stands in the user's own folder of such files. */
+static bool is_own(struct arena *arena, const char *file, struct error *err)
+{
+    const char *roots[ROOTS_MAX];
+    size_t count, length;
+
+    if (!file || data_roots(arena, roots, &count, err))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        length = strlen(roots[i]);
+        if (!strncmp(file, roots[i], length) && file[length] == '/')
+            return true;
+    }
+    return false;
+}
+
+const char *data_beside(struct arena *arena, struct loc loc, const char *path, struct error *err)
 {
     /* A path on the command line ("--set cluster=mine.yaml") is relative to the working directory. */
-    const char *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
+    const char *file = loc.file, *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
+    char shown[CLIP_SIZE];
 
+    if (arena->cache && arena->cache->names_only && !is_own(arena, file, err)) {
+        error_add(err, EXIT_INPUT, loc, "'%s' is a path, and no file is opened for this scenario; expected a name that "
+                  "'dtsim list' knows, or the content itself", text_clip(path, shown, sizeof shown));
+        return NULL;
+    }
     while (path[0] == '.' && path[1] == '/')
         path += 2 + strspn(path + 2, "/");
     if (path[0] == '/' || !slash)
@@ -219,8 +241,8 @@ const char *data_resolve(struct arena *arena, const struct data_kind *kind, cons
             report_unknown(arena, kind, text, loc, err);
         return path;
     }
-    path = data_beside(arena, loc.file, text);
-    if (access(path, R_OK) == 0)
+    path = data_beside(arena, loc, text, err);
+    if (!path || access(path, R_OK) == 0)
         return path;
     error_system(err, loc, "cannot read the %s file '%s'", kind->what, path);
     return NULL;

@@ -8,7 +8,6 @@
 #include "base/base.h"
 #include "base/decimal.h"
 #include "base/text.h"
-#include "files/digest.h"
 #include "files/look.h"
 
 void json_put(json_t *object, const char *key, json_t *value)
@@ -191,19 +190,4 @@ json_t *json_of_file(const char *path, const char *what, struct error *err)
 json_t *json_finite(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
-}
-
-void json_identify(json_t *result, const json_t *tables)
-{
-    enum { RUN_ID = 16 };
-    char *text, hex[DIGEST_HEX];
-    struct digest digest;
-
-    json_object_set(result, "tables_xxh128", (json_t *)(uintptr_t)tables);
-    text = json_text(result);
-    digest_init(&digest);
-    digest_add(&digest, text, strlen(text));
-    digest_end(&digest, hex);
-    json_put(result, "run_id", json_stringn(hex, RUN_ID));
-    free(text);
 }

@@ -22,9 +22,6 @@ void json_line(const json_t *json, FILE *out);
 /* The same in memory that the caller frees. */
 char *json_text(const json_t *json);
 
-/* Adds the digests of the tables that stand beside the result and then `run_id`, 16 hexadecimal digits of the digest of
- * all that it says: two results with one id are the same. */
-void json_identify(json_t *result, const json_t *tables);
 
 /* The JSON of a file, which is `what` ("the result of a run"); NULL after an error. */
 json_t *json_of_file(const char *path, const char *what, struct error *err);

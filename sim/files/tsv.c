@@ -144,7 +144,8 @@ static int read_header(struct tsv *tsv, const char *const *columns, struct error
 int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, struct error *err)
 {
     tsv->loc.file = path;
-    if (read_whole(tsv, path, err) || check_whole(tsv, err))
+    tsv->next = tsv->text;
+    if ((!tsv->text && read_whole(tsv, path, err)) || check_whole(tsv, err))
         return -1;
     return read_header(tsv, columns, err);
 }

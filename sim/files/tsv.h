@@ -20,7 +20,8 @@ struct tsv {
     char *cells[TSV_COLUMNS];    /* of the row at hand, by the file's columns */
 };
 
-/* Reads the file and its header. `columns` names those wanted and ends in NULL. The path must outlive the reader. */
+/* Reads the file and its header. `columns` names those wanted and ends in NULL. The path must outlive the reader. Where
+ * text and end are set already, they are the whole file, which is the reader's from now on. */
 int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, struct error *err);
 /* The next row; false at the end, or when `err` can hold no more. A row with too few or too many cells is reported and
  * passed over. */

@@ -39,7 +39,7 @@ static const struct table inside_table = {
 };
 
 static const struct field network_fields[] = {
-    {.key = "name", AT(cluster, network.name), .kind = FIELD_STRING,
+    {.key = "name", AT(cluster, network.name), .kind = FIELD_STRING, .files = "platforms/networks",
      .brief = "a name of platforms/networks/ (dtsim list networks) or a path, whose keys replace the platform's; the other "
               "keys here replace the file's"},
     {.key = "title", AT(cluster, network.title), .kind = FIELD_STRING, .brief = "full name"},
@@ -118,7 +118,7 @@ static const struct table between_table = {
 };
 
 static const struct field cluster_fields[] = {
-    {KEY(cluster, platform), .kind = FIELD_STRING,
+    {KEY(cluster, platform), .kind = FIELD_STRING, .files = "platforms", .names = "ideal",
      .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
               "takes no time"},
     {KEY(cluster, title), .kind = FIELD_STRING, .brief = "full name"},
@@ -321,8 +321,8 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     *spec = *cluster->kinds[0].gpu_spec;
     name = spec->name;
     struct loc loc = field_loc(&gpu_spec_table, spec, "name");
-    if (data_is_path(name) &&
-        !(spec->name = data_absolute(arena, data_beside(arena, loc.file, name), err)))
+    if (data_is_path(name) && (!(spec->name = data_beside(arena, loc, name, err)) ||
+                               !(spec->name = data_absolute(arena, spec->name, err))))
         return -1;
     cluster->kinds[0].gpu_spec = spec;
     cluster->kinds[0].gpu_name = spec->name;
@@ -347,10 +347,10 @@ static int load_communication(struct arena *arena, struct machine_kind *kind, st
         return error_clash(err, field_loc(&communication_spec_table, spec, "nics"),
                            "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch "
                            "and its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
-    if (data_is_path(spec->profile))
-        spec->profile = data_absolute(arena, data_beside(arena, field_loc(&communication_spec_table, spec,
-                                                                          "profile").file, spec->profile), err);
-    return spec->profile ? 0 : -1;
+    if (!data_is_path(spec->profile))
+        return 0;
+    spec->profile = data_beside(arena, field_loc(&communication_spec_table, spec, "profile"), spec->profile, err);
+    return spec->profile && (spec->profile = data_absolute(arena, spec->profile, err)) ? 0 : -1;
 }
 
 int cluster_load_value(struct arena *arena, const struct node *value, bool is_part, struct cluster *cluster,

@@ -171,7 +171,8 @@ const struct table communication_table = {
 static const char *const nic_choices[] = ENUM_NAMES(NIC_CHOICES);
 
 static const struct field spec_fields[] = {
-    {KEY(communication_spec, profile), .kind = FIELD_STRING, .required = true,
+    {KEY(communication_spec, profile), .kind = FIELD_STRING, .required = true, .files = "platforms/communication",
+     .names = "none",
      .brief = "a name of platforms/communication/ or a path; 'none': a message costs latency + bytes / bandwidth"},
     {KEY(communication_spec, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "time of every collective in addition to the profile's launch"},

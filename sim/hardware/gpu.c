@@ -106,7 +106,8 @@ static const struct field gpu_fields[] = {
 };
 
 static const struct field gpu_spec_fields[] = {
-    {KEY(gpu_spec, name), .kind = FIELD_STRING, .required = true, .brief = "a name of platforms/gpus/ or a path"},
+    {KEY(gpu_spec, name), .kind = FIELD_STRING, .required = true, .files = "platforms/gpus",
+     .brief = "a name of platforms/gpus/ or a path"},
     {KEY(gpu_spec, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "of a GPU, instead of its data sheet's: the same chip is sold with several sizes"},
     {KEY(gpu_spec, memory_bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,

@@ -17,19 +17,6 @@ static const struct nccl_device devices[] = {
 
 enum { MOST_STREAMS = 256, MOST_MARK = 1024 };
 
-struct loc nccl_loc(const struct reader *reader, const char *at)
-{
-    return (struct loc){reader->file, reader->line, (int)(at - reader->text) + 1};
-}
-
-int nccl_refuse(struct reader *reader, const char *at, const char *expected)
-{
-    char shown[CLIP_SIZE];
-
-    return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, at), "expected %s, found '%s'", expected,
-                     text_clip(at, shown, sizeof shown));
-}
-
 /* A list of ranks that is missing or shortened, and what would help. It is said when the run ends: its largest row
  * tells the number of ranks best. */
 static int refuse_ranks(struct reader *reader, const struct nccl_run *run, const struct table *table)
@@ -186,17 +173,6 @@ static int read_comment(struct reader *reader, struct stream *stream, char *cont
         read_program(reader, stream, words, comment == NCCL_STARTING);
         return 0;
     }
-}
-
-void nccl_put(struct reader *reader, struct node *mapping, const char *key, const char *value, const char *unit)
-{
-    node_put(reader->arena, mapping, key,
-             node_scalar(reader->arena, arena_printf(reader->arena, "%s%s", value, unit), false));
-}
-
-void nccl_put_number(struct reader *reader, struct node *mapping, const char *key, int value)
-{
-    node_put(reader->arena, mapping, key, node_scalar(reader->arena, arena_printf(reader->arena, "%d", value), false));
 }
 
 /* A line that is neither: a list of ranks that is cut short by "...", or a command that names a program. */

@@ -26,6 +26,30 @@ static char *word(char **at)
     return begin;
 }
 
+struct loc nccl_loc(const struct reader *reader, const char *at)
+{
+    return (struct loc){reader->file, reader->line, (int)(at - reader->text) + 1};
+}
+
+int nccl_refuse(struct reader *reader, const char *at, const char *expected)
+{
+    char shown[CLIP_SIZE];
+
+    return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, at), "expected %s, found '%s'", expected,
+                     text_clip(at, shown, sizeof shown));
+}
+
+void nccl_put(struct reader *reader, struct node *mapping, const char *key, const char *value, const char *unit)
+{
+    node_put(reader->arena, mapping, key,
+             node_scalar(reader->arena, arena_printf(reader->arena, "%s%s", value, unit), false));
+}
+
+void nccl_put_number(struct reader *reader, struct node *mapping, const char *key, int value)
+{
+    node_put(reader->arena, mapping, key, node_scalar(reader->arena, arena_printf(reader->arena, "%d", value), false));
+}
+
 void nccl_header(struct columns *columns, char *words)
 {
     char *name;

@@ -125,9 +125,9 @@ struct cost cost_kernel(const struct cost_model *model, const struct kernel *ker
 double kernel_whole_flop(const struct kernel *kernel)
 {
     double keys = kernel->window > 0 ? fmin(kernel->window, kernel->n) : kernel->n;
-    double product = 2 * kernel->batch * kernel->m * keys * kernel->k;
+    double whole = kernel->sliced > 0 ? kernel->sliced : 1, product = 2 * kernel->batch * kernel->m * keys * kernel->k * whole;
 
     if (kernel->kind != KERNEL_ATTENTION)
-        return kernel->flop;
+        return kernel->flop * whole;
     return kernel->phase == PHASE_FORWARD ? 2 * product : 5 * product;
 }

@@ -76,6 +76,7 @@ struct kernel {
     int parts;                   /* GROUPED: the host launches so many kernels, which run beside each other; 0: one */
     bool causal;                 /* ATTENTION: each query sees only the keys up to its own position, */
     double window;               /* and at most so many of them, its own included; 0: all */
+    double sliced;               /* of slices of a sample's tokens: scores of all its keys / computed scores; else 0 */
     bool loss;                   /* computes the loss, not the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */
     bool kept;                   /* FORWARD: recompute: operators keeps its result */
@@ -146,7 +147,8 @@ void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more);
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);
 
 /* FLOP of a launch as published counts have them: fused attention with the scores that its causal mask hides (Narayanan
- * et al. 2021, appendix; LLM Foundry's MFU), but not those outside of its window. Other kernels: `flop`. */
+ * et al. 2021, appendix; LLM Foundry's MFU), but not those outside of its window; attention of a slice with the scores of all
+ * of the sample's keys. Other kernels: `flop`. */
 double kernel_whole_flop(const struct kernel *kernel);
 
 #endif

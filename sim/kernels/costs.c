@@ -8,7 +8,7 @@ static const struct field costs_spec_fields[] = {
                             "a profile that is fitted to measured kernels",
                             "the GPU's data sheet and the achievable shares of its rates"),
      .brief = "source of kernel times, for models whose times are not given"},
-    {KEY(costs_spec, profile), .kind = FIELD_STRING,
+    {KEY(costs_spec, profile), .kind = FIELD_STRING, .files = "calibration/data",
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
     {KEY(costs_spec, attention), .kind = FIELD_CHOICE, .choices = attention_generation_names, .fallback = "newest",
      .choice_briefs = NAMES("the newest generation that the profile has", "FlashAttention, in Triton",

@@ -47,8 +47,26 @@ static void add_parts(struct layout *layout, const struct cluster *cluster, int 
     }
 }
 
+/* Numbers the seats of ranks with degrees of their own, rank by rank. */
+static void number_seats(struct layout *layout, struct rank_degrees *ranks, const int *order)
+{
+    int tensor = 0, data = 0;
+
+    for (int i = 0; i < DIMENSION_COUNT; i++) {
+        tensor = order[i] == DIMENSION_TENSOR ? i : tensor;
+        data = order[i] == DIMENSION_DATA ? i : data;
+    }
+    layout->ranks = ranks;
+    layout->data_first = data < tensor;
+    layout->seats = 0;
+    for (int p = 0; p < layout->degree[DIMENSION_PIPELINE]; p++) {
+        ranks[p].first_seat = layout->seats;
+        layout->seats += ranks[p].tensor * ranks[p].data;
+    }
+}
+
 void layout_make(struct layout *layout, struct cluster *cluster, const int degree[DIMENSION_COUNT],
-                 const int order[DIMENSION_COUNT])
+                 const int order[DIMENSION_COUNT], struct rank_degrees *ranks)
 {
     int taken;
 
@@ -58,6 +76,8 @@ void layout_make(struct layout *layout, struct cluster *cluster, const int degre
         layout->stride[order[i]] = layout->seats;
         layout->seats *= degree[order[i]];
     }
+    if (ranks)
+        number_seats(layout, ranks, order);
     taken = cluster_parts(cluster) == 1 ? take(layout, cluster, innermost_degree(layout, order)) : 0;
     add_parts(layout, cluster, taken, false);
     for (int i = 0; i < layout->part_count; i++)
@@ -77,10 +97,44 @@ int layout_nth_gpu(const struct layout *layout, int seat)
     return part->first_gpu + (part->taken == part->each ? seat : seat / part->taken * part->each + seat % part->taken);
 }
 
+int layout_tensor(const struct layout *layout, int p)
+{
+    return layout->ranks ? layout->ranks[p].tensor : layout->degree[DIMENSION_TENSOR];
+}
+
+int layout_data(const struct layout *layout, int p)
+{
+    return layout->ranks ? layout->ranks[p].data : layout->degree[DIMENSION_DATA];
+}
+
+int layout_replicas(const struct layout *layout, int p)
+{
+    return layout_data(layout, p) * layout->degree[DIMENSION_CONTEXT];
+}
+
+struct rank_replica layout_rank_replica(const struct layout *layout, int seat)
+{
+    const int *stride = layout->stride, *degree = layout->degree;
+    int p = 0;
+
+    if (!layout->ranks)
+        return (struct rank_replica){seat / stride[DIMENSION_PIPELINE] % degree[DIMENSION_PIPELINE],
+                                     seat / stride[DIMENSION_DATA] % degree[DIMENSION_DATA]};
+    while (p + 1 < degree[DIMENSION_PIPELINE] && layout->ranks[p + 1].first_seat <= seat)
+        p++;
+    seat -= layout->ranks[p].first_seat;
+    return (struct rank_replica){p, layout->data_first ? seat % layout->ranks[p].data : seat / layout->ranks[p].tensor};
+}
+
 int layout_gpu(const struct layout *layout, int t, int replica, int p)
 {
     const int *stride = layout->stride, context = layout->degree[DIMENSION_CONTEXT];
+    const struct rank_degrees *own = layout->ranks ? &layout->ranks[p] : NULL;
 
+    BUG_IF(own && (t >= own->tensor || replica >= own->data));
+    if (own)
+        return layout_nth_gpu(layout, own->first_seat + (layout->data_first ? t * own->data + replica
+                                                                            : replica * own->tensor + t));
     return layout_nth_gpu(layout, t * stride[DIMENSION_TENSOR] + replica / context * stride[DIMENSION_DATA] +
                                       replica % context * stride[DIMENSION_CONTEXT] + p * stride[DIMENSION_PIPELINE]);
 }
@@ -149,13 +203,21 @@ struct seat layout_seat(const struct layout *layout, const struct cluster *clust
 
 unsigned layout_kinds(const struct layout *layout, int p)
 {
-    int replicas = layout->degree[DIMENSION_DATA] * layout->degree[DIMENSION_CONTEXT];
     unsigned kinds = 0;
 
     if (!layout->mixed)
         return 1u << part_of(layout, layout_nth_gpu(layout, 0))->kind;
-    for (int r = 0; r < replicas; r++)
-        for (int t = 0; t < layout->degree[DIMENSION_TENSOR]; t++)
+    for (int r = 0; r < layout_replicas(layout, p); r++)
+        for (int t = 0; t < layout_tensor(layout, p); t++)
             kinds |= 1u << part_of(layout, layout_gpu(layout, t, r, p))->kind;
     return kinds;
+}
+
+double layout_common(int i, int n, int k, int m)
+{
+    long long from = (long long)i * m, to = from + m, other = (long long)k * n, end = other + n;
+
+    from = other > from ? other : from;
+    to = end < to ? end : to;
+    return to > from ? (double)(to - from) / ((double)n * m) : 0;
 }

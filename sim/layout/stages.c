@@ -12,6 +12,11 @@ static const struct table on_table = {
 static const struct field stage_spec_fields[] = {
     {KEY(stage_spec, layers), .kind = FIELD_INT, .min = 1, .max = 1000000,
      .brief = "number of the model's layers that the rank holds; left out, in all stages: as 'split' and software say"},
+    {KEY(stage_spec, tensor), .kind = FIELD_INT, .min = 1, .max = 65536,
+     .brief = "the rank's tensor-parallel degree; left out: strategy.tensor"},
+    {KEY(stage_spec, data), .kind = FIELD_INT, .min = 1, .max = 1048576,
+     .brief = "the rank's number of replicas, which share a micro-batch of the pipeline: batch.micro x data of the first "
+              "rank samples; left out: strategy.data"},
     {KEY(stage_spec, on), .kind = FIELD_LIST, .table = &on_table, .single = true,
      .brief = "the part of the cluster (cluster.parts) on which the rank is, or a list with a part for each replica; left "
               "out, in all stages: ranks are on GPUs in the order of 'placement'"},
@@ -28,6 +33,34 @@ bool stages_say_parts(const struct list *stages)
         if (items[p].on.count)
             return true;
     return false;
+}
+
+bool stages_say_degrees(const struct list *stages)
+{
+    const struct stage_spec *items = stages->items;
+
+    for (size_t p = 0; p < stages->count; p++)
+        if (items[p].tensor || items[p].data)
+            return true;
+    return false;
+}
+
+char *rank_degrees_text(const struct rank_degrees *ranks, int count, char *buffer, size_t size)
+{
+    size_t used = 0;
+
+    for (int p = 0, end; p < count && used < size; p = end) {
+        int length;
+
+        for (end = p + 1; end < count && ranks[end].tensor == ranks[p].tensor && ranks[end].data == ranks[p].data;)
+            end++;
+        length = end == p + 1 ? snprintf(buffer + used, size - used, "%srank %d", p ? "; " : "", p)
+                              : snprintf(buffer + used, size - used, "%sranks %d-%d", p ? "; " : "", p, end - 1);
+        used += (size_t)length;
+        if (used < size)
+            used += (size_t)snprintf(buffer + used, size - used, ": tensor %d x data %d", ranks[p].tensor, ranks[p].data);
+    }
+    return buffer;
 }
 
 /* The number of the part of that name; -1 after an error. */
@@ -49,14 +82,16 @@ static int find_part(struct arena *arena, const struct cluster *cluster, const s
                      on->part, names);
 }
 
-const int *stages_parts(struct arena *arena, const struct list *stages, const struct cluster *cluster, int data,
-                        struct error *err)
+const int *stages_parts(struct arena *arena, const struct list *stages, const struct cluster *cluster,
+                        const struct layout *layout, struct error *err)
 {
     const struct stage_spec *items = stages->items;
-    int *parts = arena_alloc(arena, stages->count * (size_t)data * sizeof *parts), rc = 0;
+    size_t most = (size_t)layout->degree[DIMENSION_DATA];
+    int *parts = arena_alloc(arena, stages->count * most * sizeof *parts), rc = 0;
 
     for (size_t p = 0; p < stages->count; p++) {
         const struct list *on = &items[p].on;
+        int data = layout_data(layout, (int)p);
 
         if (!on->count)
             rc = error_add(err, EXIT_INPUT, items[p].node->loc, "stages: rank %zu does not say 'on' which part it is, as "
@@ -65,9 +100,10 @@ const int *stages_parts(struct arena *arena, const struct list *stages, const st
             rc = error_add(err, EXIT_INFEASIBLE, on->node->loc, "stages: on: %zu parts for %d replicas; expected one for "
                            "all, or one for each", on->count, data);
         for (int r = 0; !rc && r < data; r++) {
-            parts[p * (size_t)data + (size_t)r] =
-                find_part(arena, cluster, (const struct on_part *)on->items + (on->count > 1 ? r : 0), err);
-            rc = parts[p * (size_t)data + (size_t)r] < 0 ? -1 : rc;
+            int *part = &parts[p * most + (size_t)r];
+
+            *part = find_part(arena, cluster, (const struct on_part *)on->items + (on->count > 1 ? r : 0), err);
+            rc = *part < 0 ? -1 : rc;
         }
     }
     return rc ? NULL : parts;
@@ -76,10 +112,9 @@ const int *stages_parts(struct arena *arena, const struct list *stages, const st
 /* The replica and the pipeline rank of a seat: its number among these, as stages_parts counts. */
 static int place_of(const struct layout *layout, int seat)
 {
-    int data = layout->degree[DIMENSION_DATA];
+    struct rank_replica place = layout_rank_replica(layout, seat);
 
-    return seat / layout->stride[DIMENSION_PIPELINE] % layout->degree[DIMENSION_PIPELINE] * data +
-           seat / layout->stride[DIMENSION_DATA] % data;
+    return place.rank * layout->degree[DIMENSION_DATA] + place.data;
 }
 
 int stages_place(struct arena *arena, const int *parts, struct loc loc, const struct cluster *cluster,

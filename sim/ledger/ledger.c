@@ -101,6 +101,24 @@ static bool recomputes(const struct workload *workload, int s)
     return workload->plan.recompute && !workload->stages[s].plan;
 }
 
+/* Hears the works of one slice of a micro-batch, and adds their seconds to the waits, which kernels are taken from later. */
+static void hear_works(struct hearing *hearing, const struct kernel_costs *heard, const struct workload *workload, int s,
+                       int mb)
+{
+    struct token_slice own = class_slice(&workload->plan, &workload->classes[0], mb);
+    const struct stage *stage = &own.stages[s];
+
+    for (enum ledger_work work = LEDGER_FORWARD; work <= LEDGER_RECOMPUTE; work++) {
+        hearing->work = work;
+        for (size_t i = stage->nslices; i-- > 0;)        /* the first layer is the last one */
+            if (stage->slices[i].layer &&
+                (work != LEDGER_RECOMPUTE || (recomputes(workload, s) && stage->slices[i].recompute)))
+                hear_layer(workload->scenario, heard, stage->slices[i].layer, work);
+        if (work != LEDGER_RECOMPUTE || recomputes(workload, s))
+            hearing->ledger->waits[work] += whole_of(&own.times[s], work);
+    }
+}
+
 void ledger_init(struct ledger *ledger, const struct workload *workload, int s)
 {
     const struct stage *stage = &workload->stages[s];
@@ -115,19 +133,12 @@ void ledger_init(struct ledger *ledger, const struct workload *workload, int s)
     if (model_is_timed(&scenario->model))
         return;
     heard.listener = &listener;
-    for (enum ledger_work work = LEDGER_FORWARD; work <= LEDGER_RECOMPUTE; work++) {
-        hearing.work = work;
-        for (size_t i = stage->nslices; i-- > 0;)        /* the first layer is the last one */
-            if (stage->slices[i].layer &&
-                (work != LEDGER_RECOMPUTE || (recomputes(workload, s) && stage->slices[i].recompute)))
-                hear_layer(scenario, &heard, stage->slices[i].layer, work);
-    }
+    for (int i = 0; i < plan_slices(&workload->plan); i++)
+        hear_works(&hearing, &heard, workload, s, i);
     hear_assembly(scenario, workload, s, &hearing);
     hearing.work = LEDGER_UPDATE;
     stage_update(scenario, &heard, stage, &ignored);
-    for (enum ledger_work work = LEDGER_FORWARD; work < LEDGER_WORK_COUNT; work++)
-        if (work != LEDGER_RECOMPUTE || recomputes(workload, s))
-            ledger->waits[work] = whole_of(times, work);
+    ledger->waits[LEDGER_UPDATE] = whole_of(times, LEDGER_UPDATE);
     for (size_t i = 0; i < ledger->count; i++)
         ledger->waits[ledger->items[i].work] -= ledger->items[i].seconds;
     for (enum ledger_work work = LEDGER_FORWARD; work < LEDGER_WORK_COUNT; work++)

@@ -1,8 +1,38 @@
-/* Exchanges among the ranks that hold a stage: their members, the emitter, sums of gradients, and exchanges within works. */
+/* Exchanges among the ranks that hold a stage, and between neighbouring stages: their members, the emitter, sums of gradients,
+ * and exchanges within works. */
 #ifndef DTSIM_EXCHANGE_INTERNAL_H
 #define DTSIM_EXCHANGE_INTERNAL_H
 
 #include "lower/lower_internal.h"
+
+/* What follows from the degrees of pipeline ranks, which may differ. */
+/* Whether two pipeline ranks have unequal degrees. */
+static inline bool ranks_differ(const struct lowering *lowering, int rank, int other)
+{
+    const struct rank_view *const *views = lowering->scenario->views;
+
+    return views && views[rank] != views[other];
+}
+/* What the replicas of a stage's rank exchange. */
+static inline const struct recipe *stage_recipe(const struct lowering *lowering, int stage)
+{
+    return scenario_recipe(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL));
+}
+/* The replicas of another rank that have samples in common with a work, of those in the program. */
+static inline struct partners partners_on(const struct lowering *lowering, const struct place *here, int rank)
+{
+    struct partners all = layout_partners(here->replica, scenario_rank_replicas(lowering->scenario, here->rank),
+                                          scenario_rank_replicas(lowering->scenario, rank));
+
+    if (all.last >= lowering->out->alike.replicas)
+        all.last = lowering->out->alike.replicas - 1;
+    return all;
+}
+/* Flows that are lowered of each tensor group of a pipeline rank. */
+static inline int rank_flows(const struct lowering *lowering, int rank)
+{
+    return lowering->program->flows == 1 ? 1 : scenario_tensor(lowering->scenario, rank);
+}
 
 /* lower_members.c */
 /* A collective, its purpose and its size in B. */
@@ -17,9 +47,11 @@ struct members {
     enum group_kind kind;
     int stage, all, here;    /* members in the cluster, and in the program (fewer if one replica stands for all) */
     int size, channels;      /* members of each group; channels of its collectives */
+    int tensors, flows;      /* GPUs of a member, and those whose transfers are operations of their own; of a sum of tied
+                              * gradients on ranks of unequal tensor degrees the pieces that both copies consist of */
     int *gpus;               /* [tensor index * all + member] */
     int *ranks;              /* a member: its program rank */
-    struct chunk_state **chunk_states; /* a member: its chunk on that rank */
+    int *chunks;             /* a member: its chunk on that rank */
     int *first;              /* a replica: the first member of its group */
     struct event *after;     /* a member of the program: its next exchange waits for this; */
     struct event *done;      /* the end of its last exchange; empty if it had none */
@@ -30,15 +62,45 @@ struct members {
 };
 /* Made once for each kind of group and stage. */
 struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage);
-/* The two members that hold the copies of tied weights in a replica. */
-struct members *members_tied(struct lowering *lowering, int replica);
+/* The two members that hold the copies of tied weights, of the sum of that number. */
+struct members *members_tied(struct lowering *lowering, int number);
+/* Sums of tied gradients: one in each replica; where the two ranks have unequal numbers of replicas, as many as the
+ * larger, and a replica of the other rank takes part in several. */
+static inline int tied_sums(const struct lowering *lowering)
+{
+    const struct process_group *group = &lowering->scenario->groups.of[GROUP_EMBEDDING];
+    int first, last;
+
+    if (!lowering->scenario->views || !group->exchanges)
+        return lowering->out->alike.replicas;
+    first = scenario_rank_replicas(lowering->scenario, group_index(group, 0, 0));
+    last = scenario_rank_replicas(lowering->scenario, group_index(group, 0, 1));
+    return first > last ? first : last;
+}
+/* Of these sums those that a replica of a rank with a copy takes part in. */
+static inline struct partners tied_sums_of(const struct lowering *lowering, int rank, int replica)
+{
+    if (!lowering->scenario->views)
+        return (struct partners){replica, replica};
+    int replicas = scenario_rank_replicas(lowering->scenario, rank), sums = tied_sums(lowering);
+    /* number * replicas / sums == replica */
+    return (struct partners){(replica * sums + replicas - 1) / replicas, ((replica + 1) * sums - 1) / replicas};
+}
+/* The equal pieces in which the gradients of each copy are summed: one for each flow of a tensor group; of tensor groups
+ * of t1 and t2 GPUs the least common multiple. */
+int tied_pieces(const struct lowering *lowering);
 /* One flow of the group that begins at member `first`. */
 const struct placed_group *members_group(const struct lowering *lowering, struct members *members, int flow,
                                          int first);
-/* Measures an exchange of the group that begins at member `first`, while the groups that share links with it do the
- * same. */
-int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
-                    struct measured *measured);
+/* The member's chunk. */
+static inline struct chunk_state *member_chunk(const struct lowering *lowering, const struct members *members, int i)
+{
+    return chunk_state_of(lowering, members->ranks[i], members->chunks[i]);
+}
+/* How long an exchange of the group that begins at member `first` takes, while the groups that share links with it do
+ * the same. No time if it cannot be measured: measure->failed. */
+struct measured members_measure(struct lowering *lowering, struct members *members, int first,
+                                const struct emission *exchange);
 
 /* Notes for the result that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
@@ -59,7 +121,7 @@ int group_and_siblings(const struct group_member *member, const struct process_g
 /* lower_exchange.c */
 /* Lowers an exchange of all groups of the members: each begins after its `after` and sets its `done`. Adds nothing if
  * groups have one member, or if there are no bytes. */
-int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
+void exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
 /* Lowers a replica's part of an exchange, as a measured duration on its stream that overlaps with its kernels. */
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
                             struct emission exchange, struct event after);
@@ -71,16 +133,19 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
                            struct event after);
 /* Measures an exchange of a replica's group, and adds it to the contention of the kernels that overlap with it. Zero if
  * the group has one member. */
-int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *contention);
+struct measured exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
+                                    struct emission exchange, struct contention *contention);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel);
 
 /* lower_sync.c */
-/* B of so many of a layer's weights, as replicas gather them after an update. */
-double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters);
 void buckets_build(struct lowering *lowering);
+/* How the sums of buckets slow down the kernels beside them. */
+void buckets_contend(struct lowering *lowering);
+/* Whether all members of each sum and of each gather of weights end it together, and so measured durations give the times
+ * of messages. */
+bool exchanges_together(struct lowering *lowering);
 /* Notes that a rank's gradients of the bucket are ready after operation `id`. */
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 
@@ -98,8 +163,8 @@ int sums_of(const struct lowering *lowering, int updates);
 bool sums_late(const struct lowering *lowering);
 /* Lowers one of the sums of a stage's gradients, numbered from 0. */
 void lower_sum(struct lowering *lowering, int stage, int number);
-/* If a tied model's embedding and output layer are on different ranks: sums the gradients of the two copies. */
-void lower_tie(struct lowering *lowering, int replica);
+/* If a tied model's embedding and output layer are on different ranks: sums the gradients of the two copies (tied_sums). */
+void lower_tie(struct lowering *lowering, int number);
 /* Whether a pipeline rank holds one of the two copies of tied weights. */
 bool tied_rank(const struct lowering *lowering, int rank);
 

@@ -20,9 +20,10 @@ static void scan_row(struct lowering *lowering, int rank)
 
         if (work.kind == UPDATE)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
-        /* ZeRO 2 keeps no whole gradients: it scatters them in every micro-batch */
+        /* ZeRO 2 keeps no whole gradients: it scatters them in every micro-batch, after the backward of its first slice */
         if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
-            (!complete[work.chunk] || lowering->scenario->recipe.gradients.every))
+            (!complete[work.chunk] ||
+             (lowering->scenario->recipe.gradients.every && work.mb % plan_slices(lowering->plan) == 0)))
             complete[work.chunk] = completes[i] = true;
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;
@@ -37,16 +38,15 @@ static void scan_row(struct lowering *lowering, int rank)
 }
 
 /* Whether the budget is spent; `told`: operations, when progress was told of them. */
-static bool stopped(struct lowering *lowering, size_t *told)
+static bool stopped(const struct lowering *lowering, size_t *told)
 {
     size_t count = lowering->program->ops.count;
 
     if (count - *told < PROGRESS_OPERATIONS)
-        return lowering->failed;
+        return false;
     *told = count;
-    if (progress_step(lowering->scenario->progress, "lowering", count, 0, 0))
-        lowering->failed = progress_check(lowering->scenario->progress, lowering->err) != 0;
-    return lowering->failed;
+    return progress_step(lowering->scenario->progress, "lowering", count, 0, 0) &&
+           progress_check(lowering->scenario->progress, lowering->err);
 }
 
 static void lower_step(struct lowering *lowering, const struct step *step)
@@ -89,17 +89,21 @@ static const struct step **resolved(const struct lowering *lowering, const struc
 }
 
 /* Finds the order of all steps, and lowers each in its turn. */
-static void lower_rows(struct lowering *lowering)
+static int lower_rows(struct lowering *lowering)
 {
     struct script script;
+    int rc = 0;
     const struct labels *labels = script_write(lowering, &script);
     size_t count, told = 0;
     const struct step **order = resolved(lowering, &script, labels, &count);
 
-    for (size_t i = 0; i < count && !stopped(lowering, &told); i++)
+    for (size_t i = 0; i < count && !rc; i++) {
         lower_step(lowering, order[i]);
+        rc = stopped(lowering, &told) || lowering->measure->failed ? -1 : 0;
+    }
     free(order);
     script_release(&script);
+    return rc;
 }
 
 static void make_lanes(struct lowering *lowering)
@@ -160,7 +164,7 @@ static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
     bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
     int lockstep = differ ? lowering->rules.lockstep : 1;
-    int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
+    int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;      /* at most */
 
     return lowering->out->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
@@ -186,6 +190,14 @@ static void make_places(struct lowering *lowering)
         }
 }
 
+/* The most flows of an exchange: those of a tensor group, or the pieces of a sum of tied gradients. */
+static int most_flows(const struct lowering *lowering)
+{
+    int flows = lowering->program->flows, pieces = tied_pieces(lowering);
+
+    return pieces > flows ? pieces : flows;
+}
+
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
@@ -198,12 +210,11 @@ static void allocate(struct lowering *lowering)
     for (size_t i = 0; i < states; i++)
         lowering->states[i] = (struct micro_batch_state){.done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP};
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
-    lowering->sums = (struct sums){
-        .buckets = ARENA_ARRAY(arena, struct buckets, stages), .summed = ARENA_ARRAY(arena, struct event, stages),
-        .untied = ARENA_ARRAY(arena, struct event, replicas), .tied = ARENA_ARRAY(arena, struct members *, replicas),
-        .members = ARENA_ARRAY(arena, struct members *, stages * GROUP_KIND_COUNT),
-        .flow_ids = ARENA_ARRAY(arena, uint32_t, lowering->program->flows),
-    };
+    lowering->sums.summed = ARENA_ARRAY(arena, struct event, stages);
+    lowering->sums.untied = ARENA_ARRAY(arena, struct event, tied_sums(lowering));
+    lowering->sums.members = ARENA_ARRAY(arena, struct members *, stages * GROUP_KIND_COUNT);
+    lowering->sums.tied = ARENA_ARRAY(arena, struct members *, tied_sums(lowering));
+    lowering->sums.flow_ids = ARENA_ARRAY(arena, uint32_t, most_flows(lowering));
     lowering->ranks = ARENA_ARRAY(arena, struct rank_state, ranks);
     for (int i = 0; i < ranks; i++)
         lowering->ranks[i] = (struct rank_state){
@@ -230,6 +241,17 @@ static void lowering_release(struct lowering *lowering)
     arena_release(&lowering->arena);
 }
 
+/* Whether replicas exchange anything beside the works: buckets, or all of each layer or pass. */
+static bool exchanges_replicas(const struct lowering *lowering)
+{
+    enum sum_unit unit = lowering->scenario->recipe.gradients.unit;
+    bool buckets = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES, any = false;
+
+    for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
+        any |= lowering->sums.buckets[s].count > 0;
+    return lowering->rules.whole && (buckets ? any : scenario_replicas(lowering->scenario) > 1);
+}
+
 static struct rules rules_of(const struct workload *workload, bool whole)
 {
     const struct scenario *scenario = workload->scenario;
@@ -247,10 +269,26 @@ static struct rules rules_of(const struct workload *workload, bool whole)
     };
 }
 
+/* Finds what is exchanged between replicas. Where durations of that turn out not to be as exact as `alike` says, messages
+ * take their place. */
+static void find_exchanges(struct lowering *lowering)
+{
+    int stages = plan_virtual_stages(lowering->plan);
+    struct lowered before = *lowering->out;
+
+    lowering->sums.buckets = ARENA_ARRAY(&lowering->arena, struct buckets, stages);
+    lowering->sums.members = ARENA_ARRAY(&lowering->arena, struct members *, stages * GROUP_KIND_COUNT);
+    if (!lowering->rules.whole)
+        return;
+    buckets_build(lowering);
+    if (before.alike.exact && !exchanges_together(lowering))
+        alike_part(&before.alike, lowering->scenario);
+    *lowering->out = before;         /* nothing was used so far */
+}
+
 /* Makes all that steps need: places, lanes, costs of the exchanges within works, buckets. lowering_release in either
  * case. */
-static int begin(struct lowering *lowering, const struct workload *workload, const struct alike *alike,
-                 enum lower_what what)
+static int begin(struct lowering *lowering, const struct workload *workload, enum lower_what what)
 {
     const struct scenario *scenario = lowering->scenario = workload->scenario;
     struct lowered *out = lowering->out;
@@ -260,11 +298,15 @@ static int begin(struct lowering *lowering, const struct workload *workload, con
     lowering->plan = &workload->plan;
     lowering->program = &out->program;
     lowering->rules = rules_of(workload, whole);
-    *out = (struct lowered){.program = {.flows = alike->flows, .progress = scenario->progress}, .alike = *alike};
+    lowering->measure->failed = false;
+    *out = (struct lowered){
+        .program = {.flows = workload->alike.flows, .progress = scenario->progress}, .alike = workload->alike,
+    };
     out->alike.micro_batches = workload->plan.micro_batches;
     if (!whole)
         alike_look_at_one(&out->alike);
-    if (check_operations(scenario, &out->alike, whole, lowering->err))
+    find_exchanges(lowering);
+    if (lowering->measure->failed || check_operations(scenario, &out->alike, whole, lowering->err))
         return -1;
     out->program.ranks = out->alike.replicas * scenario->plan.stages;
     lowering->rules.lockstep = lockstep_replicas(lowering);
@@ -276,60 +318,46 @@ static int begin(struct lowering *lowering, const struct workload *workload, con
     if (exchange_costs(lowering))
         return -1;
     make_lanes(lowering);
-    if (whole)
-        buckets_build(lowering);
+    if (exchanges_replicas(lowering))
+        make_collective_lanes(lowering);
+    buckets_contend(lowering);
     if (whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
         gather_ahead(lowering);
-    return lowering->failed ? -1 : 0;
-}
-
-/* Sets `apart` if durations turned out not to be as exact as `alike` says: another lowering, of messages, is needed. */
-static int lower_as(const struct workload *workload, const struct alike *alike, enum lower_what what,
-                    struct measure *measure, bool *apart, struct lowered *lowered, struct error *err)
-{
-    struct lowering lowering = {.measure = measure, .out = lowered, .err = err};
-    int rc = begin(&lowering, workload, alike, what);
-
-    if (!rc) {
-        lower_rows(&lowering);
-        rc = lowering.failed ? -1 : 0;
-    }
-    if (!rc)
-        exchanges_carry(&lowering);
-    *apart = lowering.apart;
-    lowering_release(&lowering);
-    return rc;
+    return lowering->measure->failed ? -1 : 0;
 }
 
 int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
           struct error *err)
 {
-    struct alike alike = workload->alike;
-    bool apart = false;
-    int rc = lower_as(workload, &alike, what, measure, &apart, lowered, err);
+    struct lowering lowering = {.measure = measure, .out = lowered, .err = err};
+    int rc = begin(&lowering, workload, what) || lower_rows(&lowering) ? -1 : 0;
 
-    if (apart) {
-        alike_part(&alike, workload->scenario);
-        program_release(&lowered->program);
-        measure->carried.count = 0;
-        rc = lower_as(workload, &alike, what, measure, &apart, lowered, err);
-    }
+    if (!rc)
+        exchanges_carry(&lowering);
+    lowering_release(&lowering);
     if (!rc && lowered->program.endless)
         rc = error_add(err, EXIT_INPUT, workload->scenario->node->loc, "a work or a transfer would never end: times, "
                        "bytes or rates of the scenario are too far apart to simulate");
     return rc;
 }
 
-const char *const lower_pass_names[] = {[PASS_SCRIPT] = "script", [PASS_ORDER] = "order", NULL};
+const char *const lower_pass_names[] = {
+    [PASS_ROWS] = "rows", [PASS_EXCHANGES] = "exchanges", [PASS_SCRIPT] = "script", [PASS_ORDER] = "order",
+    [PASS_COUNT] = NULL,
+};
 
 int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
                 struct error *err)
 {
     struct lowered lowered = {0};
     struct lowering lowering = {.measure = measure, .out = &lowered, .err = err};
-    int rc = begin(&lowering, workload, &workload->alike, LOWER_ITERATION);
+    int rc = begin(&lowering, workload, LOWER_ITERATION);
 
-    if (!rc) {
+    if (!rc && after == PASS_ROWS)
+        rows_print(&lowering, out);
+    else if (!rc && after == PASS_EXCHANGES)
+        exchanges_print(&lowering, out);
+    else if (!rc) {
         struct script script;
         const struct labels *labels = script_write(&lowering, &script);
         size_t count = script.all.count;

@@ -2,10 +2,15 @@
  * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
  * replicas.
  *
- * Three passes: script.c writes the steps of all rows, with the labels that they wait for and give; schedule/resolve.h
- * finds their order; then each step writes its operations, in one of the lower_*.c. By then all that it waits for is
- * written. All three run twice where durations of sums turn out not to be as exact as alike.h assumed: then messages take
- * their place. */
+ * Passes over the workload, each of which reads what those before it have found:
+ *   rows          lower.c        the entries of each row, and which of them complete gradients
+ *   exchanges     lower_sync.c   what replicas exchange (workload/buckets.h), and whether as messages or as durations;
+ *                 lower_group.c  what works exchange within, and how long that takes
+ *   script        script.c       steps of all rows, with the labels that they wait for and give
+ *   order         schedule/resolve.h
+ *   operations    each step's, with their durations: works (lower_work.c and, layer by layer, lower_layers.c), boundaries
+ *                 (lower_send.c), sums (lower_sync.c), updates, hosts and weights (lower_update.c). By then all that a step
+ *                 waits for is written. */
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 
@@ -45,10 +50,16 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
           struct error *err);
 void lowered_release(struct lowered *lowered);
 
-/* The passes before operations are written: the steps of all rows with their labels, and their order. */
-enum lower_pass { PASS_SCRIPT, PASS_ORDER };
-extern const char *const lower_pass_names[];     /* "script", "order"; NULL-terminated */
-/* Prints the steps that a pass of an iteration's lowering has made, a line each. Fails as lower() does. */
+/* The passes before operations are written, in their order. */
+enum lower_pass {
+    PASS_ROWS,                       /* entries: works of every local step, updates, gathers; who completes gradients */
+    PASS_EXCHANGES,                  /* what replicas exchange, as messages or durations; what works exchange within */
+    PASS_SCRIPT,                     /* steps of all rows, with the labels that they wait for and give */
+    PASS_ORDER,                      /* the order of these */
+    PASS_COUNT
+};
+extern const char *const lower_pass_names[];     /* "rows", "exchanges", ...; NULL-terminated */
+/* Prints what a pass of an iteration's lowering has found, a line each. Fails as lower() does. */
 int lower_print(const struct workload *workload, enum lower_pass after, struct measure *measure, FILE *out,
                 struct error *err);
 

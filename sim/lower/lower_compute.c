@@ -1,14 +1,15 @@
-/* One operation on a rank's compute lane: the rules of works, the places of rows' entries, and what exchanges within a work
- * add to its operation.
+/* One operation on a rank's compute lane: the rules of works, the places of rows' entries, and what exchanges within a
+ * work add to its operation. Copies between a rank and its host.
  *
  * Reads a place and its costs. Adds the operation after all of `waits`, and counts the bytes of the exchanges. */
 #include "lower/lower_internal.h"
+#include "recompute/stage_plan.h"
 
 const struct work_rule work_rules[WORK_KIND_COUNT] = {
-    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .takes = MEMORY_KEPT},
+    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .slice = -1, .takes = MEMORY_KEPT},
     [RECOMPUTE] = {GRADIENTS, FORWARDED, RECOMPUTED, NO_ARRIVAL, .takes = MEMORY_WORKING, .backward = true},
-    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .frees = MEMORY_ALL, .backward = true},
-    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .backward = true},
+    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .frees = MEMORY_ALL, .backward = true},
+    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .backward = true},
     [BACKWARD_WEIGHT] = {NO_ARRIVAL, BACKWARDED, NO_RESULT, NO_ARRIVAL, .frees = MEMORY_ALL, .backward = true},
 };
 
@@ -137,4 +138,88 @@ uint32_t lower_compute(struct lowering *lowering, const struct place *here, stru
 uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after)
 {
     return program_add(lowering->program, op, event_ids(&after), after.count);
+}
+
+void make_host_lanes(struct lowering *lowering)
+{
+    int ranks = lowering->program->ranks;
+
+    for (int r = 0; r < ranks; r++)
+        lowering->ranks[r].host = (struct rank_host){
+            .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
+            .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
+            .cpu = program_lane(lowering->program, r, LANE_HOST, 0),
+        };
+}
+
+struct seat host_seat(const struct lowering *lowering, int prank)
+{
+    return scenario_seat(lowering->scenario, 0, prank / lowering->plan->stages, prank % lowering->plan->stages);
+}
+
+struct event host_copy_of(struct lowering *lowering, bool to_host, double bytes, bool latency, int prank,
+                          struct new_op op, struct event after)
+{
+    const struct cluster *cluster = &lowering->scenario->cluster;
+    int node = host_seat(lowering, prank).node;
+
+    op.kind = OP_COMPUTE;
+    op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
+    op.lane = to_host ? lowering->ranks[prank].host.to : lowering->ranks[prank].host.from;
+    op.amount = latency ? cluster_host_copy(cluster, node, bytes) : bytes / cluster_host_bandwidth(cluster, node);
+    op.compute.sent = bytes;
+    return event_of(lower_after(lowering, op, after));
+}
+
+struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
+                       struct event after)
+{
+    return host_copy_of(lowering, to_host, bytes, true, prank, op, after);
+}
+
+/* Whether copies to the host behind the first `done` of them are within the room. */
+static bool within(const struct outs *outs, size_t done, const struct room *room)
+{
+    double before = done > 0 ? outs->items[done - 1].sum : 0;
+
+    return done == outs->count ||
+           (outs->count - done <= room->copies && outs->items[outs->count - 1].sum - before <= room->bytes);
+}
+
+struct event host_drained(const struct rank_host *host, const struct room *room)
+{
+    size_t low = 0, high = host->outs.count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (within(&host->outs, middle, room))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > 0 ? host->outs.items[low - 1].event : event_of(NO_OP);
+}
+
+void host_sends(struct lowering *lowering, struct rank_host *host, struct event event, double bytes)
+{
+    struct outs *outs = &host->outs;
+    double sum = outs->count ? outs->items[outs->count - 1].sum : 0;
+
+    if (outs->count == outs->capacity) {
+        struct sent *items = outs->items;
+
+        outs->capacity = 2 * outs->capacity + 64;
+        outs->items = ARENA_ARRAY(&lowering->arena, struct sent, outs->capacity);
+        if (outs->count)
+            memcpy(outs->items, items, outs->count * sizeof *items);
+    }
+    outs->items[outs->count++] = (struct sent){event, sum + bytes};
+}
+
+bool is_shared(const struct lowering *lowering, int stage)
+{
+    return scenario_rank_replicas(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL)) *
+                   plan_holders(lowering->plan, stage) > 1 &&
+           lowering->workload->stages[stage].parameters > 0;
 }

@@ -54,7 +54,15 @@ static uint32_t member_lane(struct lowering *lowering, const struct members *mem
     if (members->kind != GROUP_EMBEDDING)
         return collective_lane(lowering, members->kind, members->ranks[i], flow, channel);
     return program_lane(lowering->program, members->ranks[i], LANE_COLLECTIVE,
-                        lowering->program->flows * (streams + members->exchanged) + flow);
+                        lowering->program->flows * streams + members->flows * members->exchanged + flow);
+}
+
+/* Of what a member's exchange waits for, the operation of a flow: in a sum of tied gradients of the GPU with that piece. */
+static uint32_t flow_after(const struct lowering *lowering, const struct members *members, int i, int flow)
+{
+    int own = rank_flows(lowering, members->ranks[i] % lowering->plan->stages);
+
+    return event_flow(&members->after[i], own == members->flows ? flow : flow * own / members->flows);
 }
 
 /* One flow of each group's collective, on every channel. */
@@ -67,7 +75,7 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
         members->lanes[i] = member_lane(lowering, members, i / channels, flow, i % channels);
     /* one collective after another, as on NCCL's stream: each begins after the last operation of the first channel */
     for (int i = 0; i < members->all; i++) {
-        members->ready[i] = event_flow(&members->after[i], flow);
+        members->ready[i] = flow_after(lowering, members, i, flow);
         like.lane = members->lanes[i * channels];
         if (channels > 1)
             members->ready[i] = program_add(lowering->program, like, &members->ready[i], 1);
@@ -87,7 +95,7 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
 static void exchange_messages(struct lowering *lowering, struct members *members, const struct emission *exchange,
                               struct new_op like)
 {
-    int flows = lowering->program->flows;
+    int flows = members->flows;
 
     for (int t = 0; t < flows; t++)
         exchange_flow(lowering, members, exchange, like, t);
@@ -100,21 +108,16 @@ static void exchange_messages(struct lowering *lowering, struct members *members
 }
 
 /* All members of a group begin when the last one is ready, and take the measured time. */
-static int exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
-                             struct new_op like)
+static void exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
+                              struct new_op like)
 {
     for (int first = 0; first < members->here; first += members->size) {
         int end = first + members->size < members->here ? first + members->size : members->here;
-        struct measured measured;
+        struct measured measured = members_measure(lowering, members, first, exchange);
         struct waits all = {0};
         uint32_t begin;
 
-        if (members_measure(lowering, members, first, exchange, &measured))
-            return -1;
-        if (lowering->out->alike.exact && !measured.alike) {
-            lowering->apart = true;
-            return -1;
-        }
+        BUG_IF(lowering->out->alike.exact && !measured.alike && !lowering->measure->failed);
         for (int i = first; i < end; i++)
             wait_for(&all, members->after[i]);
         like.lane = member_lane(lowering, members, first, 0, 0);
@@ -131,10 +134,9 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
             members->done[i] = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
-    return 0;
 }
 
-int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
+void exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
 {
     struct new_op like = {
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage,
@@ -144,25 +146,25 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
     for (int i = 0; i < members->here; i++)
         members->done[i] = event_of(NO_OP);
     if (members->size == 1 || exchange.bytes == 0)
-        return 0;
+        return;
     if (lowering->out->alike.measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
-        return exchange_measured(lowering, members, &exchange, like);
-    exchange_messages(lowering, members, &exchange, like);
-    return 0;
+        exchange_measured(lowering, members, &exchange, like);
+    else
+        exchange_messages(lowering, members, &exchange, like);
 }
 
-int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *contention)
+struct measured exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
+                                    struct emission exchange, struct contention *contention)
 {
     struct members *members = members_of(lowering, kind, stage);
+    struct measured measured = {0};
     int first = members->first[replica];
 
-    *measured = (struct measured){0};
-    if (members->size > 1 && members_measure(lowering, members, first, &exchange, measured))
-        return -1;
-    contention_add(contention, measured->seconds,
+    if (members->size > 1)
+        measured = members_measure(lowering, members, first, &exchange);
+    contention_add(contention, measured.seconds,
                    contention_share(&lowering->scenario->cluster, members->gpus + first, members->size));
-    return 0;
+    return measured;
 }
 
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
@@ -171,15 +173,12 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     int prank = here.prank;
     struct measured measured;
 
-    if (exchange.bytes == 0 || lowering->failed)
+    if (exchange.bytes == 0)
         return event_of(NO_OP);
-    if (exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &measured,
-                            &lowering->ranks[prank].overlapped)) {
-        lowering->failed = true;
-        return event_of(NO_OP);
-    }
+    measured = exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &lowering->ranks[prank].overlapped);
     measure_carry(lowering->measure, measured.index, measured.first, (int)kind,
-                  measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
+                  measured.bytes_sent *
+                      stood_for(lowering, 1, scenario_groups(lowering->scenario, here.rank)->of[kind].size));
     return event_of(lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
         .exchange = exchange_number(kind, exchange.collective->op), .mb = -1, .stage = here.stage, .amount = measured.seconds,
@@ -249,7 +248,8 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
 
         if (recipe->gradients.across && last && done.count)
             done = exchange_alone(lowering, here, GROUP_SAME_SHARE, (struct emission){
-                recipe->gradients.across, WHAT_SYNC, part.parameters * each / recipe->divided[HELD_STATES][class],
+                recipe->gradients.across, WHAT_SYNC, part.parameters * each /
+                    scenario_recipe(scenario, here.rank)->divided[HELD_STATES][class],
             }, done);
         if (done.count)
             here.chunk_state->synced = end = done;

@@ -13,11 +13,11 @@ static int group_cost(const struct group_member *member, enum group_kind kind, c
 {
     struct lowering *lowering = member->lowering;
     const struct cluster *cluster = &lowering->scenario->cluster;
-    const struct process_group *group = &lowering->scenario->groups.of[kind];
+    const struct process_group *group = &scenario_groups(lowering->scenario, member->rank)->of[kind];
     bool whole = kind == GROUP_TENSOR || group->tensors > 1;     /* it has all GPUs of a tensor group */
 
     *cost = (struct exchange_cost){0};
-    for (int t = 0; t < (whole ? 1 : lowering->program->flows); t++) {
+    for (int t = 0; t < (whole ? 1 : rank_flows(lowering, member->rank)); t++) {
         int groups = group_and_siblings(member, group, t);
         struct placed_group placed = placed_group_of(cluster, member->gpus, group_members(group));
         struct collective_call call = {collective, &placed, bytes, channels};
@@ -56,41 +56,32 @@ static int halves_cost(const struct group_member *member, enum group_kind kind, 
     return 0;
 }
 
-/* Costs of EXCHANGE_PIECES: in the forward, gathers and sums overlap with pieces of products. */
-static void pieces_costs(const struct lowering *lowering, const struct stage_times *times,
-                         struct chunk_state *chunk_state)
+/* The tensor group's exchange as part of column-parallel products, whose kernels hide some of it. */
+static struct exchange_cost column_cost(const struct exchange_cost *both, double seconds)
 {
-    struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
-    double gather = chunk_state->exchanges[EXCHANGE_GATHER].seconds;
-    int n = lowering->scenario->parallelism.tensor;
-
-    for (int c = 0; c < COLUMN_COUNT; c++)
-        chunk_state->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
-            .seconds = gather_in_pieces(gather, &times->columns[c].gathering, n) +
-                       scatter_in_pieces(both.seconds - gather, &times->columns[c].scattering, both.share),
-            .bytes_sent = both.bytes_sent, .vector = both.vector, .index = both.index, .first = both.first,
-        };
+    return (struct exchange_cost){
+        .seconds = seconds, .bytes_sent = both->bytes_sent, .vector = both->vector, .index = both->index,
+        .first = both->first,
+    };
 }
 
-/* Costs of EXCHANGE_OVERLAPPED: sums overlap with the product for weights, gathers before them with the product for
- * inputs (Korthikanti et al. 2022, section 4.2.2). The backward of a row-parallel product gathers its input too:
- * exposed, as in every EXCHANGE_TENSOR, or overlapped with pieces of that product. */
-static void overlapped_costs(const struct lowering *lowering, const struct stage_times *times,
-                             struct chunk_state *chunk_state)
+/* Costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED. */
+static void column_costs(const struct lowering *lowering, const struct stage_times *times, int tensor,
+                         struct chunk_state *chunk_state)
 {
-    bool halves = lowering->scenario->parallelism.sequence_parallel;
-    int tensor = lowering->scenario->parallelism.tensor;
-    struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
-    double gather = halves ? chunk_state->exchanges[EXCHANGE_GATHER].seconds : 0;
+    const struct parallelism *spec = &lowering->scenario->parallelism;
+    const struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
+    double gather = spec->sequence_parallel ? chunk_state->exchanges[EXCHANGE_GATHER].seconds : 0;
+    const struct column_exchange exchange = {gather, both.seconds - gather, both.share, tensor};
 
-    for (int c = 0; c < COLUMN_COUNT; c++)
-        chunk_state->exchanges[EXCHANGE_OVERLAPPED + c] = (struct exchange_cost){
-            .seconds = (times->columns[c].returning.whole > 0 ?
-                        gather_in_pieces(gather, &times->columns[c].returning, tensor) : gather) +
-                       contention_exposed(gather, times->columns[c].input, both.share) +
-                       contention_exposed(both.seconds - gather, times->columns[c].weight, both.share),
-            .bytes_sent = both.bytes_sent, .vector = both.vector, .index = both.index, .first = both.first,
-        };
+    for (int c = 0; c < COLUMN_COUNT; c++) {
+        if (spec->overlap_tensor)
+            chunk_state->exchanges[EXCHANGE_OVERLAPPED + c] =
+                column_cost(&both, column_overlapped(&exchange, &times->columns[c]));
+        if (spec->overlap_products)
+            chunk_state->exchanges[EXCHANGE_PIECES + c] =
+                column_cost(&both, column_pieces(&exchange, &times->columns[c]));
+    }
 }
 
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
@@ -101,9 +92,9 @@ static int tensor_cost(const struct group_member *member, const struct stage *st
     const struct parallelism *spec = &scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_TENSOR];
 
-    if (spec->tensor == 1)
+    if (scenario_tensor(scenario, member->rank) == 1)
         return 0;
-    if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
+    if ((spec->sequence_parallel || ((spec->scatter_gather || scenario->views) && spec->pipeline > 1)) &&
         ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &chunk_state->exchanges[EXCHANGE_GATHER]))
         return -1;
     if (stage->bytes[EXCHANGE_QKV] > 0 && ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, stage->bytes[EXCHANGE_QKV],
@@ -174,12 +165,6 @@ static int gathered_attention(const struct group_member *member, double bytes, s
     return 0;
 }
 
-/* The group around which keys and values are passed: the context group, or one ring of a hybrid one. */
-static enum group_kind ring_kind(const struct parallelism *spec)
-{
-    return spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
-}
-
 /* Whether attention goes block by block. */
 static bool has_steps(const struct parallelism *spec)
 {
@@ -191,7 +176,7 @@ static bool has_steps(const struct parallelism *spec)
 static int pass_cost(const struct group_member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
-    enum group_kind kind = ring_kind(&member->lowering->scenario->parallelism);
+    enum group_kind kind = context_ring(&member->lowering->scenario->parallelism);
     int n = member->lowering->scenario->groups.of[kind].size;
 
     if (group_cost(member, kind, gather, n * bytes, 1, ring))
@@ -229,7 +214,7 @@ static int attention_cost(const struct group_member *member, const struct stage 
 {
     const struct parallelism *spec = &member->lowering->scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&member->lowering->scenario->memory.precision));
+    double next = context_next_bytes(member->lowering->scenario, bytes);
     struct exchange_cost *one = &chunk_state->exchanges[EXCHANGE_PASS];
 
     if (spec->context == 1 || bytes == 0)
@@ -241,27 +226,21 @@ static int attention_cost(const struct group_member *member, const struct stage 
     if (spec->context_attention != CONTEXT_ALL_GATHER ? pass_cost(member, bytes, one) :
         ring_group(member, GROUP_CONTEXT, COLLECTIVE_ALL_GATHER, spec->context * bytes, one))
         return -1;
-    return pass_cost(member, spec->context_blocks ? gradients : 2 * bytes, &chunk_state->exchanges[EXCHANGE_PASS_BOTH]);
+    return pass_cost(member, next, &chunk_state->exchanges[EXCHANGE_PASS_BOTH]);
 }
 
-/* Of attention block by block. Under the zigzag split all steps attend to equally many keys, so each step takes 1/n of
- * the attention. */
+/* Of attention block by block. */
 static void step_costs(const struct lowering *lowering, const struct place *here)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
     struct exchange_cost *costs = here->chunk_state->exchanges, *forward = &costs[EXCHANGE_ATTENTION];
     struct exchange_cost *backward = &costs[EXCHANGE_ATTENTION_BACKWARD], one = costs[EXCHANGE_PASS];
-    struct context_steps steps = {
-        .n = lowering->scenario->groups.of[ring_kind(spec)].size,
-        .gathered = spec->context_attention == CONTEXT_ALL_GATHER,
-        .apart = spec->context_blocks, .waits = !spec->overlap_context,
-        .pass = one.seconds, .next = costs[EXCHANGE_PASS_BOTH].seconds,
-    };
+    struct context_steps steps = context_steps_of(lowering->scenario, here->times);
     double n = steps.n, bytes = here->held->bytes[EXCHANGE_ATTENTION];
     double both = costs[EXCHANGE_PASS_BOTH].vector / n;      /* B that a GPU passes on: gradients alone, or both */
 
-    steps.forward = here->times->attention[0] / n;
-    steps.backward = here->times->attention[1] / n;
+    steps.pass = one.seconds;
+    steps.next = costs[EXCHANGE_PASS_BOTH].seconds;
     *forward = *backward = one;
     forward->seconds = steps_forward(&steps);
     forward->bytes_sent = (n - 1) * bytes;
@@ -320,13 +299,12 @@ static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
     const struct place *here = &lowering->first_places[prank * lowering->plan->chunks + chunk];
+    int tensor = scenario_tensor(lowering->scenario, here->rank);
 
     if (has_steps(spec))
         step_costs(lowering, here);
-    if (spec->overlap_tensor && spec->tensor > 1)
-        overlapped_costs(lowering, here->times, here->chunk_state);
-    if (spec->overlap_products && spec->tensor > 1)
-        pieces_costs(lowering, here->times, here->chunk_state);
+    if (tensor > 1)
+        column_costs(lowering, here->times, tensor, here->chunk_state);
 }
 
 int exchange_costs(struct lowering *lowering)
@@ -342,7 +320,7 @@ int exchange_costs(struct lowering *lowering)
     for (int i = 0; most > 1 && i < ranks; i++) {
         struct group_member member = {lowering, i / stages, i % stages, gpus, marked};
 
-        for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
+        for (int chunk = 0; !rc && scenario_has_rank(scenario, i) && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
             rc = measure_chunk(&member, chunk);
     }
     for (int first = 0; !rc && lowering->rules.lockstep > 1 && first < lowering->out->alike.replicas; first += lowering->rules.lockstep)
@@ -350,7 +328,7 @@ int exchange_costs(struct lowering *lowering)
             for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
                 keep_step(lowering, first, rank, chunk);
     for (int i = 0; most > 1 && !rc && i < ranks; i++)
-        for (int chunk = 0; chunk < plan_chunks(lowering->plan, i % stages); chunk++)
+        for (int chunk = 0; scenario_has_rank(scenario, i) && chunk < plan_chunks(lowering->plan, i % stages); chunk++)
             expose_chunk(lowering, i, chunk);
     free(gpus);
     free(marked);
@@ -360,14 +338,15 @@ int exchange_costs(struct lowering *lowering)
 void exchanges_carry(struct lowering *lowering)
 {
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
+        int rank = h / lowering->plan->chunks % lowering->plan->stages;
         const struct chunk_state *chunk_state = &lowering->chunk_states[h];
         const struct exchange_cost *gather = &chunk_state->exchanges[EXCHANGE_GATHER];
 
         measure_carry(lowering->measure, gather->index, gather->first, GROUP_TENSOR,
-                      chunk_state->gathered * lowering->scenario->parallelism.tensor);
+                      chunk_state->gathered * scenario_tensor(lowering->scenario, rank));
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
             enum group_kind kind = exchange_groups[i];
-            const struct process_group *group = &lowering->scenario->groups.of[kind];
+            const struct process_group *group = &scenario_groups(lowering->scenario, rank)->of[kind];
             int members = group_members(group), own = kind == GROUP_TENSOR ? members : group->tensors;
             const struct exchange_cost *exchange = &chunk_state->exchanges[i];
 

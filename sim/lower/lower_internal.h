@@ -2,22 +2,10 @@
 #ifndef DTSIM_LOWER_INTERNAL_H
 #define DTSIM_LOWER_INTERNAL_H
 
-#include "stage/compression.h"
-#include "hardware/contention.h"
 #include "engine/event.h"
 #include "lower/lower.h"
 #include "schedule/resolve.h"
-
-/* The gradients of a virtual stage that are all-reduced together, in the order in which they become ready. */
-struct bucket {
-    struct compressed sum;   /* the exchanges that sum them */
-    double values;           /* number of gradients */
-    double weights;          /* B of the weights of these parameters, as replicas gather them */
-    size_t slice;            /* the slice whose backward completes the bucket */
-    struct contention overlapped;    /* the sum's contention with kernels; zero if it overlaps with none */
-    enum parameter_class class;      /* class of its gradients */
-};
-struct buckets { struct bucket *items; size_t count, capacity; };
+#include "workload/buckets.h"
 
 /* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, bytes of the vector as
  * collective.h counts them, and the share of the multiprocessors that it takes from overlapped kernels. The bytes go over the links of the measured collective `index`
@@ -49,6 +37,8 @@ struct work_rule {
     enum result after;               /* RECOMPUTED: FORWARDED if the row does not recompute the micro-batch */
     enum result leaves;
     enum arrival sends;
+    int slice;                       /* of a micro-batch's slices the one before (-1) or behind it (1) that has to leave its
+                                      * result first; 0: none */
     int takes, frees;
     bool backward;                   /* it holds the workspace of a backward */
 };
@@ -59,7 +49,7 @@ struct micro_batch_state {
     struct event arrived[ARRIVAL_COUNT];
     uint32_t done[RESULT_COUNT];
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
-    struct event *moved;             /* a layer: the copy of its activations to the host; NULL: no copy yet */
+    struct event *moved;             /* a copy of the stage's plan: to the host, later back; NULL: none yet */
     bool recomputes;                 /* the row recomputes it */
     bool split;                      /* its backward for weights comes later */
     bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
@@ -92,12 +82,14 @@ struct chunk_state {
     bool whole;                      /* ZeRO 3: its weights are gathered, and stay so for its next work */
     struct waits awaited;            /* its next entry waits for these, in addition to its inputs (lower_replicate.c) */
     struct boundary *boundaries[2];  /* to the stage before, and to the next one: lower_send.c */
+    struct reshard *reshards[2];     /* the same, where the rank there has other degrees */
 };
 
 /* A rank's lanes to its host. */
 struct rank_host {
     uint32_t to, from, cpu;          /* lanes */
-    struct event out[2];             /* the last two copies of activations to the host */
+    /* copies of activations to the host, in order; sum: their bytes so far */
+    struct outs { struct sent { struct event event; double sum; } *items; size_t count, capacity; } outs;
     const struct slice *loaded;      /* the last layer whose weights were copied from the host */
     struct event fetched;            /* and this copy */
     struct event before;             /* the operation before the last one on the compute lane */
@@ -144,10 +136,10 @@ struct transfer_lanes {
 struct sums {
     struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
     struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
-    struct event *untied;            /* a replica: the kernels that its last sum of tied gradients waited for */
+    struct event *untied;            /* a sum of tied gradients (tied_sums): the kernels that it last waited for */
     struct members **members;        /* a virtual stage and kind of group: members_of */
-    struct members **tied;           /* a replica: members_tied */
-    uint32_t *flow_ids;              /* scratch, a flow */
+    struct members **tied;           /* the same: members_tied */
+    uint32_t *flow_ids;              /* scratch, a flow of members */
 };
 
 /* The position of a row's entry: its replica, rank and stage. */
@@ -182,9 +174,6 @@ struct lowering {
     struct sums sums;
     struct waits waits;              /* of the entry's next operation; empty between entries */
     struct places { struct place *items; size_t count, capacity; } places;   /* scratch: entries that overlap */
-    bool apart;                      /* members did not end a sum together, although alike.exact: this lowering has
-                                      * failed, and messages have to be lowered */
-    bool failed;                     /* with an error, or apart; once it is set nothing more is lowered */
 };
 
 /* The number of entries that are lowered of a rank's row: those of every local step, updates between these and at the
@@ -262,8 +251,8 @@ void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t
 
 /* lower_send.c */
 /* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
- * both stages share a rank. */
-struct event lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after);
+ * both stages share a rank. What the stage there waits for has the end as its `arrived`. */
+void lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after);
 /* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
  * the stage's own output, if it kept a share only. */
 int boundary_gathers(const struct lowering *lowering, const struct place *here, struct work work);
@@ -311,11 +300,18 @@ void make_host_lanes(struct lowering *lowering);
 uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
                       struct new_op op);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
-/* Adds a copy to or from the host; `op` has its micro-batch and stage, and the memory that it takes or frees. */
 /* The first GPU of a rank and its node, whose host copies and updates for the rank. */
 struct seat host_seat(const struct lowering *lowering, int prank);
+/* Adds a copy to or from the host; `op` has its micro-batch and stage, and the memory that it takes or frees.
+ * `latency`: it has the link's latency, as one that does not directly follow another one. */
 struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
                        struct event after);
+struct event host_copy_of(struct lowering *lowering, bool to_host, double bytes, bool latency, int prank,
+                          struct new_op op, struct event after);
+/* Notes a copy of activations to the host. The copy after whose end the later ones leave the room; empty: they do. */
+void host_sends(struct lowering *lowering, struct rank_host *host, struct event event, double bytes);
+struct room;
+struct event host_drained(const struct rank_host *host, const struct room *room);
 
 /* lower_replicate.c: PyTorch's DataParallel. */
 /* Lowers the exchanges before an entry of the rows. */
@@ -347,6 +343,12 @@ static inline struct place lowering_place(const struct lowering *lowering, int r
     struct place place =
         lowering->first_places[program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk];
 
+    if (lowering->plan->slices > 1) {
+        struct token_slice own = class_slice(lowering->plan, lowering->ranks[place.prank].class, work.mb);
+
+        place.held = &own.stages[place.stage];
+        place.times = &own.times[place.stage];
+    }
     place.state += work.mb;
     place.work = work;
     return place;
@@ -387,7 +389,11 @@ enum step_kind {
 extern const char *const step_names[];
 /* Writes the steps of all rows; script_release when done. Returns what their labels stand for, in the arena. */
 const struct labels *script_write(struct lowering *lowering, struct script *script);
-/* script_text.c: "activations of micro-batch 3 for stage 5". */
+/* lower_text.c, of what the passes have found. The entries of the rows of one replica: */
+void rows_print(const struct lowering *lowering, FILE *out);
+/* What replicas exchange, and what works exchange within. */
+void exchanges_print(const struct lowering *lowering, FILE *out);
+/* A label in words: "activations of micro-batch 3 for stage 5". */
 void label_print(const struct labels *labels, uint32_t number, FILE *out);
 /* A line a step: `count` steps in an order, or NULL: row by row. */
 void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,

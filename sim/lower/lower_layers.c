@@ -12,43 +12,14 @@
  * `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the collectives of a loop over
  * recomputed layers on the stream that computes: openxla/xla issue 14397).
  *
- * The host: activations go there after their layer's forward and come back before its backward. Weights come before
- * each layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021). Both are double-buffered. Under ZeRO
+ * The host: activations go there after their layer's forward and come back before its backward, when the plan says.
+ * Weights come before each layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), double-buffered.
+ * Under ZeRO
  * 3 a layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once for a
  * recomputation and the backward right after it. A copy takes its latency, and its bytes at the bandwidth that every
  * GPU of a node gets while all of them copy. So copies of different GPUs do not contend. */
 #include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
-
-void make_host_lanes(struct lowering *lowering)
-{
-    int ranks = lowering->program->ranks;
-
-    for (int r = 0; r < ranks; r++)
-        lowering->ranks[r].host = (struct rank_host){
-            .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
-            .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
-            .cpu = program_lane(lowering->program, r, LANE_HOST, 0),
-        };
-}
-
-struct seat host_seat(const struct lowering *lowering, int prank)
-{
-    return scenario_seat(lowering->scenario, 0, prank / lowering->plan->stages, prank % lowering->plan->stages);
-}
-
-struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
-                       struct event after)
-{
-    const struct cluster *cluster = &lowering->scenario->cluster;
-
-    op.kind = OP_COMPUTE;
-    op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
-    op.lane = to_host ? lowering->ranks[prank].host.to : lowering->ranks[prank].host.from;
-    op.amount = cluster_host_copy(cluster, host_seat(lowering, prank).node, bytes);
-    op.compute.sent = bytes;
-    return event_of(lower_after(lowering, op, after));
-}
 
 /* The state of lowering an entry layer by layer. */
 struct walk {
@@ -165,47 +136,80 @@ static void leave_layer(struct walk *walk)
         walk->lowering->ranks[walk->prank].overlapped = (struct contention){0};
 }
 
-/* A forward whose activations go to the host waits for the last copy but one. */
+/* Copies that belong to one layer follow each other; the first of them has the link's latency. */
+static struct event copy_tensor(struct walk *walk, bool to_host, const struct plan_copy *copy, bool first,
+                                struct event after)
+{
+    double bytes = copy->bytes;
+
+    return host_copy_of(walk->lowering, to_host, bytes, first, walk->prank,
+                        copied(walk, to_host ? 0 : bytes, to_host ? bytes : 0), after);
+}
+
+/* What a layer's forward has left for the host. */
+static void send_layer(struct walk *walk, size_t l, size_t *copy)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+
+    for (bool first = true; *copy < plan->ncopies && plan->copies[*copy].layer == l; ++*copy, first = false) {
+        struct event event = copy_tensor(walk, true, &plan->copies[*copy], first, event_of(walk->id));
+
+        walk->here.state->moved[*copy] = event;
+        host_sends(walk->lowering, walk->host, event, plan->copies[*copy].bytes);
+    }
+}
+
 static void forward_layers(struct walk *walk)
 {
     const struct stage_plan *plan = walk->stage->plan;
     struct micro_batch_state *state = walk->here.state;
+    size_t copy = 0;
 
     if (plan->offloaded > 0 && !state->moved)
-        state->moved = ARENA_ARRAY(&walk->lowering->arena, struct event, plan->count);
+        state->moved = ARENA_ARRAY(&walk->lowering->arena, struct event, plan->ncopies);
     for (size_t l = 0; l < plan->count; l++) {
         const struct slice *layer = stage_layer(walk->stage, l);
 
         weights_for(walk, layer, l + 1 < plan->count ? stage_layer(walk->stage, l + 1) : NULL);
-        if (plan->moved[l] > 0)
-            also_wait(walk, walk->host->out[0]);
+        also_wait(walk, host_drained(walk->host, &plan->forward_room[l]));
         compute_layer(walk, FORWARD, layer, false, plan->forward[l], 0);
         leave_layer(walk);
-        if (plan->moved[l] == 0)
-            continue;
-        state->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
-                                   event_of(walk->id));
-        walk->host->out[0] = walk->host->out[1];
-        walk->host->out[1] = state->moved[l];
+        send_layer(walk, l, &copy);
     }
 }
 
-/* Copies the activations of the next offloaded layer below `layer` from the host, after `after` and after the last copy
- * but one to the host. Returns the copy; empty if no such layer is left. */
-static struct event load_next(struct walk *walk, size_t layer, struct event after)
+/* Copies from the host what may come back before step `step`, after `after`; the first `below` copies are left. The
+ * state's event of a copy is then that of its way back. */
+static void load(struct walk *walk, int step, struct event after, size_t *below)
 {
     const struct stage_plan *plan = walk->stage->plan;
+    struct arena *arena = &walk->lowering->arena;
 
-    while (layer-- > 0)
-        if (plan->moved[layer] > 0) {
-            struct arena *arena = &walk->lowering->arena;
-            struct event computed = event_both(arena, walk->here.state->moved[layer], after);
+    for (; *below > 0 && plan->copies[*below - 1].step <= step; --*below) {
+        const struct plan_copy *copy = &plan->copies[*below - 1];
+        bool first = *below == plan->ncopies || copy[1].layer != copy->layer;
+        struct event *moved = &walk->here.state->moved[*below - 1], computed = event_both(arena, *moved, after);
 
-            return host_copy(walk->lowering, false, plan->moved[layer], walk->prank,
-                             copied(walk, plan->moved[layer], 0),
-                             event_both(arena, computed, walk->host->out[0]));
-        }
-    return event_of(NO_OP);
+        *moved = copy_tensor(walk, false, copy, first,
+                             event_both(arena, computed, host_drained(walk->host, &copy->room)));
+    }
+}
+
+/* The last copy back of a layer's tensors: the one that has left first. */
+static struct event loaded_last(const struct walk *walk, size_t layer)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+    size_t low = 0, high = plan->ncopies;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (plan->copies[middle].layer < layer)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return walk->here.state->moved[low];
 }
 
 /* Scatters a layer's gradients under ZeRO 3. Returns the event after which they are summed. */
@@ -250,21 +254,19 @@ static const struct slice *other_layer(const struct walk *walk, size_t step)
 static void backward_layers(struct walk *walk, bool completes)
 {
     const struct stage_plan *plan = walk->stage->plan;
-    struct event loaded = {0};
-    size_t below = plan->count;          /* layers from here on have been copied back */
+    size_t below = plan->count, left = plan->ncopies; /* layers from here on have been used, copies not copied back */
 
-    if (plan->offloaded > 0)
-        loaded = load_next(walk, plan->count, walk->host->before);
+    load(walk, -1, walk->host->before, &left);
     for (size_t i = 0; i < plan->nsteps; i++) {
         const struct plan_step *step = &plan->steps[i];
         const struct slice *layer = stage_layer(walk->stage, step->layer);
         enum work_kind kind = step->backward ? BACKWARD : RECOMPUTE;
 
         weights_for(walk, layer, walk->gathers ? other_layer(walk, i) : NULL);
-        if (step->layer < below && plan->moved[step->layer] > 0) {
-            also_wait(walk, loaded);
-            loaded = load_next(walk, step->layer, event_of(walk->lowering->ranks[walk->prank].latest));
-        }
+        load(walk, (int)i, event_of(walk->lowering->ranks[walk->prank].latest), &left);
+        if (step->layer < below && plan->moved[step->layer] > 0)
+            also_wait(walk, loaded_last(walk, step->layer));
+        also_wait(walk, host_drained(walk->host, &plan->step_room[i]));
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
         compute_layer(walk, kind, layer, step->selective, step->takes, step->frees);

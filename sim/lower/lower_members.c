@@ -1,6 +1,7 @@
 /* Members of exchanges: the ranks that hold a stage, by group, and which groups share links. */
 #include "lower/exchange_internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +48,7 @@ static struct position *find_positions(const struct lowering *lowering, enum gro
         position->replica = i / chunk_states;
         position->rank =
             plan_rank(lowering->plan, i % directions, stage, i % chunk_states / directions, &position->chunk);
-        position->group = group_of(&scenario->groups.of[kind], position->replica);
+        position->group = group_of(&scenario_groups(scenario, position->rank)->of[kind], position->replica);
         position->place = by_gpu ? scenario_gpu(scenario, 0, position->replica, position->rank) : i;
     }
     qsort(positions, (size_t)all, sizeof *positions, by_place);
@@ -76,19 +77,20 @@ static struct members *members_make(struct lowering *lowering, struct members li
     int all = like.all;
 
     *members = like;
-    members->gpus = ARENA_ARRAY(arena, int, all * scenario->parallelism.tensor);
+    members->gpus = ARENA_ARRAY(arena, int, all * members->tensors);
     members->ranks = ARENA_ARRAY(arena, int, all);
     members->first = ARENA_ARRAY(arena, int, scenario_replicas(scenario));
-    members->chunk_states = ARENA_ARRAY(arena, struct chunk_state *, all);
+    members->chunks = ARENA_ARRAY(arena, int, all);
     for (int i = 0; i < all; i++) {
         members->ranks[i] = program_rank(lowering, positions[i].replica, positions[i].rank);
         members->first[positions[i].replica] = i - i % like.size;
-        if (i < like.here)
-            members->chunk_states[i] = chunk_state_of(lowering, members->ranks[i], positions[i].chunk);
-        for (int t = 0; t < scenario->parallelism.tensor; t++)
-            members->gpus[t * all + i] = scenario_gpu(scenario, t, ring[i].replica, ring[i].rank);
+        members->chunks[i] = positions[i].chunk;
+        for (int t = 0; t < members->tensors; t++)
+            members->gpus[t * all + i] = scenario_gpu(
+                scenario, layout_partners(t, members->tensors, scenario_tensor(scenario, ring[i].rank)).first,
+                ring[i].replica, ring[i].rank);
     }
-    members->placed = ARENA_ARRAY(arena, struct placed_group, all / like.size * lowering->program->flows);
+    members->placed = ARENA_ARRAY(arena, struct placed_group, all / like.size * members->flows);
     if (!members->channels)
         members->channels = scenario->parallelism.channels;
     if (!members->channels)
@@ -97,7 +99,7 @@ static struct members *members_make(struct lowering *lowering, struct members li
     members->after = ARENA_ARRAY(arena, struct event, all);
     members->done = ARENA_ARRAY(arena, struct event, all);
     members->ready = ARENA_ARRAY(arena, uint32_t, all);
-    members->ends = ARENA_ARRAY(arena, uint32_t, all * lowering->program->flows);
+    members->ends = ARENA_ARRAY(arena, uint32_t, all * members->flows);
     members->siblings = ARENA_ARRAY(arena, struct siblings, all / like.size);
     return members;
 }
@@ -108,14 +110,16 @@ struct members *members_of(struct lowering *lowering, enum group_kind kind, int 
     struct members **known = &lowering->sums.members[stage * GROUP_KIND_COUNT + (int)kind];
 
     if (!*known) {
-        int holders = plan_holders(lowering->plan, stage), all = scenario_replicas(scenario) * holders;
+        int rank = plan_rank(lowering->plan, 0, stage, 0, NULL), replicas = scenario_rank_replicas(scenario, rank);
+        int holders = plan_holders(lowering->plan, stage), all = replicas * holders, here = lowering->out->alike.replicas;
         struct position *ring = find_positions(lowering, kind, stage, all, holders > 1), *positions = ring;
 
         if (lowering->out->alike.folded)       /* the first replica's members stand for all; nothing is lowered to messages */
             positions = find_positions(lowering, kind, stage, all, false);
         *known = members_make(lowering, (struct members){
-            .kind = kind, .stage = stage, .all = all, .here = lowering->out->alike.replicas * holders,
-            .size = all / group_count(scenario, &scenario->groups.of[kind]),
+            .kind = kind, .stage = stage, .all = all, .here = (here < replicas ? here : replicas) * holders,
+            .size = all / (replicas / scenario_groups(scenario, rank)->of[kind].size),
+            .tensors = scenario_tensor(scenario, rank), .flows = rank_flows(lowering, rank),
         }, positions, ring);
         if (positions != ring)
             free(positions);
@@ -124,20 +128,34 @@ struct members *members_of(struct lowering *lowering, enum group_kind kind, int 
     return *known;
 }
 
-struct members *members_tied(struct lowering *lowering, int replica)
+int tied_pieces(const struct lowering *lowering)
 {
     const struct process_group *group = &lowering->scenario->groups.of[GROUP_EMBEDDING];
-    int stages[] = {0, plan_virtual_stages(lowering->plan) - 1};
+    int first = scenario_tensor(lowering->scenario, group_index(group, 0, 0));
+    int last = group->exchanges ? scenario_tensor(lowering->scenario, group_index(group, 0, 1)) : first;
+
+    return first == last ? rank_flows(lowering, 0) : lcm(first, last, INT_MAX);
+}
+
+struct members *members_tied(struct lowering *lowering, int number)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct process_group *group = &scenario->groups.of[GROUP_EMBEDDING];
+    int stages[] = {0, plan_virtual_stages(lowering->plan) - 1}, pieces = tied_pieces(lowering);
     struct position positions[2];
 
-    if (lowering->sums.tied[replica])
-        return lowering->sums.tied[replica];
+    if (lowering->sums.tied[number])
+        return lowering->sums.tied[number];
     for (int i = 0; i < 2; i++) {
-        positions[i] = (struct position){.replica = replica, .rank = group_index(group, 0, i)};
+        int rank = group_index(group, 0, i);
+
+        positions[i] = (struct position){.rank = rank, .replica = layout_partners(number, tied_sums(lowering),
+                                                                                  scenario_rank_replicas(scenario, rank)).first};
         plan_rank(lowering->plan, 0, stages[i], 0, &positions[i].chunk);
     }
-    return lowering->sums.tied[replica] = members_make(lowering, (struct members){
+    return lowering->sums.tied[number] = members_make(lowering, (struct members){
         .kind = GROUP_EMBEDDING, .stage = -1, .all = 2, .here = 2, .size = 2, .channels = 1,
+        .tensors = scenario->views ? pieces : scenario->parallelism.tensor, .flows = pieces,
     }, positions, positions);
 }
 
@@ -162,7 +180,7 @@ static const struct siblings *find_siblings(struct lowering *lowering, struct me
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
     struct siblings *siblings = &members->siblings[first / members->size];
-    int size = members->size, flows = lowering->program->flows, *gpus, *kept;
+    int size = members->size, flows = members->flows, *gpus, *kept;
 
     if (siblings->groups)
         return siblings;
@@ -183,16 +201,18 @@ static const struct siblings *find_siblings(struct lowering *lowering, struct me
     return siblings;
 }
 
-int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
-                    struct measured *measured)
+struct measured members_measure(struct lowering *lowering, struct members *members, int first,
+                                const struct emission *exchange)
 {
     const struct siblings *siblings = find_siblings(lowering, members, first);
     struct collective_call call = {exchange->collective, &siblings->group, exchange->bytes, members->channels};
+    struct measured measured;
 
-    if (measure_collective(lowering->measure, &call, siblings->groups, measured, lowering->err))
-        return -1;
-    lowering_measured(lowering, members->kind, measured);
-    return 0;
+    if (lowering->measure->failed ||         /* once is enough */
+        measure_collective(lowering->measure, &call, siblings->groups, &measured, lowering->err))
+        return (struct measured){.index = -1};
+    lowering_measured(lowering, members->kind, &measured);
+    return measured;
 }
 
 static bool on_marked_node(const struct cluster *cluster, const struct group_member *member, const int *gpus, int n)
@@ -223,16 +243,17 @@ int group_and_siblings(const struct group_member *member, const struct process_g
 {
     const struct scenario *scenario = member->lowering->scenario;
     bool replicas = group->axis == AXIS_REPLICA;
-    int tensors = replicas ? scenario->parallelism.tensor / group->tensors : 1;
+    int own = scenario_tensor(scenario, member->rank), tensors = replicas ? own / group->tensors : 1;
     int *gpus = member->gpus, size = group_members(group), groups = 1;
 
     group_gpus(scenario, group, t, member->replica, member->rank, gpus);
     if (cluster_within_node(&scenario->cluster, gpus, size))
         return 1;
-    mark_nodes(member, gpus, size, true);
+    mark_nodes(member, gpus, size, true);        /* ranks of another degree are not at the same point of their works */
     for (int r = 0; r < (replicas ? group_count(scenario, group) : scenario_replicas(scenario)); r++)
         for (int q = 0; q < scenario->parallelism.pipeline; q++)
-            for (int u = 0; u < tensors; u++) {
+            for (int u = 0; u < tensors && scenario_tensor(scenario, q) == own && r < scenario_rank_replicas(scenario, q);
+                 u++) {
                 int *other = gpus + groups * size;
 
                 group_gpus(scenario, group, u, replicas ? group_index(group, r, 0) : r, q, other);

@@ -74,9 +74,8 @@ static const struct members *exchange_buffers(struct lowering *lowering, const s
             .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, d, 0, 0), .mb = -1,
         }, event_of(lowering->ranks[d].latest)));
     }
-    for (size_t b = 0; !lowering->failed && b < buffers->count; b++)
-        lowering->failed = exchange_all(lowering, members,
-                                        (struct emission){collective, what, buffers->items[b]}) != 0;
+    for (size_t b = 0; b < buffers->count; b++)
+        exchange_all(lowering, members, (struct emission){collective, what, buffers->items[b]});
     return members;
 }
 
@@ -161,7 +160,7 @@ static void sum_gradients(struct lowering *lowering)
     lowering->sums.summed[0] = event_taken(&lowering->arena, &computed);
     members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
     for (int d = 0; d < members->here; d++)
-        members->chunk_states[d]->synced = members->done[d];
+        member_chunk(lowering, members, d)->synced = members->done[d];
     free(buffers.items);
 }
 

@@ -1,5 +1,6 @@
 /* Boundaries between stages: their transfers, and the copies that sockets need. And ZeRO 3 tensor by tensor. */
 #include "lower/exchange_internal.h"
+#include "stage/stage_exchange.h"
 #include "stage/stage_memory.h"
 
 #include <math.h>
@@ -40,6 +41,12 @@ struct boundary {
     uint32_t last[];                 /* a flow: its last transfer; NO_OP: none yet */
 };
 
+/* Whether the lanes to higher ranks are taken. */
+static bool goes_up(const struct lowering *lowering, const struct place *from, bool next, int dst)
+{
+    return lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from->rank;
+}
+
 /* The boundary to the next stage, or to the one before, on that rank. */
 static struct boundary *boundary_to(struct lowering *lowering, const struct place *from, bool next, int dst)
 {
@@ -51,25 +58,22 @@ static struct boundary *boundary_to(struct lowering *lowering, const struct plac
     if (!boundary)
         *slot = boundary = arena_alloc(&lowering->arena, sizeof *boundary + flows * sizeof *boundary->last);
     boundary->dst = dst;
-    boundary->up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from->rank;
+    boundary->up = goes_up(lowering, from, next, dst);
     boundary->bytes = lowering->ranks[from->prank].class->stages[next ? from->stage : from->stage - 1].boundary;
     memset(boundary->last, 0xff, flows * sizeof *boundary->last);        /* NO_OP */
     return boundary;
 }
 
-/* The transfer of a flow, of any micro-batch. */
-static struct new_op transfer_of(const struct lowering *lowering, const struct place *from, bool next,
-                                 const struct boundary *boundary, int t)
+/* A transfer from one GPU to another, of any micro-batch. */
+static struct new_op transfer_of(const struct lowering *lowering, const struct place *from, bool next, int gpu, int peer,
+                                 uint32_t lane, double bytes)
 {
     const struct scenario *scenario = lowering->scenario;
-    int gpu = scenario_gpu(scenario, t, from->replica, from->rank);
-    int peer = scenario_gpu(scenario, t, from->replica, boundary->dst);
     struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
-    const uint32_t *lanes = boundary->up ? lowering->lanes.next : lowering->lanes.previous;
 
     return (struct new_op){
         .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT,
-        .exchange = exchange_number(GROUP_PIPELINE, COLLECTIVE_OP_COUNT), .stage = from->stage, .lane = lanes[from->prank * lowering->program->flows + t], .amount = boundary->bytes,
+        .exchange = exchange_number(GROUP_PIPELINE, COLLECTIVE_OP_COUNT), .stage = from->stage, .lane = lane, .amount = bytes,
         .transfer = {
             .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay + host_send(scenario),
             .overhead = extra.overhead, .buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer)),
@@ -80,12 +84,14 @@ static struct new_op transfer_of(const struct lowering *lowering, const struct p
 int boundary_gathers(const struct lowering *lowering, const struct place *here, struct work work)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
-    int from = work.kind == FORWARD ? here->stage - 1 : here->stage + 1;
+    int from = work.kind == FORWARD ? here->stage - 1 : here->stage + 1, rank;
 
-    if (spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel ||
+    if (scenario_tensor(lowering->scenario, here->rank) == 1 || spec->sequence_parallel ||
         (work.kind != FORWARD && work.kind != BACKWARD && work.kind != BACKWARD_INPUT) ||
-        from < 0 || from >= plan_virtual_stages(lowering->plan) ||
-        plan_rank(lowering->plan, here->direction, from, work.mb, NULL) == here->rank)
+        from < 0 || from >= plan_virtual_stages(lowering->plan))
+        return 0;
+    rank = plan_rank(lowering->plan, here->direction, from, work.mb, NULL);
+    if (rank == here->rank || (!spec->scatter_gather && !ranks_differ(lowering, rank, here->rank)))
         return 0;
     return spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
 }
@@ -100,17 +106,100 @@ struct new_op received(const struct place *here, int gathers)
                                        .vector = gathers * gather->vector}};
 }
 
-struct event lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after)
+/* What a stage sends to one of other degrees: of each GPU the part that it has in common with each GPU there. All parts are
+ * under way at once (torch.distributed.batch_isend_irecv: one group of NCCL's). */
+struct reshard {
+    bool up;
+    size_t count;
+    struct part {
+        int replica;                 /* of the receiver */
+        struct new_op transfer;
+        uint32_t last;               /* NO_OP: none yet */
+    } parts[];
+};
+
+/* Adds the parts for one replica there. */
+static void add_parts(struct lowering *lowering, const struct place *from, bool next, int dst, int replica,
+                      struct reshard *reshard)
 {
-    int to = next ? from->stage + 1 : from->stage - 1, flows = lowering->program->flows;
-    int dst = plan_rank(lowering->plan, from->direction, to, mb, NULL), receiver;
+    const struct scenario *scenario = lowering->scenario;
+    int tensor = scenario_tensor(scenario, from->rank), there = scenario_tensor(scenario, dst);
+    double whole = boundary_whole(scenario, lowering->ranks[from->prank].class->stages,
+                                  next ? from->stage : from->stage - 1);
+    double samples = layout_common(from->replica, scenario_rank_replicas(scenario, from->rank), replica,
+                                   scenario_rank_replicas(scenario, dst));
+
+    for (int t = 0; t < tensor; t++) {
+        struct partners partners = layout_partners(t, tensor, there);
+
+        for (int u = partners.first; u <= partners.last; u++) {
+            uint32_t lane = program_lane(lowering->program, from->prank, reshard->up ? LANE_SEND_NEXT : LANE_SEND_PREVIOUS,
+                                         lowering->program->flows + (int)reshard->count);
+
+            reshard->parts[reshard->count++] = (struct part){
+                replica, transfer_of(lowering, from, next, scenario_gpu(scenario, t, from->replica, from->rank),
+                                     scenario_gpu(scenario, u, replica, dst), lane,
+                                     whole * samples * layout_common(t, tensor, u, there)), NO_OP,
+            };
+        }
+    }
+}
+
+static struct reshard *reshard_to(struct lowering *lowering, const struct place *from, bool next, int dst,
+                                  struct partners replicas)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct reshard **slot = &from->chunk_state->reshards[next], *reshard = *slot;
+    size_t most = (size_t)(scenario_tensor(scenario, from->rank) + scenario_tensor(scenario, dst));
+
+    if (reshard)
+        return reshard;
+    most *= (size_t)(replicas.last - replicas.first + 1);
+    *slot = reshard = arena_alloc(&lowering->arena, sizeof *reshard + most * sizeof *reshard->parts);
+    *reshard = (struct reshard){.up = goes_up(lowering, from, next, dst)};
+    for (int replica = replicas.first; replica <= replicas.last; replica++)
+        add_parts(lowering, from, next, dst, replica, reshard);
+    return reshard;
+}
+
+/* Sends a boundary to a rank of other degrees; each of its replicas has what all of its senders sent. */
+static void send_resharded(struct lowering *lowering, const struct place *from, bool next, int dst, int mb, uint32_t after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct partners replicas = partners_on(lowering, from, dst);
+    struct reshard *reshard = reshard_to(lowering, from, next, dst, replicas);
+    int to = next ? from->stage + 1 : from->stage - 1;
+    struct waits sent = {0};
+
+    for (size_t i = 0; i < reshard->count; i++) {
+        struct part *part = &reshard->parts[i];
+        struct micro_batch_state *there = lowering_state(lowering, part->replica, from->direction, to, mb);
+        struct event *arrived = &there->arrived[next ? ACTIVATIONS : GRADIENTS];
+        struct waits *waits = &lowering->waits;      /* the entry's operations are written */
+
+        wait_for(waits, event_of(after));
+        if (!scenario->parallelism.duplex_p2p)
+            wait_for(waits, lowering->ranks[program_rank(lowering, part->replica, dst)].sent[!reshard->up]);
+        part->transfer.mb = mb;
+        part->last = part->last == NO_OP ? program_append(lowering->program, &part->transfer, waits->items, waits->count)
+                                         : program_repeat(lowering->program, part->last, mb, waits->items, waits->count);
+        waits->count = 0;
+        *arrived = event_both(&lowering->arena, *arrived, event_of(part->last));
+        wait_for(&sent, event_of(part->last));
+    }
+    lowering->ranks[from->prank].sent[reshard->up] = event_taken(&lowering->arena, &sent);
+}
+
+/* Sends a boundary to a rank of the same degrees. */
+static struct event send_alike(struct lowering *lowering, const struct place *from, bool next, int dst, int mb,
+                               uint32_t after)
+{
+    int flows = rank_flows(lowering, dst), receiver;
     bool duplex = lowering->scenario->parallelism.duplex_p2p;
     struct boundary *boundary;
     struct event back;
     uint32_t copied;
 
-    if (from->rank == dst)
-        return event_of(after);
     boundary = boundary_to(lowering, from, next, dst);
     receiver = program_rank(lowering, from->replica, dst);
     back = lowering->ranks[receiver].sent[!boundary->up];
@@ -121,20 +210,41 @@ struct event lower_send(struct lowering *lowering, const struct place *from, boo
         after = copied == NO_OP ? after : copied;
     }
     for (int t = 0; t < flows; t++) {
-        uint32_t deps[] = {after, back.count ? event_flow(&back, t) : NO_OP};
-        size_t ndeps = back.count && !duplex ? 2 : 1;
+        struct waits *waits = &lowering->waits;      /* the entry's operations are written */
         struct new_op first;
 
+        *GROW(waits) = after;
+        if (!duplex && lowering->scenario->views)    /* that may have been to a rank of other degrees */
+            wait_for(waits, back);
+        else if (!duplex && back.count)
+            *GROW(waits) = event_flow(&back, t);
         if (boundary->last[t] != NO_OP) {
-            boundary->last[t] = program_repeat(lowering->program, boundary->last[t], mb, deps, ndeps);
+            boundary->last[t] = program_repeat(lowering->program, boundary->last[t], mb, waits->items, waits->count);
+            waits->count = 0;
             continue;
         }
-        first = transfer_of(lowering, from, next, boundary, t);
+        first = transfer_of(lowering, from, next, scenario_gpu(lowering->scenario, t, from->replica, from->rank),
+                            scenario_gpu(lowering->scenario, t, from->replica, dst),
+                            (boundary->up ? lowering->lanes.next
+                                          : lowering->lanes.previous)[from->prank * lowering->program->flows + t],
+                            boundary->bytes);
         first.mb = mb;
-        boundary->last[t] = program_append(lowering->program, &first, deps, ndeps);
+        boundary->last[t] = program_append(lowering->program, &first, waits->items, waits->count);
+        waits->count = 0;
     }
     return lowering->ranks[from->prank].sent[boundary->up] =
         event_all(&lowering->arena, boundary->last, (size_t)flows);
+}
+
+void lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after)
+{
+    int dst = plan_rank(lowering->plan, from->direction, next ? from->stage + 1 : from->stage - 1, mb, NULL);
+    struct event *arrived = &on_neighbour(lowering, from, next ? 1 : -1)->arrived[next ? ACTIVATIONS : GRADIENTS];
+
+    if (from->rank != dst && ranks_differ(lowering, from->rank, dst))
+        send_resharded(lowering, from, next, dst, mb, after);
+    else
+        *arrived = from->rank == dst ? event_of(after) : send_alike(lowering, from, next, dst, mb, after);
 }
 
 void lower_arrival(struct lowering *lowering, const struct place *here, struct work work)
@@ -211,7 +321,7 @@ static void scatter_tensor(struct tensors_walk *walk, const struct tensor_step *
 
     if (recipe->gradients.across && last && done.count)
         done = exchange_alone(lowering, walk->here, GROUP_SAME_SHARE, (struct emission){
-            recipe->gradients.across, WHAT_SYNC, bytes / recipe->divided[HELD_STATES][step->class],
+            recipe->gradients.across, WHAT_SYNC, bytes / scenario_recipe(lowering->scenario, walk->here.rank)->divided[HELD_STATES][step->class],
         }, done);
     if (done.count)
         walk->here.chunk_state->synced = done;

@@ -1,72 +1,8 @@
-/* Buckets of gradients, which are summed together and slow down the backward that they overlap with; and the sums of
- * gradients over the replicas, by the recipe. Backwards are cut where buckets become ready. */
+/* The sums of gradients over the replicas, by the recipe. Which members end together, and how much sums slow down the backward
+ * that they overlap with, is measured before any operation is written. Backwards are cut where buckets become ready. */
 #include "lower/exchange_internal.h"
 
 #include <stdlib.h>
-
-/* The number of ranks that hold the same parameters of a class of the stage. */
-static int count_holders(const struct lowering *lowering, int stage, enum parameter_class class)
-{
-    const struct process_groups *groups = &lowering->scenario->groups;
-
-    return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
-}
-
-double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
-{
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
-
-    return parameters * (slice->block ? each.gathered : each.weights);
-}
-
-/* A bucket to which tensors are added: the sizes of its gradients, and B of their weights. */
-struct open_bucket { struct bucket_sizes sizes; double weights; };
-
-/* Adds a bucket of these sizes, unless it is empty; its gradients are ready after `slice`. Sets the sizes to 0. */
-static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct open_bucket *open,
-                         size_t slice)
-{
-    unsigned kinds = layout_kinds(&lowering->scenario->layout, plan_rank(lowering->plan, 0, stage, 0, NULL));
-
-    if (open->sizes.values > 0)
-        *GROW(&lowering->sums.buckets[stage]) = (struct bucket){
-            .sum = compress_bucket(lowering->scenario, kinds, &open->sizes, count_holders(lowering, stage, class)),
-            .values = open->sizes.values, .weights = open->weights, .slice = slice, .class = class,
-        };
-    *open = (struct open_bucket){0};
-}
-
-/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2) goes through the tensors in the order in which their gradients
- * become ready, and closes a bucket when it has reached its limit: 1 MiB the first, 25 MiB the others. Each class of
- * gradients has its own sums, and so its own buckets (Megatron-LM). A class that one rank alone holds has none. */
-static void stage_buckets(struct lowering *lowering, int index)
-{
-    const struct scenario *scenario = lowering->scenario;
-    const struct stage *stage = &lowering->workload->stages[index];
-    const struct recipe *recipe = &scenario->recipe;
-    double each = scenario_parameter_bytes(scenario).sent;
-    struct open_bucket open[PARAMETER_CLASS_COUNT] = {0};
-
-    for (size_t i = 0; i < stage->nslices; i++) {
-        const struct slice *slice = &stage->slices[i];
-
-        for (size_t k = slice->ntensors; k-- > 0;) {
-            enum parameter_class class = slice_class(slice, k);
-            struct bucket_sizes *sizes = &open[class].sizes;
-
-            if (count_holders(lowering, index, class) == 1)
-                continue;
-            bucket_sizes_add(sizes, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
-            open[class].weights += slice_gathered(scenario, slice, slice->tensors[k]);
-            if (recipe->gradients.unit == SUM_TENSORS ||
-                sizes->values * each >= (lowering->sums.buckets[index].count ? recipe->gradients.bucket
-                                                                       : recipe->gradients.first_bucket))
-                close_bucket(lowering, index, class, &open[class], i);
-        }
-    }
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
-        close_bucket(lowering, index, class, &open[class], stage->nslices - 1);
-}
 
 /* DDP's sums overlap with the rest of the backward: measures them for the first replica's group. Without buckets the
  * backward has ended. */
@@ -77,13 +13,79 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
     const struct emission sums[] = {
         {leg->collective, WHAT_SYNC, leg->bytes}, {scenario_all_reduce(scenario), WHAT_SYNC, leg->plain},
     };
-    struct measured measured;
 
     for (size_t i = 0; i < COUNT(sums); i++)
-        if (sums[i].bytes > 0 && contention_possible(&scenario->cluster) &&
-            exchange_overlapped(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i], &measured,
-                                &bucket->overlapped))
-            lowering->failed = true;
+        if (sums[i].bytes > 0 && contention_possible(&scenario->cluster))
+            exchange_overlapped(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i], &bucket->overlapped);
+}
+
+void buckets_build(struct lowering *lowering)
+{
+    enum sum_unit unit = lowering->scenario->recipe.gradients.unit;
+
+    for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
+        if (unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES)
+            lowering->sums.buckets[s] = buckets_of(lowering->workload, s);
+}
+
+void buckets_contend(struct lowering *lowering)
+{
+    bool overlap = lowering->scenario->recipe.gradients.unit == SUM_BUCKETS;
+
+    for (int s = 0; s < plan_virtual_stages(lowering->plan) && overlap; s++)
+        for (size_t b = 0; b < lowering->sums.buckets[s].count; b++)
+            bucket_contention(lowering, s, &lowering->sums.buckets[s].items[b]);
+}
+
+/* Clears `together` if members of one of the stage's groups do not end the exchange together. */
+static void end_together(struct lowering *lowering, enum group_kind kind, int stage, struct emission exchange,
+                         bool *together)
+{
+    struct members *members = members_of(lowering, kind, stage);
+
+    for (int first = 0; first < members->all && members->size > 1 && exchange.bytes > 0; first += members->size)
+        *together &= members_measure(lowering, members, first, &exchange).alike;
+}
+
+/* The same of all exchanges of a bucket, and of its weights where these are gathered bucket by bucket. */
+static void bucket_together(struct lowering *lowering, int stage, const struct bucket *bucket, bool *together)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct recipe *recipe = &scenario->recipe;
+    enum group_kind kind = scenario->groups.sums[bucket->class], kinds[LEGS_MAX] = {kind, GROUP_DATA};
+    double share = bucket->sum.legs[0].bytes / stage_recipe(lowering, stage)->divided[HELD_STATES][bucket->class];
+
+    for (int i = 0; i < LEGS_MAX; i++) {
+        const struct leg *leg = &bucket->sum.legs[i];
+
+        end_together(lowering, kinds[i], stage, (struct emission){scenario_all_reduce(scenario), WHAT_SYNC, leg->plain},
+                     together);
+        end_together(lowering, kinds[i], stage, (struct emission){leg->collective, WHAT_SYNC, leg->bytes}, together);
+    }
+    if (recipe->gradients.across)
+        end_together(lowering, GROUP_SAME_SHARE, stage, (struct emission){recipe->gradients.across, WHAT_SYNC, share},
+                     together);
+    if (recipe->weights.when == WEIGHTS_NEXT)
+        end_together(lowering, kind, stage,
+                     (struct emission){recipe->weights.collective, WHAT_WEIGHTS, bucket->weights}, together);
+}
+
+bool exchanges_together(struct lowering *lowering)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct collective *gather = scenario->recipe.weights.collective;
+    bool together = true;
+
+    for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++) {
+        for (size_t b = 0; b < lowering->sums.buckets[stage].count; b++)
+            bucket_together(lowering, stage, &lowering->sums.buckets[stage].items[b], &together);
+        for (int class = 0; class < PARAMETER_CLASS_COUNT && scenario->recipe.weights.when == WEIGHTS_UPDATED &&
+             is_shared(lowering, stage); class++)
+            end_together(lowering, scenario->groups.sums[class], stage, (struct emission){
+                gather, WHAT_WEIGHTS, buckets_weights(lowering->workload, stage, (enum parameter_class)class),
+            }, &together);
+    }
+    return together;
 }
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
@@ -95,37 +97,19 @@ void bucket_ready(struct lowering *lowering, struct place here, const struct buc
     contention->kept += bucket->overlapped.kept;
 }
 
-void buckets_build(struct lowering *lowering)
-{
-    enum sum_unit unit = lowering->scenario->recipe.gradients.unit;
-    bool buckets = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES;
-    bool any = !buckets && scenario_replicas(lowering->scenario) > 1;
-
-    for (int s = 0; s < plan_virtual_stages(lowering->plan) && buckets; s++) {
-        stage_buckets(lowering, s);
-        any |= lowering->sums.buckets[s].count > 0;
-        for (size_t b = 0; unit == SUM_BUCKETS && b < lowering->sums.buckets[s].count; b++)
-            bucket_contention(lowering, s, &lowering->sums.buckets[s].items[b]);
-    }
-    if (any)
-        make_collective_lanes(lowering);
-}
-
 /* One exchange of gradients, each member after its `after`. */
-static int sum(struct lowering *lowering, struct members *members, const struct collective *collective, double bytes)
+static void sum(struct lowering *lowering, struct members *members, const struct collective *collective, double bytes)
 {
-    if (exchange_all(lowering, members, (struct emission){collective, WHAT_SYNC, bytes}))
-        return -1;
+    exchange_all(lowering, members, (struct emission){collective, WHAT_SYNC, bytes});
     for (int i = 0; i < members->here; i++)
         if (members->done[i].count)
-            members->chunk_states[i]->synced = members->done[i];
-    return 0;
+            member_chunk(lowering, members, i)->synced = members->done[i];
 }
 
-static int sum_leg(struct lowering *lowering, struct members *members, const struct leg *leg)
+static void sum_leg(struct lowering *lowering, struct members *members, const struct leg *leg)
 {
-    return sum(lowering, members, scenario_all_reduce(lowering->scenario), leg->plain) ||
-           sum(lowering, members, leg->collective, leg->bytes) ? -1 : 0;
+    sum(lowering, members, scenario_all_reduce(lowering->scenario), leg->plain);
+    sum(lowering, members, leg->collective, leg->bytes);
 }
 
 uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, struct event after)
@@ -209,7 +193,7 @@ static void pack_members(struct lowering *lowering, struct members *members, dou
 {
     for (int i = 0; i < members->here; i++)
         members->after[i] = event_of(
-            lower_pack(lowering, members->ranks[i], members->stage, seconds, members->chunk_states[i]->synced));
+            lower_pack(lowering, members->ranks[i], members->stage, seconds, member_chunk(lowering, members, i)->synced));
 }
 
 /* The end of all that a rank has computed; where it waits for what it sends to other stages, also the end of that. */
@@ -236,7 +220,7 @@ static struct event flushed(struct lowering *lowering, int prank, int stage)
 }
 
 /* The first exchange of a bucket's gradients; for the last ones before an update also the recipe's sum `across`. */
-static int first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
+static void first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
 {
     const struct scenario *scenario = lowering->scenario;
     const struct recipe *recipe = &scenario->recipe;
@@ -244,45 +228,44 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
 
     for (int i = 0; i < members->here; i++)
         members->after[i] = recipe->gradients.flush ? flushed(lowering, members->ranks[i], stage)
-                                                    : event_of(members->chunk_states[i]->ready.items[at]);
-    if (sum_leg(lowering, members, &bucket->sum.legs[0]))
-        return -1;
+                                                    : event_of(member_chunk(lowering, members, i)->ready.items[at]);
+    sum_leg(lowering, members, &bucket->sum.legs[0]);
     if (!recipe->gradients.across || !last)
-        return 0;
+        return;
     members = members_of(lowering, GROUP_SAME_SHARE, stage);
     for (int i = 0; i < members->here; i++)
-        members->after[i] = members->chunk_states[i]->synced;
-    return sum(lowering, members, recipe->gradients.across,
-               bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class]);
+        members->after[i] = member_chunk(lowering, members, i)->synced;
+    sum(lowering, members, recipe->gradients.across,
+        bucket->sum.legs[0].bytes / stage_recipe(lowering, stage)->divided[HELD_STATES][bucket->class]);
 }
 
 /* The `at`-th sums of all of a stage's buckets: first the first exchange of every bucket, then, in the buckets' order,
  * the kernels and exchanges of compression, and the kernels after the last exchange. */
-static int sum_buckets(struct lowering *lowering, int stage, size_t at, bool last)
+static void sum_buckets(struct lowering *lowering, int stage, size_t at, bool last)
 {
     const struct buckets *buckets = &lowering->sums.buckets[stage];
     struct members *members = members_of(lowering, GROUP_DATA, stage);
     bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
 
     for (size_t b = 0; b < buckets->count; b++) {
-        if (first_leg(lowering, stage, &buckets->items[b], at * buckets->count + b, last))
-            return -1;
-        for (int i = 0; i < members->here && hosted; i++)
-            *GROW(&members->chunk_states[i]->sums) = members->chunk_states[i]->synced;
+        first_leg(lowering, stage, &buckets->items[b], at * buckets->count + b, last);
+        for (int i = 0; i < members->here && hosted; i++) {
+            struct chunk_state *chunk_state = member_chunk(lowering, members, i);
+
+            *GROW(&chunk_state->sums) = chunk_state->synced;
+        }
     }
     if (lowering->scenario->parallelism.compression.method == COMPRESSION_NONE)
-        return 0;
+        return;
     for (int leg = 1; leg < LEGS_MAX; leg++)
         for (size_t b = 0; b < buckets->count; b++) {
             if (buckets->items[b].sum.legs[leg].bytes == 0)
                 continue;
             pack_members(lowering, members, buckets->items[b].sum.legs[leg].seconds);
-            if (sum_leg(lowering, members, &buckets->items[b].sum.legs[leg]))
-                return -1;
+            sum_leg(lowering, members, &buckets->items[b].sum.legs[leg]);
         }
     for (size_t b = 0; b < buckets->count; b++)
         pack_members(lowering, members, buckets->items[b].sum.seconds);
-    return 0;
 }
 
 int sums_of(const struct lowering *lowering, int updates)
@@ -305,9 +288,9 @@ void lower_sum(struct lowering *lowering, int stage, int number)
 
     for (int i = 0; i < members->here; i++)
         wait_for(&computed, event_of(sums_late(lowering) ? lowering->ranks[members->ranks[i]].latest
-                                                         : members->chunk_states[i]->complete));
+                                                         : member_chunk(lowering, members, i)->complete));
     lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
-    lowering->failed |= sum_buckets(lowering, stage, (size_t)number, (number + 1) % sums_of(lowering, 1) == 0) != 0;
+    sum_buckets(lowering, stage, (size_t)number, (number + 1) % sums_of(lowering, 1) == 0);
 }
 
 bool tied_rank(const struct lowering *lowering, int rank)
@@ -319,24 +302,33 @@ bool tied_rank(const struct lowering *lowering, int rank)
 
 /* After the sum over the replicas; under ZeRO 1 too it sums all gradients (Megatron-LM, allreduce_embedding_grads;
  * DeepSpeed). */
-void lower_tie(struct lowering *lowering, int replica)
+void lower_tie(struct lowering *lowering, int number)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = lowering->workload->stages[plan_virtual_stages(lowering->plan) - 1].tied *
-                   scenario_parameter_bytes(scenario).tied /
-                   scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
-    struct members *members = members_tied(lowering, replica);
-    struct emission emission = {collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC, bytes};
+    int last = plan_virtual_stages(lowering->plan) - 1;
+    double bytes = lowering->workload->stages[last].tied * scenario_parameter_bytes(scenario).tied /
+                   stage_recipe(lowering, last)->divided[HELD_GRADIENTS][PARAMETERS_COMMON];
+    struct members *members = members_tied(lowering, number);
+    int own = rank_flows(lowering, plan_rank(lowering->plan, 0, last, 0, NULL));
+    struct emission emission = {
+        collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
+        own == members->flows ? bytes : bytes * own / members->flows,
+    };
     struct waits computed = {0};
 
     for (int i = 0; i < members->all; i++) {
-        const struct chunk_state *chunk_state = members->chunk_states[i];
+        const struct chunk_state *chunk_state = member_chunk(lowering, members, i);
 
         members->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
         wait_for(&computed, event_of(chunk_state->complete));
     }
-    lowering->failed |= exchange_all(lowering, members, emission) != 0;
-    for (int i = 0; i < members->all; i++)
-        members->chunk_states[i]->tied = members->done[i];
-    lowering->sums.untied[replica] = event_taken(&lowering->arena, &computed);
+    exchange_all(lowering, members, emission);
+    for (int i = 0; i < members->all; i++) {
+        struct chunk_state *chunk_state = member_chunk(lowering, members, i);
+        int rank = members->ranks[i] % lowering->plan->stages, replica = members->ranks[i] / lowering->plan->stages;
+        bool first = tied_sums_of(lowering, rank, replica).first == number;
+
+        chunk_state->tied = first ? members->done[i] : event_both(&lowering->arena, chunk_state->tied, members->done[i]);
+    }
+    lowering->sums.untied[number] = event_taken(&lowering->arena, &computed);
 }

@@ -38,7 +38,7 @@ static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct p
     int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->workload->stages[index];
     const struct buckets *buckets = &lowering->sums.buckets[index];
-    const struct recipe *recipe = &lowering->scenario->recipe;
+    const struct recipe *recipe = stage_recipe(lowering, index);
     size_t before = chunk_state->sums.count - buckets->count;
 
     for (size_t b = 0; b < buckets->count; b++)
@@ -95,7 +95,7 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct stage *stage = &lowering->workload->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
 
-        bytes += recipe_share(&scenario->recipe, HELD_WEIGHTS, stage->trained) *
+        bytes += recipe_share(scenario_recipe(scenario, rank), HELD_WEIGHTS, stage->trained) *
                  scenario_parameter_bytes(scenario).weights;
     }
     if (bytes == 0)
@@ -121,8 +121,12 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
         wait_for(waits, chunk_state->tied);
         wait_for(waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
-    if (tied_rank(lowering, rank))
-        wait_for(waits, lowering->sums.untied[replica]);
+    if (tied_rank(lowering, rank)) {
+        struct partners sums = tied_sums_of(lowering, rank, replica);
+
+        for (int number = sums.first; number <= sums.last; number++)
+            wait_for(waits, lowering->sums.untied[number]);
+    }
 }
 
 /* Adds the operation of an update; `continues`: of the update's end. */
@@ -175,40 +179,21 @@ void lower_join(struct lowering *lowering, int stage)
     lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
 }
 
-/* B of the weights of a class in the stage, as replicas gather them. */
-static double stage_weights(const struct lowering *lowering, int stage, enum parameter_class class)
-{
-    const struct stage *costs = &lowering->workload->stages[stage];
-    double bytes = 0;
-
-    for (size_t i = 0; i < costs->nslices; i++)
-        bytes += slice_gathered(lowering->scenario, &costs->slices[i], costs->slices[i].trained.of[class]);
-    return bytes;
-}
-
 void lower_gather(struct lowering *lowering, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
 
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && !lowering->failed; class++) {
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
         struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
-        double bytes = stage_weights(lowering, stage, class);
+        double bytes = buckets_weights(lowering->workload, stage, class);
 
         for (int i = 0; i < members->here; i++)
-            members->after[i] = event_of(members->chunk_states[i]->updated);
-        lowering->failed |= exchange_all(lowering, members, (struct emission){
-            scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes,
-        }) != 0;
+            members->after[i] = event_of(member_chunk(lowering, members, i)->updated);
+        exchange_all(lowering, members, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes});
         for (int i = 0; i < members->here; i++)
             if (members->done[i].count)
-                members->chunk_states[i]->published = members->done[i];
+                member_chunk(lowering, members, i)->published = members->done[i];
     }
-}
-
-bool is_shared(const struct lowering *lowering, int stage)
-{
-    return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
-           lowering->workload->stages[stage].parameters > 0;
 }
 
 void lower_renewal(struct lowering *lowering, int replica, int rank)
@@ -244,16 +229,14 @@ static void gather_bucket(struct lowering *lowering, int stage, size_t index, co
     enum group_kind kind = scenario->groups.sums[bucket->class];
     struct members *members = members_of(lowering, kind, stage);
     struct contention overlapped = {0};
-    struct measured measured;
 
     for (int i = 0; i < members->here; i++)
         members->after[i] = event_of(begin[members->ranks[i]]);
-    if (exchange_all(lowering, members, weights) ||
-        (contention_possible(&scenario->cluster) &&
-         exchange_overlapped(lowering, kind, stage, 0, weights, &measured, &overlapped)))
-        lowering->failed = true;
-    for (int i = 0; i < members->here && !lowering->failed; i++) {
-        struct chunk_state *chunk_state = members->chunk_states[i];
+    exchange_all(lowering, members, weights);
+    if (contention_possible(&scenario->cluster))
+        exchange_overlapped(lowering, kind, stage, 0, weights, &overlapped);
+    for (int i = 0; i < members->here; i++) {
+        struct chunk_state *chunk_state = member_chunk(lowering, members, i);
         struct contention *coming = &lowering->ranks[members->ranks[i]].coming;
 
         if (!chunk_state->coming)
@@ -275,12 +258,12 @@ void gather_ahead(struct lowering *lowering)
         return;
     begin = xcalloc((size_t)lowering->program->ranks, sizeof *begin);
     for (int prank = 0; prank < lowering->program->ranks; prank++)
-        begin[prank] = program_add(lowering->program, (struct new_op){
+        begin[prank] = !scenario_has_rank(lowering->scenario, prank) ? NO_OP : program_add(lowering->program, (struct new_op){
             .kind = OP_COMPUTE, .what = WHAT_WEIGHTS, .lane = collective_lane(lowering, kind, prank, 0, 0), .mb = -1,
             .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
         }, NULL, 0);
     for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
-        for (size_t b = lowering->sums.buckets[stage].count; b-- > 0 && !lowering->failed;)
+        for (size_t b = lowering->sums.buckets[stage].count; b-- > 0;)
             gather_bucket(lowering, stage, b, begin);
     free(begin);
 }

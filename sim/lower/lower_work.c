@@ -14,7 +14,14 @@ static void dependencies(struct lowering *lowering, const struct place *here, st
     bool recomputes = work.kind == RECOMPUTE;
     bool in_time = recomputes && lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
     int n = lowering->rules.lockstep, first = here->replica / n * n;
+    int slices = plan_slices(lowering->plan), other = work.mb % slices + work_rules[work.kind].slice;
 
+    if (other != work.mb % slices && other >= 0 && other < slices) {
+        uint32_t done = state[work_rules[work.kind].slice].done[work_rules[work.kind].leaves];
+
+        BUG_IF(done == NO_OP);
+        wait_for(waits, event_of(done));
+    }
     if (after == RECOMPUTED && !state->recomputes)
         after = FORWARDED;
     BUG_IF(after != NO_RESULT && state->done[after] == NO_OP);
@@ -50,7 +57,7 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 /* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
 static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
 {
-    return !cut && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->rules.replicates &&
+    return !cut && plan_slices(lowering->plan) == 1 && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->rules.replicates &&
            !lowering->rules.opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
            lowering->places.count == 1 && lowering->ranks[here->prank].overlapped.collective == 0;
 }
@@ -142,7 +149,7 @@ static void finish(struct lowering *lowering, const struct place *here, struct w
     if (!work_sends(here, work.kind, &to))
         return;
     there = on_neighbour(lowering, here, to - here->stage);
-    there->arrived[rule->sends] = lower_send(lowering, here, rule->sends == ACTIVATIONS, work.mb, id);
+    lower_send(lowering, here, rule->sends == ACTIVATIONS, work.mb, id);
     if (rule->sends == GRADIENTS && there->due == NO_OP)
         there->due = id;
 }

@@ -95,11 +95,12 @@ static int meeting_replicas(const struct writer *writer, size_t entry)
 {
     const struct lowering *lowering = writer->lowering;
     struct work work = {.with_next = lowering->rules.gather_group > lowering->rules.barrier_group};
+    int replicas = scenario_rank_replicas(lowering->scenario, writer->rank);
 
     while (work.with_next) {
         work = row_entry(lowering, writer->rank, entry++);
         if (exchanges_layers(writer, work.chunk))
-            return lowering->rules.gather_group;
+            return lowering->rules.gather_group < replicas ? lowering->rules.gather_group : replicas;
     }
     return lowering->rules.barrier_group;
 }
@@ -114,6 +115,17 @@ static void add_needs(struct writer *writer, const struct place *here, struct wo
         need(writer, (struct label){(enum label_kind)arrival, replica, here->direction, here->stage, work.mb});
 }
 
+/* What the replicas of a neighbouring stage wait for that have samples in common with the work. */
+static void give_arrivals(struct writer *writer, const struct place *here, struct work work, int stage)
+{
+    const struct lowering *lowering = writer->lowering;
+    int there = plan_rank(lowering->plan, here->direction, stage, work.mb, NULL);
+    struct partners replicas = partners_on(lowering, here, there);
+
+    for (int replica = replicas.first; replica <= replicas.last; replica++)
+        give(writer, (struct label){(enum label_kind)work_rules[work.kind].sends, replica, here->direction, stage, work.mb});
+}
+
 /* What others wait for after a work. */
 static void add_gives(struct writer *writer, const struct place *here, struct work work, bool completes)
 {
@@ -121,8 +133,7 @@ static void add_gives(struct writer *writer, const struct place *here, struct wo
     int *completed = &writer->completed[work.chunk], each, copy, neighbour;
 
     if (work_sends(here, work.kind, &neighbour))
-        give(writer, (struct label){(enum label_kind)work_rules[work.kind].sends, here->replica, here->direction,
-                                    neighbour, work.mb});
+        give_arrivals(writer, here, work, neighbour);
     if (!completes)
         return;
     each = sums_of(lowering, 1);
@@ -131,9 +142,12 @@ static void add_gives(struct writer *writer, const struct place *here, struct wo
     copy = ++*completed % each ? -1 : tied_copy(lowering, here->rank, work.chunk);
     if (copy < 0)
         return;
-    give(writer, (struct label){.kind = LABEL_COPY, .replica = here->replica, .stage = copy,
-                                .number = *completed / each - 1});
-    give(writer, (struct label){.kind = LABEL_COPIES, .replica = here->replica, .number = *completed / each - 1});
+    struct partners sums = tied_sums_of(lowering, here->rank, here->replica);
+
+    for (int number = sums.first; number <= sums.last; number++) {
+        give(writer, (struct label){.kind = LABEL_COPY, .replica = number, .stage = copy, .number = *completed / each - 1});
+        give(writer, (struct label){.kind = LABEL_COPIES, .replica = number, .number = *completed / each - 1});
+    }
 }
 
 /* The works that begin and end together; returns how many entries they are. */
@@ -205,15 +219,15 @@ static void add_sums(struct writer *writer, int rank, const struct label *copy)
             add_sum(writer, stage, writer->updates, copy);
 }
 
-/* The sum of tied gradients, after the sums of both ranks that hold a copy. */
-static void add_tie(struct writer *writer)
+/* A sum of tied gradients, after the sums of both ranks that hold a copy. */
+static void add_tie(struct writer *writer, int number)
 {
-    struct label copy = {.kind = LABEL_COPY, .replica = writer->replica, .number = writer->updates};
+    struct label copy = {.kind = LABEL_COPY, .replica = number, .number = writer->updates};
 
     for (copy.stage = 0; copy.stage < 2; copy.stage++)
         add_sums(writer, group_index(&writer->lowering->scenario->groups.of[GROUP_EMBEDDING], 0, copy.stage), &copy);
-    add_shared(writer, STEP_TIE, 0, writer->replica,
-               (struct label){.kind = LABEL_COPIES, .replica = writer->replica, .number = writer->updates});
+    add_shared(writer, STEP_TIE, 0, number,
+               (struct label){.kind = LABEL_COPIES, .replica = number, .number = writer->updates});
 }
 
 /* Sums that wait for a flush, or with compression, whose kernels are on the ranks' lanes, need members that have come to
@@ -246,8 +260,10 @@ static void add_update(struct writer *writer, size_t entry)
         if (sums_late(lowering))
             add_flush(writer, entry);
         add_sums(writer, writer->rank, NULL);
-        if (updates_here && tied_rank(lowering, writer->rank))
-            add_tie(writer);
+        struct partners sums = tied_sums_of(lowering, writer->rank, writer->replica);
+
+        for (int number = sums.first; number <= sums.last && updates_here && tied_rank(lowering, writer->rank); number++)
+            add_tie(writer, number);
         add(writer, STEP_UPDATE, false, entry, 0);
     }
     writer->updates++;
@@ -283,6 +299,8 @@ static void add_row(struct writer *writer)
     size_t entries = row_entries(lowering, writer->rank), chunks = (size_t)lowering->plan->chunks;
 
     script_row(writer->script);
+    if (!scenario_has_rank(lowering->scenario, program_rank(lowering, writer->replica, writer->rank)))
+        return;
     writer->updates = 0;
     memset(writer->completed, 0, chunks * sizeof *writer->completed);
     memset(writer->gathered, 0, chunks * sizeof *writer->gathered);
@@ -320,8 +338,8 @@ static void make_labels(const struct lowering *lowering, struct labels *labels)
     labels->blocks[LABEL_ACTIVATION] = (struct label_block){0, replicas, directions, stages, mbs};
     labels->blocks[LABEL_GRADIENT] = labels->blocks[LABEL_ACTIVATION];
     labels->blocks[LABEL_COMPLETE] = (struct label_block){0, 1, 1, stages, (updates + 1) * (uint32_t)sums_of(lowering, 1)};
-    labels->blocks[LABEL_COPY] = (struct label_block){0, replicas, 1, 2, updates + 1};
-    labels->blocks[LABEL_COPIES] = (struct label_block){0, replicas, 1, 1, updates + 1};
+    labels->blocks[LABEL_COPY] = (struct label_block){0, (uint32_t)tied_sums(lowering), 1, 2, updates + 1};
+    labels->blocks[LABEL_COPIES] = (struct label_block){0, (uint32_t)tied_sums(lowering), 1, 1, updates + 1};
     labels->blocks[LABEL_UPDATED] = (struct label_block){0, 1, 1, stages, 1};
     labels->blocks[LABEL_MET] = (struct label_block){0, replicas, 1, ranks, meet ? entries : 0};
     labels->blocks[LABEL_ALL] = (struct label_block){0, 1, 1, 1, lowering->rules.replicates ? entries : 0};

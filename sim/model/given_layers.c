@@ -158,13 +158,13 @@ static void flop_kernels(struct arena *arena, const struct given_layer *given, c
                          struct layer *layer)
 {
     struct kernel *kernels = ARENA_ARRAY(arena, struct kernel, 5);
-    double scale = shard->micro * dtype_bytes(shard->dtype) / 4;
+    double samples = shard->micro / fmax(1, shard->slices), scale = samples * dtype_bytes(shard->dtype) / 4;
     const double traffic[] = {given->traffic, given->traffic_backward};
 
     for (int phase = PHASE_FORWARD; given->flops > 0 && phase <= PHASE_BACKWARD_WEIGHT; phase++)
         kernels[layer->nkernels++] = (struct kernel){
             .name = layer->name, .kind = KERNEL_MATMUL, .phase = (enum phase)phase, .dtype = shard->dtype,
-            .flop = given->flops * shard->micro, .launches = 1,
+            .flop = given->flops * samples, .launches = 1,
             .efficiency = phase == PHASE_FORWARD ? given->efficiency : given->efficiency_backward,
             .bytes = given->parameters * dtype_bytes(shard->dtype) + scale * given->operands,
         };
@@ -180,7 +180,7 @@ static void flop_kernels(struct arena *arena, const struct given_layer *given, c
 static struct layer layer_of(struct arena *arena, const struct given_layer *given, const struct shard *shard)
 {
     bool timed = isnan(given->flops);
-    double scale = timed ? 1 : shard->micro * dtype_bytes(shard->dtype) / 4;
+    double slices = fmax(1, shard->slices), scale = (timed ? 1 : shard->micro * dtype_bytes(shard->dtype) / 4) / slices;
     double *tensor = ARENA_ARRAY(arena, double, 1);
     struct layer layer = {
         .name = given->name, .role = LAYER_BLOCK, .parameters = given->parameters, .tensors = tensor,
@@ -190,11 +190,11 @@ static struct layer layer_of(struct arena *arena, const struct given_layer *give
 
     *tensor = given->parameters;
     if (timed) {
-        layer.given[PHASE_FORWARD] = given->forward;
-        layer.given[PHASE_BACKWARD_INPUT] = given->backward_input;
-        layer.given[PHASE_BACKWARD_WEIGHT] = given->backward_weight;
-        layer.given_backward = given->backward;
-        layer.given_recompute = given->recompute;
+        layer.given[PHASE_FORWARD] = given->forward / slices;
+        layer.given[PHASE_BACKWARD_INPUT] = given->backward_input / slices;
+        layer.given[PHASE_BACKWARD_WEIGHT] = given->backward_weight / slices;
+        layer.given_backward = given->backward / slices;
+        layer.given_recompute = given->recompute / slices;
     } else {
         flop_kernels(arena, given, shard, &layer);
     }

@@ -13,11 +13,11 @@
 enum { MAX_PRESETS = 4 };    /* a preset's file may name another preset */
 
 static const struct field model_fields[] = {
-    {KEY(model, preset), .kind = FIELD_STRING, .brief = "a file of scenarios/models/, or a path"},
+    {KEY(model, preset), .kind = FIELD_STRING, .files = "scenarios/models", .brief = "a file of scenarios/models/, or a path"},
     {KEY(model, transformer), .kind = FIELD_OPTIONAL, .brief = "the shape of a transformer",
      .table = &transformer_table},
     {KEY(model, hf_config), .kind = FIELD_STRING,
-     .brief = "the path of a Hugging Face config.json; what it leaves out has the default of its model_type's class, "
+     .brief = "the path of a Hugging Face config.json, or what stands in it; what it leaves out has the default of its model_type's class, "
               "or stands in 'with'; its dtype decides memory.precision where nobody says one"},
     {KEY(model, with), .kind = FIELD_OPTIONAL, .brief = "keys of 'transformer' that replace values of the preset or of "
      "config.json", .table = &transformer_change_table},
@@ -48,6 +48,7 @@ static const struct node *with_table(struct arena *arena, const struct node *val
 {
     const struct node *csv = node_at(value, "layers.csv"), *layers = csv ? node_get(value, "layers") : NULL;
     struct node *table, *over;
+    const char *path;
 
     if (!csv || csv->kind != NODE_SCALAR || node_is_null(csv))
         return value;
@@ -55,7 +56,8 @@ static const struct node *with_table(struct arena *arena, const struct node *val
         error_clash(err, csv->loc, "model: layers: csv goes alone; expected other keys as columns of the table");
         return NULL;
     }
-    table = layers_csv(arena, data_beside(arena, csv->loc.file, csv->text), csv->loc, err);
+    path = data_beside(arena, csv->loc, csv->text, err);
+    table = path ? layers_csv(arena, path, csv->loc, err) : NULL;
     over = node_mapping(arena);
     over->loc = value->loc;
     if (table)
@@ -64,6 +66,24 @@ static const struct node *with_table(struct arena *arena, const struct node *val
 }
 
 static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err);
+
+/* The model whose config.json stands in it under a name, and that config; without one the value itself, and NULL. */
+static const struct node *with_config(struct arena *arena, const struct node *value, const struct node **config)
+{
+    struct node *over, *name;
+
+    *config = node_get(value, "hf_config");
+    if (*config && (*config)->kind == NODE_SCALAR)
+        *config = NULL;
+    if (!*config)
+        return value;
+    over = node_mapping(arena);
+    over->loc = value->loc;
+    name = node_scalar(arena, "config.json", true);
+    name->loc = (*config)->loc;
+    node_put(arena, over, "hf_config", name);
+    return node_merge(arena, value, over);
+}
 
 /* Changes the model's node as if the user had written `key: value` instead of preset or hf_config; field_dump then
  * prints the whole model. */
@@ -148,13 +168,15 @@ static const struct node *changed(struct arena *arena, const struct node *shape,
 static int load_hf_config(struct arena *arena, struct model *model, struct error *err)
 {
     struct loc loc = loc_of(model, "hf_config");
-    const char *path = data_beside(arena, loc.file, model->hf_config);
+    const char *path = model->config ? NULL : data_beside(arena, loc, model->hf_config, err);
     const struct node *with = model->with ? model->with->node : NULL;
     struct hf_config config;
 
-    if (access(path, R_OK))
+    if (!model->config && !path)
+        return -1;
+    if (path && access(path, R_OK))
         return error_system(err, loc, "model: hf_config: cannot read '%s'", path);
-    if (hf_config_read(arena, path, with, &config, err) < 0)
+    if (path ? hf_config_read(arena, path, with, &config, err) : hf_config_of(arena, model->config, with, &config, err))
         return -1;
     model->note = config.note;
     model->dtype = config.dtype;
@@ -225,14 +247,16 @@ static int set_sequence(struct model *model, struct error *err)
 
 static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err)
 {
+    const struct node *config;
     int result;
 
     if (!value)
         return error_add(err, EXIT_INPUT, (struct loc){0}, "model: missing; expected one of %s",
                          model_table.exactly_one);
-    value = with_table(arena, value, err);
+    value = with_table(arena, with_config(arena, value, &config), err);
     if (!value || field_parse(arena, &model_table, value, model, err) < 0)
         return -1;
+    model->config = config;
     if (model->with && !model->preset && !model->hf_config)
         return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: goes only with preset or hf_config; "
                          "expected its keys in 'transformer' itself");

@@ -137,7 +137,8 @@ struct model {
     const struct node *node;
     const char *preset;                      /* scenarios/models/NAME.yaml */
     struct transformer *transformer;
-    const char *hf_config;                   /* path, relative to the scenario's file */
+    const char *hf_config;                   /* path, relative to the scenario's file; of one that stands there a name */
+    const struct node *config;               /* of hf_config, where it stands in the scenario itself */
     struct transformer *with;                /* keys that replace those of preset or hf_config; NULL after model_load */
     struct list layers;                      /* of struct given_layer */
     struct list stages;                      /* of struct given_layer; one item: all stages are alike; all items are of
@@ -227,6 +228,8 @@ struct saved_form {
 /* How the model is divided and computed. */
 struct shard {
     int micro;                   /* samples per micro-batch */
+    int slices, slice;           /* of the tokens of each sample there are so many slices, and this one is computed (from
+                                    0); 0 slices means 1 */
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
     bool gathers_apart;          /* the tensor group gathers a product's whole input before the product; false: in
@@ -265,6 +268,13 @@ struct workspace { double forward, backward; };
 /* Products split by columns: every GPU of the tensor group needs their whole input. */
 enum column_product { COLUMN_ATTENTION, COLUMN_MLP, COLUMN_OUTPUT, COLUMN_COUNT };
 
+/* A tensor that a block keeps from its forward to its backward, in the form in which it keeps it. */
+struct saved_tensor {
+    const char *name;
+    double bytes;
+    bool core;                   /* of the core of attention, which selective recomputation computes again */
+};
+
 enum layer_role {
     LAYER_FIRST,                 /* before the blocks, on the first stage: embeddings */
     LAYER_BLOCK,                 /* blocks are divided over the stages */
@@ -297,6 +307,8 @@ struct layer {
     bool timed;                  /* times are given: `given` is valid */
     double activation;           /* B kept from forward to backward under shard.recompute none, selective, operators, modules;
                                   * under full: B held while its own backward runs (as under none) */
+    const struct saved_tensor *saved;    /* of a block: the tensors of `activation`, the core's last; NULL: unknown */
+    size_t nsaved;
     double checkpoint;           /* B kept instead under full recomputation (its input); FIRST and LAST are never
                                   * recomputed: the same as activation */
     double within;               /* B of `checkpoint` that are part of `activation` */

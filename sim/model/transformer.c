@@ -32,7 +32,8 @@ static void cut_attention(struct cut *cut, double tensor)
 
 static struct cut cut_of(const struct transformer *shape, const struct shard *shard)
 {
-    double t = shard->tensor, queries = shape->sequence / fmax(1, shard->context), tokens = shard->micro * queries;
+    double t = shard->tensor, slices = fmax(1, shard->slices);
+    double queries = shape->sequence / fmax(1, shard->context) / slices, tokens = shard->micro * queries;
     struct cut cut = {
         .shape = shape,
         .dtype = shard->dtype,
@@ -50,7 +51,8 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .fp8_kept = shard->fp8_kept,
         .saved = shard->fp8 ? dtype_scaled_bytes(shard->narrow) : dtype_bytes(shard->dtype),
         .batch = shard->micro,
-        .sequence = shape->sequence,
+        .sequence = shape->sequence * (shard->slice + 1) / slices,
+        .slices = slices, .before = shard->slice,
         .hidden = shape->hidden,
         .queries = queries,
         .ulysses = fmax(1, shard->ulysses),
@@ -292,6 +294,8 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     layer.qkv_bytes = cut->gathers_qkv ? cut->tokens * cut->projected * cut->tensor * cut->value : 0;
     layer.head_bytes = cut->ulysses > 1 ? cut->tokens * (cut->query + cut->attended) * cut->value : 0;
     block_kernels(&kernels, cut);
+    if (cut->recompute != RECOMPUTE_OPERATORS)           /* which keeps results of kernels */
+        layer.saved = block_tensors_saved(arena, cut, &layer.nsaved);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
     hold_modules(&layer, cut);

@@ -24,8 +24,9 @@ struct cut {
     bool fp8_kept;           /* their weights are already in it when the forward begins */
     double saved;            /* bytes per value of the input that such a product keeps for the backward */
     double batch;            /* samples of the micro-batch */
-    double sequence, hidden;
-    double queries;          /* tokens of a sample on this GPU: the sequence, or a share under context parallelism */
+    double sequence, hidden; /* keys that queries see: of a slice of a sample's tokens, up to its end */
+    double queries;          /* tokens of a sample on this GPU: the sequence, a share under context parallelism, or a slice */
+    double slices, before;   /* of a sample's tokens, at least 1; those before this one, whose keys and values are there */
     double ulysses;          /* GPUs that exchange heads for tokens, so that attention has so many times the queries and
                                 a share of the heads; else 1 */
     double blocks;           /* blocks of keys and values that attention computes one after another; else 1 */
@@ -163,6 +164,7 @@ enum saved_kind {
 /* What computes it; the core of attention runs again under selective recomputation. */
 enum saved_part { SAVED_ATTENTION, SAVED_CORE, SAVED_MLP };
 struct saved {
+    const char *name;
     enum saved_kind kind;
     enum saved_part part;
     double rows, width;      /* of a tensor: rows x width values */
@@ -184,6 +186,8 @@ void quantization_kernels(struct kernels *list, const struct cut *cut, enum save
  * while a layer is computed. */
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
+/* The tensors that add up to block_activation, those of the core of attention last; they live in the arena. */
+const struct saved_tensor *block_tensors_saved(struct arena *arena, const struct cut *cut, size_t *count);
 double block_input(const struct cut *cut);               /* the part of block_activation that is the block's input */
 double core_activation(const struct cut *cut);           /* of the core of attention, whether it runs again or not */
 /* Under recompute: operators. Marks the forward's kernels of a block whose results are kept: fused attention, and of

@@ -138,7 +138,8 @@ static void head_product(struct kernels *list, const struct cut *cut, enum produ
                          enum matmul_layout layout, double n, double k)
 {
     struct kernel kernel = {.product = product, .attention_core = true, .batch = cut->batch * cut->heads,
-                            .m = cut->queries, .n = n, .k = k, .layout = layout};
+                            .m = cut->queries, .n = n, .k = k, .layout = layout,
+                            .sliced = cut->slices > 1 ? cut->slices / (cut->before + 1) : 0};
 
     product_kernel(list, cut, kernel);
     kernel.phase = PHASE_BACKWARD_INPUT;
@@ -204,7 +205,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     size_t first = list->count;
     bool fuses = softmax_fuses(cut), plain = !cut->shape->fused_kernels;
     double values = cut->scores * cut->value, written = fuses || plain ? values : cut->scores * 4;
-    double read = cut->shape->causal && fuses ? written / 2 : written;
+    double share = cut->shape->causal && fuses ? (cut->before + 0.5) / (cut->before + 1) : 1, read = written * share;
     double output = cut->tokens * cut->attended;
 
     head_product(list, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
@@ -239,7 +240,8 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
  * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
  * of dQ in fp32; both have one fp32 sum per row of scores.
  * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split); with a
- * window also those below its band. Chunks and documents are so many shorter samples. */
+ * window also those below its band. Chunks and documents are so many shorter samples. A slice sees all keys before it:
+ * this takes as long as without a mask, with as many scores. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     bool causal = cut->shape->causal;
@@ -247,13 +249,16 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     double documents = cut->shape->documents > 0 ? fmax(1, cut->sequence / cut->shape->documents) : 1;
     double chunks = fmax(documents, cut->shape->chunked && limit > 0 ? cut->sequence / limit : 1);
     double window = cut->shape->chunked ? 0 : limit, keys = cut->sequence / chunks, scores = cut->scores / chunks;
-    double share = attention_share(keys, causal, window), rows = 4 * cut->scores / cut->sequence;
+    double own = attention_share(keys / (cut->before + 1), causal, window);
+    double share = causal ? (cut->before + own) / (cut->before + 1) : 1, rows = 4 * cut->scores / cut->sequence;
+    bool masked = causal && cut->before == 0;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {
         .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
-        .causal = causal, .window = window, .batch = cut->batch * cut->heads * chunks, .m = cut->queries / chunks,
-        .n = keys,
+        .causal = masked, .window = window, .batch = cut->batch * cut->heads * chunks, .m = cut->queries / chunks,
+        .n = masked ? keys : keys * share,
+        .sliced = cut->slices > 1 ? cut->slices / (masked ? 1 : cut->before + own) : 0,
     };
 
     /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
@@ -319,6 +324,18 @@ struct cut attention_cut(const struct cut *cut)
     return core;
 }
 
+/* Of a slice of a sample's tokens: its keys and values are put behind those of the slices before it. The backward adds the
+ * gradients of the latter to those that later slices gave them. */
+static void join_slices(struct kernels *list, const struct cut *cut)
+{
+    double own = cut->tokens * (cut->key + cut->values) * cut->value;
+
+    if (cut->before == 0)
+        return;
+    plain_kernels(list, cut, "slices-join", PHASE_FORWARD, CLASS_COPY, 2, 2 * (cut->before + 1) * own);
+    plain_kernels(list, cut, "slices-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 3 * cut->before * own);
+}
+
 /* Queries, keys, values and results are put into the order in which GPUs exchange them, and after it into the order of
  * tokens, in a kernel each; so are their gradients (DeepSpeed, sequence/layer.py, single_all_to_all; Transformer Engine,
  * flash_attn_a2a_communicate). */
@@ -367,6 +384,7 @@ void attention_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->positions == 0 && !cut->shape->alibi)
         rotary(list, cut);
     repeat_groups(list, cut);
+    join_slices(list, cut);
     exchange_heads(list, cut);
     if (cut->shape->flash_attention)
         flash_attention(list, &core);

@@ -16,23 +16,26 @@ static void save(struct saved_list *list, struct saved saved)
 }
 
 /* Tensors that the backward of the operation reads that made them, or that reads them. */
-static void save_values(struct saved_list *list, enum saved_part part, double rows, double width, double bytes)
+static void save_values(struct saved_list *list, const char *name, enum saved_part part, double rows, double width,
+                        double bytes)
 {
-    save(list, (struct saved){.kind = SAVED_VALUES, .part = part, .rows = rows, .width = width, .bytes = bytes});
+    save(list, (struct saved){.name = name, .kind = SAVED_VALUES, .part = part, .rows = rows, .width = width,
+                              .bytes = bytes});
 }
 
 /* Masks, and what has a value a row. */
-static void save_small(struct saved_list *list, enum saved_part part, double values, double bytes)
+static void save_small(struct saved_list *list, const char *name, enum saved_part part, double values, double bytes)
 {
-    save(list, (struct saved){.kind = SAVED_AS_IT_IS, .part = part, .rows = values, .width = 1, .bytes = bytes});
+    save(list, (struct saved){.name = name, .kind = SAVED_AS_IT_IS, .part = part, .rows = values, .width = 1,
+                              .bytes = bytes});
 }
 
 /* The input of so many linear layers, for the gradients of their weights. */
-static void save_input(struct saved_list *list, const struct cut *cut, enum saved_part part, double rows, double width,
-                       int readers)
+static void save_input(struct saved_list *list, const struct cut *cut, const char *name, enum saved_part part,
+                       double rows, double width, int readers)
 {
     if (readers > 0)
-        save(list, (struct saved){.kind = SAVED_INPUT, .part = part, .rows = rows, .width = width,
+        save(list, (struct saved){.name = name, .kind = SAVED_INPUT, .part = part, .rows = rows, .width = width,
                                   .bytes = cut->saved, .tensors = readers});
 }
 
@@ -46,7 +49,8 @@ static bool runs_again(const struct cut *cut, enum recompute_module module)
  * all. */
 static void save_rajbhandari(struct saved_list *list, const struct cut *cut)
 {
-    save_small(list, SAVED_ATTENTION, 12 * cut->tokens * cut->hidden * cut->value / cut->tensor, 1);
+    save_small(list, "12 values a token", SAVED_ATTENTION, 12 * cut->tokens * cut->hidden * cut->value / cut->tensor,
+               1);
 }
 
 /* The attention core, in the paper's table the rows "softmax", "dropout" and "attention over values": 5 a s^2 b / t
@@ -58,14 +62,14 @@ static void save_core(struct saved_list *list, const struct cut *cut)
     bool wide = cut->shape->fused_kernels && !softmax_fuses(&core), drops = cut->shape->attention_dropout > 0;
 
     if (cut->shape->flash_attention) {
-        save_small(list, SAVED_CORE, cut->scores / cut->sequence, 4);
+        save_small(list, "sums of scores", SAVED_CORE, cut->scores / cut->sequence, 4);
         return;
     }
-    save_values(list, SAVED_CORE, cut->scores, 1, wide ? 4 : cut->value);            /* the softmax's output */
+    save_values(list, "softmax", SAVED_CORE, cut->scores, 1, wide ? 4 : cut->value);
     if (drops)
-        save_small(list, SAVED_CORE, cut->scores, 1);                                /* the mask */
+        save_small(list, "attention mask", SAVED_CORE, cut->scores, 1);
     if (drops || wide)
-        save_values(list, SAVED_CORE, cut->scores, 1, cut->value);                   /* the values' other factor */
+        save_values(list, "probabilities", SAVED_CORE, cut->scores, 1, cut->value);      /* the values' other factor */
 }
 
 /* The inputs of the activation function (with its gate) and, unless it runs again, of the second product; in plain
@@ -76,25 +80,31 @@ static void save_mlp(struct saved_list *list, const struct cut *cut, double rows
     bool again = runs_again(cut, MODULE_ACTIVATION), gated = cut->shape->mlp == MLP_SWIGLU;
     bool clamps = !again && gated && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
     int gelu = again || cut->shape->fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7, factors = again || cut->shape->fused_kernels ? 1 : 2;
-    struct saved function = {.kind = SAVED_FUNCTION, .part = SAVED_MLP, .rows = rows, .width = ffn, .bytes = cut->value,
-                             .tensors = gated ? 1 : gelu};
+    struct saved function = {.name = "function input", .kind = SAVED_FUNCTION, .part = SAVED_MLP, .rows = rows,
+                             .width = ffn, .bytes = cut->value, .tensors = gated ? 1 : gelu};
 
     save(list, function);
     function.kind = SAVED_VALUES;
+    function.name = "gate";
     function.tensors = factors + 2 * clamps;
     if (gated)
         save(list, function);
-    save_input(list, cut, SAVED_MLP, rows, ffn, !again && lora_trains(cut, LORA_MLP_DOWN));
+    save_input(list, cut, "down input", SAVED_MLP, rows, ffn, !again && lora_trains(cut, LORA_MLP_DOWN));
 }
 
-/* The router's probabilities in fp32; inputs and outputs of experts (operators keep outputs in fp32); what MLPs keep. */
+/* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of the
+ * probabilities need; and the activations inside the MLPs of experts and shared experts. The input of the shared
+ * experts is also the router's and is counted there. */
 static void save_experts(struct saved_list *list, const struct cut *cut)
 {
+    bool operators = rows_by_operators(cut);
+
     if (runs_again(cut, MODULE_EXPERTS))
         return;
-    save_small(list, SAVED_MLP, cut->own_tokens * cut->shape->experts, 4);
-    save_values(list, SAVED_MLP, cut->received, cut->hidden, cut->value);
-    save_values(list, SAVED_MLP, cut->sent, cut->hidden, rows_by_operators(cut) ? 4 : cut->value);
+    save_small(list, "router", SAVED_MLP, cut->own_tokens * cut->shape->experts, 4);
+    save_values(list, "expert rows", SAVED_MLP, cut->received + !operators * cut->sent, cut->hidden, cut->value);
+    if (operators)               /* which keep the results in fp32 */
+        save_values(list, "expert results", SAVED_MLP, cut->sent, cut->hidden, 4);
     save_mlp(list, cut, cut->received, cut->expert_ffn);
     if (!runs_again(cut, MODULE_SHARED))
         save_mlp(list, cut, cut->tokens, cut->shared_ffn);
@@ -126,17 +136,18 @@ static void save_norms(struct saved_list *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
     int norms = shape->parallel ? 1 : 2;
     bool plain = shape->norm == NORM_RMSNORM && !shape->fused_norm;
-    struct saved input = {.kind = SAVED_VALUES, .part = SAVED_ATTENTION, .rows = cut->own_tokens, .width = cut->hidden,
-                          .bytes = keeps_widened(cut) ? 4 : cut->value, .tensors = norms};
+    struct saved input = {.name = "norm input", .kind = SAVED_VALUES, .part = SAVED_ATTENTION, .rows = cut->own_tokens,
+                          .width = cut->hidden, .bytes = keeps_widened(cut) ? 4 : cut->value, .tensors = norms};
 
     save(list, input);
     input.bytes = 4;
+    input.name = "norm input in fp32";
     if (plain && !runs_again(cut, MODULE_NORMS))
         save(list, input);
     if (shape->qk_norm)                                  /* the inputs of the norms of queries and keys */
-        save_values(list, SAVED_ATTENTION, cut->tokens, cut->query + cut->key, cut->value);
+        save_values(list, "qk norm input", SAVED_ATTENTION, cut->tokens, cut->query + cut->key, cut->value);
     if (shape->qk_norm && plain)
-        save_values(list, SAVED_ATTENTION, cut->tokens, cut->query + cut->key, 4);
+        save_values(list, "qk norm input in fp32", SAVED_ATTENTION, cut->tokens, cut->query + cut->key, 4);
 }
 
 /* The inputs of the products that follow norms. Parallel attention and MLP have the same one. */
@@ -152,8 +163,8 @@ static void save_norm_outputs(struct saved_list *list, const struct cut *cut)
         return;
     if (shape->parallel)
         qkv += up, up = 0;
-    save_input(list, cut, SAVED_ATTENTION, cut->input_tokens, cut->hidden, qkv);
-    save_input(list, cut, SAVED_MLP, cut->input_tokens, cut->hidden, up);
+    save_input(list, cut, "qkv input", SAVED_ATTENTION, cut->input_tokens, cut->hidden, qkv);
+    save_input(list, cut, "up input", SAVED_MLP, cut->input_tokens, cut->hidden, up);
 }
 
 /* Queries, keys and values are computed again from the latent vectors; the keys' rotated values, which all heads share,
@@ -170,17 +181,20 @@ static void save_attention(struct saved_list *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
     bool apart = cut->fp8 || !shape->flash_attention || projects(cut) || cut->form.activations_bits > 0;
 
-    save_values(list, SAVED_ATTENTION, cut->tokens,
+    save_values(list, "qkv", SAVED_ATTENTION, cut->tokens,
                 widens_again(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values, cut->value);
     if (repeats_groups(cut))
-        save_values(list, SAVED_ATTENTION, cut->tokens, 2 * cut->query - cut->key - cut->values, cut->value);
+        save_values(list, "repeated kv", SAVED_ATTENTION, cut->tokens, 2 * cut->query - cut->key - cut->values,
+                    cut->value);
     if (cut->gathers_qkv)                                                /* V is a view of what was gathered */
-        save_values(list, SAVED_ATTENTION, cut->tokens, cut->projected * cut->tensor - cut->values, cut->value);
+        save_values(list, "gathered qkv", SAVED_ATTENTION, cut->tokens, cut->projected * cut->tensor - cut->values,
+                    cut->value);
     if (shape->flash_attention)
-        save_values(list, SAVED_ATTENTION, cut->tokens, cut->attended, cut->value);
-    save_input(list, cut, SAVED_ATTENTION, cut->tokens, cut->attended, apart && lora_trains(cut, LORA_PROJECTION));
+        save_values(list, "attention output", SAVED_ATTENTION, cut->tokens, cut->attended, cut->value);
+    save_input(list, cut, "projection input", SAVED_ATTENTION, cut->tokens, cut->attended,
+               apart && lora_trains(cut, LORA_PROJECTION));
     if (shape->kv_rank > 0)                                              /* inputs and outputs of the latent norms */
-        save(list, (struct saved){.kind = SAVED_VALUES, .part = SAVED_ATTENTION, .rows = cut->tokens,
+        save(list, (struct saved){.name = "latent", .kind = SAVED_VALUES, .part = SAVED_ATTENTION, .rows = cut->tokens,
                                   .width = (double)shape->q_rank + shape->kv_rank, .bytes = cut->value,
                                   .tensors = runs_again(cut, MODULE_NORMS) || widens_again(cut) ? 1 : 2});
 }
@@ -200,9 +214,9 @@ static struct saved_list block_saved(const struct cut *cut)
     save_norms(&list, cut);
     save_norm_outputs(&list, cut);
     if (shape->shared_gate && cut->has_experts && !runs_again(cut, MODULE_EXPERTS))      /* the shared experts' result */
-        save_values(&list, SAVED_MLP, cut->own_tokens, cut->hidden, cut->value);
+        save_values(&list, "shared result", SAVED_MLP, cut->own_tokens, cut->hidden, cut->value);
     if (shape->dropout > 0)                                              /* masks before both residual sums */
-        save_small(&list, SAVED_MLP, 2 * cut->own_tokens * cut->hidden, 1);
+        save_small(&list, "dropout masks", SAVED_MLP, 2 * cut->own_tokens * cut->hidden, 1);
     save_attention(&list, cut);
     if (cut->has_experts)
         save_experts(&list, cut);
@@ -210,7 +224,7 @@ static struct saved_list block_saved(const struct cut *cut)
         save_mlp(&list, cut, cut->tokens, cut->ffn);
     for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
         if (lora_trains(cut, (enum lora_target)target))
-            save_values(&list, SAVED_ATTENTION, cut->tokens, cut->lora->rank, cut->value);
+            save_values(&list, "adapter", SAVED_ATTENTION, cut->tokens, cut->lora->rank, cut->value);
     save_core(&list, cut);
     return list;
 }
@@ -281,6 +295,35 @@ double block_activation(const struct cut *cut)
     return bytes;
 }
 
+/* An item as the tensors that it is kept as: each linear layer's own projection or packed input, each factor. */
+static void list_tensors(const struct cut *cut, const struct saved *saved, struct saved_tensor *tensors, size_t *count)
+{
+    bool one = is_index(cut, saved) ||
+               (saved->kind == SAVED_INPUT && !projects(cut) && !is_quantized(cut, saved));
+    int parts = one ? 1 : saved->tensors;
+    double bytes = kept_bytes(cut, saved) / parts;
+
+    for (int i = 0; bytes > 0 && i < parts; i++)
+        tensors[(*count)++] = (struct saved_tensor){saved->name, bytes, saved->part == SAVED_CORE};
+}
+
+const struct saved_tensor *block_tensors_saved(struct arena *arena, const struct cut *cut, size_t *count)
+{
+    enum { MOST_PARTS = 8 };
+    bool core = cut->recompute != RECOMPUTE_SELECTIVE && !runs_again(cut, MODULE_CORE);
+    struct saved_list list = block_saved(cut);
+    struct saved_tensor *tensors = ARENA_ARRAY(arena, struct saved_tensor, list.count * MOST_PARTS);
+
+    *count = 0;
+    for (int of_core = 0; of_core <= core; of_core++)
+        for (size_t i = 0; i < list.count; i++)
+            if ((list.items[i].part == SAVED_CORE) == of_core) {
+                BUG_IF(list.items[i].tensors > MOST_PARTS);
+                list_tensors(cut, &list.items[i], tensors, count);
+            }
+    return tensors;
+}
+
 double core_activation(const struct cut *cut)
 {
     struct saved_list list = {.count = 0};
@@ -313,87 +356,4 @@ void quantization_kernels(struct kernels *list, const struct cut *cut, enum save
     }
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = part == SAVED_CORE;
-}
-
-/* ---- what does not go together ---- */
-
-static const char *few_bit_fault(const struct transformer *shape, const struct shard *shard)
-{
-    if (shape->mlp == MLP_SQUARED_RELU || (shape->mlp == MLP_SWIGLU && shape->fused_kernels))
-        return "saves nothing of a squared ReLU, or of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's "
-               "result instead of the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
-    if (shard->again >> MODULE_ACTIVATION & 1)
-        return "does not go with recomputation of the activation function (recompute: modules), which needs its input";
-    return NULL;
-}
-
-/* Products in 8 or 4 bits have copies of their inputs of their own. */
-static const char *narrow_fault(const struct shard *shard)
-{
-    return !shard->fp8 ? NULL : "does not go with products in 8 or 4 bits, which keep narrow copies of their inputs; "
-                                "expected 'precision: mixed-bf16' or the like";
-}
-
-static const char *randomized_fault(const struct transformer *shape, const struct shard *shard)
-{
-    if (shape->experts || shape->kv_rank)
-        return "does not know how rows of experts, or latent vectors, are projected; expected a dense model without "
-               "latent attention";
-    if (shard->lora)
-        return "does not go with lora, whose frozen weights need no inputs kept; expected either";
-    if (shard->sequence_parallel)
-        return "does not go with sequence_parallel, whose GPUs keep shares of inputs: a projection is of whole inputs; "
-               "expected 'sequence_parallel: false'";
-    if (shard->again)
-        return "does not go with 'recompute: modules', which computes inputs again instead of keeping them; expected "
-               "none, selective, full or optimal";
-    return narrow_fault(shard);
-}
-
-static const char *quantized_fault(const struct transformer *shape, const struct shard *shard)
-{
-    (void)shape;
-    if (shard->saved.activations_bits == 1)
-        return "1 leaves two values to choose from; expected 2 to 8 bits, or 0";
-    if (shard->again)
-        return "does not go with 'recompute: modules', which keeps some tensors as they are; expected none, selective, "
-               "full or optimal";
-    return narrow_fault(shard);
-}
-
-/* Why blocks cannot keep what they save in one of the forms; NULL: they can. */
-static const char *any_fault(const struct transformer *shape, const struct shard *shard)
-{
-    if (!shape)
-        return "needs a transformer; this model does not say which tensors it keeps";
-    if (shard->formula == ACTIVATIONS_RAJBHANDARI)
-        return "does not go with 'activations: rajbhandari', which counts values of a fixed size; expected korthikanti";
-    if (shard->recompute == RECOMPUTE_OPERATORS)
-        return "does not go with 'recompute: operators', which keeps results of GEMMs and computes the rest again";
-    return NULL;
-}
-
-int saved_form_check(const struct transformer *shape, const struct shard *shard, const struct node *memory,
-                     struct error *err)
-{
-    const struct {
-        const char *key;
-        bool said;
-        const char *(*fault)(const struct transformer *shape, const struct shard *shard);
-    } forms[] = {
-        {"few_bit", shard->saved.few_bit > 0, few_bit_fault},
-        {"randomized_linear", shard->saved.randomized_linear > 0, randomized_fault},
-        {"activations_bits", shard->saved.activations_bits > 0, quantized_fault},
-    };
-    int rc = 0;
-
-    for (size_t i = 0; i < COUNT(forms); i++) {
-        const char *fault = !forms[i].said ? NULL : any_fault(shape, shard);
-
-        if (forms[i].said && !fault)
-            fault = forms[i].fault(shape, shard);
-        if (fault)
-            rc = error_clash(err, node_loc(memory, forms[i].key), "memory: %s: %s", forms[i].key, fault);
-    }
-    return rc;
 }

@@ -26,22 +26,6 @@ void page_init(struct page *page, const char *kind)
     json_put(page->head, "theme", page->request->theme ? json_words(page->request->theme) : json_null());
 }
 
-FILE *page_part(struct page *page, const char *name)
-{
-    struct page_part *part = &page->parts[page->count++];
-
-    part->name = name;
-    part->stream = open_memstream(&part->bytes, &part->size);
-    if (!part->stream)
-        memory_ran_out();
-    return part->stream;
-}
-
-void page_json(struct page *page, const char *name, const json_t *json)
-{
-    json_line(json, page_part(page, name));
-}
-
 void page_release(struct page *page)
 {
     for (size_t i = 0; i < page->count; i++) {
@@ -77,6 +61,30 @@ static int read_template(const char *name, struct template *template, struct err
     return template->place ? 0 : -1;
 }
 
+/* The head becomes the last part, and all are whole. */
+static void end_parts(struct page *page)
+{
+    page_json(page, "page", page->head);
+    for (size_t i = 0; i < page->count; i++) {
+        fclose(page->parts[i].stream);
+        page->parts[i].stream = NULL;
+    }
+}
+
+static void write_parts(const struct page *page, int level, FILE *out)
+{
+    FILE *encoded = base64_open(out), *packed = packed_open(encoded, PACKED_ZLIB, level);
+
+    for (size_t i = 0; i < page->count; i++) {
+        const struct page_part *part = &page->parts[i];
+
+        fprintf(packed, "%s %zu\n", part->name, part->size);
+        fwrite(part->bytes, 1, part->size, packed);
+    }
+    fclose(packed);                  /* errors stay in `out` */
+    fclose(encoded);
+}
+
 struct output { const struct page *page; const struct template *template; };
 
 /* file_replace's callback. */
@@ -85,19 +93,9 @@ static void write_page(const void *context, FILE *out)
     const struct output *output = context;
     const struct template *template = output->template;
     size_t before = (size_t)(template->place - template->text);
-    FILE *encoded, *packed;
 
     fwrite(template->text, 1, before, out);
-    encoded = base64_open(out);
-    packed = packed_open(encoded, PACKED_ZLIB, LEVEL);
-    for (size_t i = 0; i < output->page->count; i++) {
-        const struct page_part *part = &output->page->parts[i];
-
-        fprintf(packed, "%s %zu\n", part->name, part->size);
-        fwrite(part->bytes, 1, part->size, packed);
-    }
-    fclose(packed);                  /* errors stay in `out` */
-    fclose(encoded);
+    write_parts(output->page, LEVEL, out);
     fwrite(template->place, 1, template->size - before, out);
 }
 
@@ -110,11 +108,7 @@ int page_put(struct page *page, const char *template, const char *const *names, 
     struct stat info = {0};
     int rc;
 
-    page_json(page, "page", page->head);
-    for (size_t i = 0; i < page->count; i++) {
-        fclose(page->parts[i].stream);
-        page->parts[i].stream = NULL;
-    }
+    end_parts(page);
     rc = read_template(template, &program, err) || look_apart(path, request->input, names, err) ||
          file_replace(path, write_page, &output, err) ? -1 : 0;
     if (!rc) {
@@ -178,6 +172,36 @@ int page_of_run(const struct page_request *request, FILE *told, struct error *er
         rc = page_put(&page, "run.html", recorded_files, told, err);
     }
     recorded_release(&run);
+    page_release(&page);
+    return rc;
+}
+
+void page_timeline(const struct recorded *run, FILE *out)
+{
+    const struct page_request request = {.input = run->dir};
+    struct page page = {.request = &request};
+
+    page_init(&page, "timeline");
+    page_spans(&page, run);
+    end_parts(&page);
+    write_parts(&page, PACKED_LEVEL, out);
+    page_release(&page);
+}
+
+int page_of_app(const json_t *known, FILE *out, struct error *err)
+{
+    const struct page_request request = {.input = "app"};
+    struct page page = {.request = &request};
+    struct template program;
+    struct output output = {&page, &program};
+    int rc = read_template("app.html", &program, err);
+
+    page_init(&page, "app");
+    page_json(&page, "known", known);
+    end_parts(&page);
+    if (!rc)
+        write_page(&output, out);
+    free(program.text);
     page_release(&page);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include "files/json.h"
 
 struct results;
+struct recorded;
 
 struct page_request {
     const char *input;       /* the folder of a run, of the rows of a sweep, or a file */
@@ -29,5 +30,10 @@ int page_of_training(const struct page_request *request, FILE *told, struct erro
 int page_of_rows(const struct page_request *request, const struct results *results, FILE *told, struct error *err);
 /* The same of what 'dtsim validate --json' printed to the file `input`; the page is request->out. */
 int page_of_validation(const struct page_request *request, FILE *told, struct error *err);
+
+/* What ran when, for a page that asks for it: base64 of deflate of the parts that a report's timeline reads. */
+void page_timeline(const struct recorded *run, FILE *out);
+/* Writes the page of 'dtsim app' with what it knows when it opens. */
+int page_of_app(const json_t *known, FILE *out, struct error *err);
 
 #endif

@@ -1,5 +1,6 @@
 #include "plan/bound.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,22 +108,16 @@ static void expose_tensor(const struct bounding *bounding, const struct tensor_g
                           const struct stage_times *times, double *exposed)
 {
     const struct parallelism *spec = &bounding->workload->scenario->parallelism;
-    double scatter = group->both - group->gather;
+    const struct column_exchange exchange = {group->gather, group->both - group->gather, group->share, spec->tensor};
 
     exposed[EXCHANGE_TENSOR] = group->both;
     exposed[EXCHANGE_ROWS] = group->rows;
     exposed[EXCHANGE_QKV] = group->qkv;
     for (int c = 0; c < COLUMN_COUNT; c++) {
-        const struct stage_columns *columns = &times->columns[c];
-
         if (spec->overlap_tensor)
-            exposed[EXCHANGE_OVERLAPPED + c] =
-                (columns->returning.whole > 0 ? gather_in_pieces(group->gather, &columns->returning, spec->tensor) :
-                 group->gather) + contention_exposed(group->gather, columns->input, group->share) +
-                contention_exposed(scatter, columns->weight, group->share);
+            exposed[EXCHANGE_OVERLAPPED + c] = column_overlapped(&exchange, &times->columns[c]);
         if (spec->overlap_products)
-            exposed[EXCHANGE_PIECES + c] = gather_in_pieces(group->gather, &columns->gathering, spec->tensor) +
-                                           scatter_in_pieces(scatter, &columns->scattering, group->share);
+            exposed[EXCHANGE_PIECES + c] = column_pieces(&exchange, &times->columns[c]);
     }
 }
 
@@ -151,18 +146,14 @@ static void expose_context(struct bounding *bounding, int rank, const struct sta
 {
     const struct scenario *scenario = bounding->workload->scenario;
     const struct parallelism *spec = &scenario->parallelism;
-    const struct process_group *ring =
-        &scenario->groups.of[spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT];
+    const struct process_group *ring = &scenario->groups.of[context_ring(spec)];
     bool passes = spec->context_attention != CONTEXT_ALL_GATHER && scenario_ulysses(spec) < spec->context;
     double byte = passes && ring->size > 1 ? hop_byte(bounding, ring, rank) : 0;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&scenario->memory.precision));
-    const struct context_steps steps = {
-        .n = ring->size, .apart = spec->context_blocks, .waits = !spec->overlap_context, .pass = byte * bytes,
-        .next = byte * (spec->context_blocks ? gradients : 2 * bytes),
-        .forward = times->attention[0] / ring->size, .backward = times->attention[1] / ring->size,
-    };
+    struct context_steps steps = context_steps_of(scenario, times);
 
+    steps.pass = byte * bytes;
+    steps.next = byte * context_next_bytes(scenario, bytes);
     if (byte > 0) {
         exposed[EXCHANGE_ATTENTION] = steps_forward(&steps);
         exposed[EXCHANGE_ATTENTION_BACKWARD] = steps_backward(&steps);
@@ -209,11 +200,6 @@ static void sum_stages(struct bounding *bounding)
         bounding->forwards[v + 1] = bounding->forwards[v] + seconds[FORWARD];
         bounding->backwards[v + 1] = bounding->backwards[v] + (input > 0 ? fmin(seconds[BACKWARD], input) : 0);
     }
-}
-
-static bool is_backward(const struct work *work)
-{
-    return work->kind == BACKWARD || work->kind == BACKWARD_INPUT;
 }
 
 /* s of a byte that each member of the rank's group has, and that each other node gets or sums once: the NICs of all
@@ -287,59 +273,78 @@ static double tail_seconds(struct bounding *bounding, int rank)
     return update + bytes * byte_seconds(bounding, group, rank);
 }
 
-static double rank_bound(struct bounding *bounding, int rank, bool flushed)
+/* s of so many works of each kind in each chunk of the rank that is looked at. */
+static double works_seconds(const struct bounding *bounding, const int *counts, int chunks)
+{
+    double sum = 0;
+
+    for (int chunk = 0; chunk < chunks; chunk++)
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+            sum += counts[chunk * WORK_KIND_COUNT + kind] * bounding->works[bounding->stages[chunk]][kind];
+    return sum;
+}
+
+static double rank_bound(struct bounding *bounding, const struct row_counts *counts, int rank, bool flushed)
 {
     const struct workload *workload = bounding->workload;
     int first = plan_rank(&workload->plan, 0, 0, 0, NULL);       /* where the drain ends */
-    const struct row *row = &workload->rows[rank];
-    double before = 0, behind = 0, fill = 0, drain = 0;
-    size_t last = row->count ? row->count - 1 : 0;
+    int chunks = plan_chunks(&workload->plan, rank);
+    double before, behind, fill = 0, drain = 0;
 
-    for (int chunk = 0; chunk < plan_chunks(&workload->plan, rank); chunk++) {
+    if (!counts->count)
+        return tail_seconds(bounding, rank);
+    for (int chunk = 0; chunk < chunks; chunk++) {
         int stage = bounding->stages[chunk] = plan_virtual_stage(&workload->plan, rank, chunk);
 
         if (!flushed)                        /* another rank may have it too */
             stage_seconds(bounding, rank, stage, bounding->works[stage]);
     }
-    while (last > 0 && !is_backward(&row->items[last]))
-        last--;
-    for (size_t i = 0; i < row->count; i++)
-        *(i <= last ? &before : &behind) += bounding->works[bounding->stages[row->items[i].chunk]][row->items[i].kind];
-    if (flushed && row->count) {
-        fill = bounding->forwards[bounding->stages[row->items[0].chunk]];
-        drain = bounding->backwards[bounding->stages[row->items[last].chunk]] + tail_seconds(bounding, first);
+    before = works_seconds(bounding, counts->before, chunks);
+    behind = works_seconds(bounding, counts->behind, chunks);
+    if (flushed) {
+        fill = bounding->forwards[bounding->stages[counts->first]];
+        drain = bounding->backwards[bounding->stages[counts->last]] + tail_seconds(bounding, first);
     }
     return fill + before + fmax(behind + tail_seconds(bounding, rank), drain);
 }
 
-double workload_bound(const struct workload *workload, struct measure *measure)
+/* Whether works follow each other in rows of their own, and are not shortened. */
+static bool is_known(const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
     const struct schedule *schedule = scenario_schedule(scenario);
-    size_t stages = (size_t)plan_virtual_stages(&workload->plan), ranks = (size_t)workload->plan.stages;
+
+    return !(scenario->simulation.jitter > 0) && !scenario->recipe.rooted && !schedule->asynchronous &&
+           !plan_shares(&workload->plan) && plan_slices(&workload->plan) == 1 && !scenario->views &&
+           !plan_opportunistic(schedule, &workload->plan);
+}
+
+double workload_bound(const struct workload *workload, const struct row_counts *counts, struct measure *measure)
+{
+    const struct scenario *scenario = workload->scenario;
+    size_t stages = (size_t)plan_virtual_stages(&workload->plan), ranks = (size_t)workload->plan.stages, works = 0;
     struct bounding bounding = {.workload = workload, .measure = measure, .sums.place = -1};
     /* local steps follow each other without a flush, and the time is that of one of them */
     bool flushed = plan_directions(&workload->plan) == 1 && scenario->parallelism.local_steps == 1;
+    struct arena arena = {0};
     double most = 0;
 
-    if (scenario->simulation.jitter > 0 || scenario->recipe.rooted || schedule->asynchronous ||
-        plan_shares(&workload->plan) || plan_opportunistic(schedule, &workload->plan))
+    if (!is_known(workload))
         return 0;
+    if (!counts)
+        counts = rows_count(&arena, workload->rows, &workload->plan);
     bounding.bytes = scenario_parameter_bytes(scenario);
-    bounding.works = xcalloc(stages + 1, sizeof *bounding.works);
-    bounding.forwards = xcalloc(stages + 1, sizeof *bounding.forwards);
-    bounding.backwards = xcalloc(stages + 1, sizeof *bounding.backwards);
-    bounding.members = xcalloc((size_t)scenario_gpus(scenario), sizeof *bounding.members);
-    bounding.stages = xcalloc(stages, sizeof *bounding.stages);
-    bounding.group.gpus = xcalloc((size_t)scenario->parallelism.tensor, sizeof *bounding.group.gpus);
+    bounding.works = arena_alloc(&arena, stages * sizeof *bounding.works);
+    bounding.forwards = ARENA_ARRAY(&arena, double, stages + 1);
+    bounding.backwards = ARENA_ARRAY(&arena, double, stages + 1);
+    bounding.members = ARENA_ARRAY(&arena, int, scenario_gpus(scenario));
+    bounding.stages = ARENA_ARRAY(&arena, int, stages);
+    bounding.group.gpus = ARENA_ARRAY(&arena, int, scenario->parallelism.tensor);
     sum_stages(&bounding);
-    for (size_t rank = 0; rank < ranks; rank++)
-        most = fmax(most, rank_bound(&bounding, (int)rank, flushed));
-    free(bounding.forwards);
-    free(bounding.backwards);
-    free(bounding.works);
-    free(bounding.members);
-    free(bounding.stages);
-    free(bounding.group.gpus);
-    return most * (1 - ROUNDING);        /* engines add in another order */
+    for (size_t rank = 0; rank < ranks; rank++) {
+        most = fmax(most, rank_bound(&bounding, &counts[rank], (int)rank, flushed));
+        works = counts[rank].count > works ? counts[rank].count : works;
+    }
+    arena_release(&arena);
+    return most * (1 - ROUNDING - (double)works * DBL_EPSILON);      /* engines add one work after another */
 }

@@ -36,19 +36,6 @@ static uint32_t size_of(const struct scenario *scenario)
            (uint32_t)scenario->batch.micro_batches * (scenario->batch.global ? 0u : 97u);
 }
 
-/* B that the fullest GPU lacks for what it holds all the time. */
-static double lacks(const struct workload *workload)
-{
-    double most = -INFINITY;
-
-    for (int rank = 0; rank < workload->plan.stages; rank++) {
-        struct memory states = memory_states(workload->scenario, workload->stages, rank);
-
-        most = fmax(most, memory_total(&states) - memory_limit_of(workload->scenario, rank));
-    }
-    return most;
-}
-
 /* Whether the path is an axis whose values follow from rules; NULL: whether any is. */
 static bool is_automatic(const struct space *space, const char *path)
 {
@@ -71,25 +58,30 @@ static int check_framework(const struct space *space, const struct scenario *sce
     return rc;
 }
 
-/* A workload whose time is to be bounded: without `alike` and, where its memory is short, without rows. Only the rows
- * of an asynchronous schedule say how many versions of weights its memory holds. */
-static int build_workload(struct workload *workload, const struct scenario *scenario, bool *is_short, struct error *err)
+/* A workload whose time is to be bounded, without `alike`. *counts: of its rows, which are not made where many points have
+ * the same. *lacks: B that a GPU surely lacks; where it does, the rest may be left out. Only the rows of an asynchronous
+ * schedule say how many versions of weights its memory holds. */
+static int build_workload(struct workload *workload, const struct scenario *scenario,
+                          const struct row_counts **counts, double *lacks, struct error *err)
 {
-    bool asynchronous = scenario_schedule(scenario)->asynchronous;
+    const struct schedule *schedule = scenario_schedule(scenario);
 
     if (settle_time(workload, scenario, err))
         return -1;
-    *is_short = !asynchronous && memory_is_short(workload);
-    if (*is_short)
+    *counts = schedule->asynchronous || scenario_by_layers(scenario) ? NULL :
+              schedule_counts(&workload->arena, schedule, &workload->plan);
+    *lacks = schedule->asynchronous ? 0 : memory_surely_lacks(workload, *counts);
+    if (*counts || *lacks > 0)
         return 0;
     if (workload_order(workload, err))
         return -1;
-    *is_short = asynchronous && memory_is_short(workload);
+    *counts = rows_count(&workload->arena, workload->rows, &workload->plan);
+    *lacks = memory_surely_lacks(workload, schedule->asynchronous ? NULL : *counts);
     return 0;
 }
 
 /* The bound of the time on the engine that replays it. The reference engine would take long to measure exchanges. */
-static double bound_of(const struct workload *workload)
+static double bound_of(const struct workload *workload, const struct row_counts *counts)
 {
     enum engine engine = (enum engine)workload->scenario->simulation.engine;
     struct measure measure;
@@ -97,7 +89,7 @@ static double bound_of(const struct workload *workload)
 
     measure_init(&measure, engine, &workload->scenario->cluster);
     measure.cache = workload->scenario->arena.cache;
-    seconds = workload_bound(workload, engine == ENGINE_SIMGRID ? NULL : &measure);
+    seconds = workload_bound(workload, counts, engine == ENGINE_SIMGRID ? NULL : &measure);
     measure_release(&measure);
     return seconds;
 }
@@ -108,22 +100,23 @@ static void bound_point(const struct bounding *bounding, uint64_t number, struct
     struct arena arena = {.cache = (struct cache *)&bounding->cache};
     struct scenario scenario = {0};
     struct workload workload = {0};
+    const struct row_counts *counts = NULL;
     struct error found = {0};
     struct point point;
-    bool is_short = false;
+    double lacks = 0;
 
     memset(bounded, 0, sizeof *bounded);
     if (point_make(points, number, &arena, &point, &found) ||
         scenario_read_like(&arena, point.root, &bounding->common, points->name, &scenario, &found) ||
         check_framework(bounding->space, &scenario, &found) ||
-        build_workload(&workload, &scenario, &is_short, &found)) {
+        build_workload(&workload, &scenario, &counts, &lacks, &found)) {
         refused(&found, found.messages[0].kind == ERROR_MEMORY ? BOUNDED_SHORT : BOUNDED_REFUSED, bounded);
         bounded->lacks = INFINITY;
-    } else if (is_short) {
-        *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks(&workload)};
+    } else if (lacks > 0) {
+        *bounded = (struct bounded){.status = BOUNDED_SHORT, .lacks = lacks};
     } else {
         scenario_prefer(&scenario, ENGINE_FAST);
-        *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload),
+        *bounded = (struct bounded){.status = BOUNDED_OPEN, .seconds = bound_of(&workload, counts),
                                     .size = size_of(&scenario)};
     }
     workload_release(&workload);

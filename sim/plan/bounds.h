@@ -9,7 +9,7 @@ struct bounded {
     enum error_kind rule;            /* of those that are refused */
     double seconds;                  /* the bound; of a point that is open */
     bool pruned;                     /* which is slower than those that are shown (plan.c) */
-    double lacks;                    /* B that a GPU lacks for what it holds all the time; of one that is short */
+    double lacks;                    /* B that a GPU surely lacks; of one that is short */
     uint32_t size;                   /* points of one size have the same number of GPUs and of samples */
     char reason[200];
 };

@@ -7,7 +7,7 @@
 #include "run/metrics.h"
 
 /* What rows have beside the metrics of a run. */
-static const char *const others[] = {"gpus", "cost", "memory_margin_bytes"};
+static const char *const others[] = {"gpus", "cost", "gpu_hours", "memory_margin_bytes"};
 
 static const char *metric_name(size_t i, const void *context)
 {

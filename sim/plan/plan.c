@@ -4,29 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/bounds.h"
 #include "plan/plan_internal.h"
 #include "process/pool.h"
 
-/* Replays before each look at what they gave. As many for any number of workers: which points are replayed, and so what
- * is printed, does not depend on it. */
-enum { BATCH = 64 };
-
-/* A search that goes on. */
-struct search {
-    struct space *space;
-    const struct plan_options *options;
-    struct plan_outcome *outcome;
-    struct bounded *bounds;          /* a point of the selection each */
-    size_t *order;                   /* open points, the lowest bound first */
-    size_t nopen, next;
-    struct { size_t *items; size_t count, capacity; } missed;    /* points whose turn it was when the time ran out */
-    struct replayed { size_t point; double seconds, ratio; } *replayed;      /* of points that ran and fit */
-    size_t nreplayed;
-    double longest;                  /* s that the goal allows */
-    size_t beyond;                   /* points whose bound is above that */
-    double until;                    /* s of pool_now; 0: any time */
-};
+/* Replays before each look at what they gave, and later a share of those before: each look reads them all. As many for any
+ * number of workers: which points are replayed, and so what is printed, does not depend on it. */
+enum { BATCH = 32, BATCH_SHARE = 4 };
 
 static void count_refusal(struct plan_outcome *outcome, const struct bounded *bounded)
 {
@@ -52,14 +35,6 @@ static int by_bound(const void *left, const void *right, void *context)
     return a < b ? -1 : a > b;
 }
 
-static void note_short(struct search *search, size_t point, double lacks)
-{
-    if (lacks >= search->outcome->nearest.lacks)
-        return;
-    search->outcome->nearest.number = search->space->selection.items[point];
-    search->outcome->nearest.lacks = lacks;
-}
-
 /* Counts what is closed and orders what is open. */
 static void take_bounds(struct search *search)
 {
@@ -75,20 +50,13 @@ static void take_bounds(struct search *search)
             count_refusal(outcome, bounded);
         } else if (bounded->status == BOUNDED_SHORT) {
             outcome->counts.memory++;
-            note_short(search, i, bounded->lacks);
+            plan_note_short(search, i, bounded->lacks);
         } else {
             outcome->counts.left++;
         }
     }
     if (search->nopen)
         qsort_r(search->order, search->nopen, sizeof *search->order, by_bound, search->bounds);
-}
-
-static int by_seconds(const void *left, const void *right)
-{
-    const struct replayed *a = left, *b = right;
-
-    return (a->seconds > b->seconds) - (a->seconds < b->seconds);
 }
 
 /* Above which bound no point of that size is among the best, nor the next one, which tells whether the last of the best
@@ -103,78 +71,6 @@ static double threshold_of(const struct search *search, uint32_t size)
         if (search->bounds[search->replayed[i].point].size == size && found++ == search->options->top)
             return search->replayed[i].seconds;
     return INFINITY;
-}
-
-/* The point of the selection that has that number. */
-static size_t point_of(const struct search *search, uint64_t number)
-{
-    const struct selection *selection = &search->space->selection;
-    size_t low = 0, high = selection->count;
-
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-
-        *(selection->items[middle] <= number ? &low : &high) = middle;
-    }
-    return low;
-}
-
-/* B that are left on the fullest GPU; -INFINITY: the row does not say. */
-static double margin_of(const json_t *row)
-{
-    const json_t *margin = json_object_get(json_object_get(row, "metrics"), "memory_margin_bytes");
-
-    return json_is_number(margin) ? json_number_value(margin) : -INFINITY;
-}
-
-/* Whether the row misses a limit; of those that do the outcome keeps the nearest. */
-static bool note_miss(struct search *search, const json_t *row)
-{
-    const struct goal_limit *limit;
-    double value, miss = goal_miss(&search->space->goal, row, &limit, &value);
-
-    if (miss > 0 && miss < search->outcome->miss.share)
-        search->outcome->miss = (struct plan_miss){limit, value, miss};
-    return miss > 0;
-}
-
-/* Reads what the replays gave. */
-static int read_replays(struct search *search, struct error *err)
-{
-    struct plan_outcome *outcome = search->outcome;
-    const char *folder = search->options->folder;
-    const struct results_question question = {.choose = plan_keep_located, .context = outcome};
-    struct results results;
-    size_t memory = 0, outside = 0;
-    int rc;
-
-    plan_sort_located(outcome);
-    rc = results_open(&folder, 1, &results, err) || results_read(&results, &question, err) ? -1 : 0;
-    search->nreplayed = outcome->counts.failed = 0;
-    for (size_t i = 0; i < results.rows.count && !rc; i++) {
-        const json_t *row = results.rows.items[i];
-        double seconds = json_number_value(json_object_get(json_object_get(row, "metrics"), "iteration_time_s"));
-
-        if (outcome_of(row) == OUTCOME_INFEASIBLE) {
-            memory++;
-            note_short(search, point_of(search, plan_located_of(outcome, row)->number), -margin_of(row));
-        }
-        outcome->counts.failed += outcome_failed(outcome_of(row));
-        if (outcome_of(row) == OUTCOME_OK && note_miss(search, row))
-            outside++;
-        else if (outcome_of(row) == OUTCOME_OK)
-            search->replayed[search->nreplayed++] = (struct replayed){
-                point_of(search, plan_located_of(outcome, row)->number), seconds,
-                tie_number_of(row, "iteration_time_s", seconds).ratio,
-            };
-    }
-    results_release(&results);
-    if (search->nreplayed)
-        qsort(search->replayed, search->nreplayed, sizeof *search->replayed, by_seconds);
-    outcome->counts.replayed = search->nreplayed;
-    outcome->counts.outside = outside + search->beyond;
-    outcome->counts.memory += memory;
-    return rc ? -1 : (int)memory;
 }
 
 static void quiet(void *context, const struct sweep_state *state)
@@ -234,9 +130,9 @@ static bool is_closed(struct search *search, struct bounded *bounded)
 /* The next points whose bounds are below their thresholds; those above are pruned. */
 static size_t next_batch(struct search *search, uint64_t *numbers)
 {
-    size_t count = 0;
+    size_t count = 0, share = search->outcome->located.count / BATCH_SHARE, most = share > BATCH ? share : BATCH;
 
-    while (search->next < search->nopen && count < BATCH) {
+    while (search->next < search->nopen && count < most) {
         size_t point = search->order[search->next++];
         struct bounded *bounded = &search->bounds[point];
 
@@ -262,7 +158,7 @@ static void note_missed(struct search *search, const uint64_t *numbers, size_t c
         while (at < located->count && located->items[at].number != numbers[i])
             at++;
         if (at == located->count)
-            *GROW(&search->missed) = point_of(search, numbers[i]);
+            *GROW(&search->missed) = plan_point_of(search, numbers[i]);
     }
 }
 
@@ -275,7 +171,7 @@ static int replay_all(struct search *search, struct error *err)
 
     while (!rc && !time_is_up(search) && (count = next_batch(search, numbers))) {
         outcome->counts.memory = memory;
-        rc = replay_points(search, numbers, count, 0, err) || read_replays(search, err) < 0 ? -1 : 0;
+        rc = replay_points(search, numbers, count, 0, err) || plan_read_replays(search, err) < 0 ? -1 : 0;
         note_missed(search, numbers, count);
     }
     free(numbers);

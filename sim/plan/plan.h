@@ -1,7 +1,7 @@
 /* plan: which configuration to launch. The points of a space are tried best first:
  *
  * 1. Each is read, and its stages are timed. What cannot be is refused, by the rule that forbids it; what surely does not
- *    fit is dropped (memory_is_short); the others get a bound (bound.h).
+ *    fit is dropped (memory_surely_lacks); the others get a bound (bound.h).
  * 2. In the order of their bounds they are replayed, as rows of a sweep's store, which so may be interrupted, goes on, and
  *    is read by results and charts. No point whose bound is above the threshold can be among the best, so it is not
  *    replayed: then the order is proven. The threshold is the time of the first that is not shown, among points of one

@@ -1,8 +1,33 @@
-/* What the files of a plan share: its rows among those of the store. */
+/* What the files of a plan share: the search that goes on (plan.c), what replays gave (plan_replays.c), and a plan's rows
+ * among those of the store (plan_order.c). */
 #ifndef DTSIM_PLAN_INTERNAL_H
 #define DTSIM_PLAN_INTERNAL_H
 
+#include "plan/bounds.h"
 #include "plan/plan.h"
+
+/* A search that goes on. */
+struct search {
+    struct space *space;
+    const struct plan_options *options;
+    struct plan_outcome *outcome;
+    struct bounded *bounds;          /* a point of the selection each */
+    size_t *order;                   /* open points, the lowest bound first */
+    size_t nopen, next;
+    struct { size_t *items; size_t count, capacity; } missed;    /* points whose turn it was when the time ran out */
+    struct replayed { size_t point; double seconds, ratio; } *replayed;      /* of points that ran and fit */
+    size_t nreplayed;
+    double longest;                  /* s that the goal allows */
+    size_t beyond;                   /* points whose bound is above that */
+    double until;                    /* s of pool_now; 0: any time */
+};
+
+/* Of points that do not fit the outcome keeps the one that lacks least: B of a GPU. */
+void plan_note_short(struct search *search, size_t point, double lacks);
+/* The point of the selection that has that number. */
+size_t plan_point_of(const struct search *search, uint64_t number);
+/* Reads what the replays gave. -1, or how many of them did not fit. */
+int plan_read_replays(struct search *search, struct error *err);
 
 /* Sorts the outcome's points by the ids of their rows. */
 void plan_sort_located(struct plan_outcome *outcome);

@@ -85,6 +85,8 @@ static int add_set(struct builder *builder, const char *set)
         values = node_at(root, path);
     }
     values->loc = loc;
+    if (has_axis(builder, path))
+        return error_add(builder->err, EXIT_USAGE, loc, "'%s' is given twice; expected all of its values in one --set", path);
     return add_asked(builder, path, values, loc);
 }
 
@@ -254,8 +256,7 @@ static int build(struct space *space, const struct node *root, const struct plan
     if (!rc && !facts.nodes && !has_axis(&builder, "cluster.nodes") && !node_at(root, "strategy.data"))
         rc = error_add(err, EXIT_USAGE, (struct loc){0}, "plan: how many GPUs? The cluster does not say 'nodes'; "
                        "expected --gpus, such as --gpus %d,%d", 8 * facts.per_node, 16 * facts.per_node);
-    if (!rc)
-        add_rules(&builder);
+    rc = rc || add_rules(&builder) ? -1 : 0;
     *section = node_mapping(arena);
     (*section)->loc = root->loc;
     if (builder.grid->count)

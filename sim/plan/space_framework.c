@@ -5,8 +5,7 @@
 #include "scenario/scenario.h"
 #include "software/software.h"
 
-/* The names: those of the axis, or the scenario's, or that which is assumed; empty: there is none. */
-static const struct node *software_names(struct builder *builder)
+const struct node *framework_names(struct builder *builder)
 {
     const struct node *root = builder->facts->root, *said = node_at(root, "software.like");
     struct node *one = node_sequence(builder->arena);
@@ -30,7 +29,7 @@ static void add_new(struct builder *builder, struct node *values, struct node *v
 
 struct node *framework_values(struct builder *builder, const char *path, const char **title)
 {
-    const struct node *names = software_names(builder);
+    const struct node *names = framework_names(builder);
     struct node *values = node_sequence(builder->arena);
 
     *title = NULL;

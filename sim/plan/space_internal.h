@@ -14,6 +14,7 @@ struct builder {
     struct node *grid, *where;
     struct { struct space_axis *items; size_t count, capacity; } axes;
     struct { struct space_rule *items; size_t count, capacity; } rules;
+    const char *micro_batches;               /* of a replica, as an expression; NULL: the scenario says them, or nothing tells */
     struct error *err;
 };
 
@@ -22,6 +23,8 @@ static inline bool has_axis(const struct builder *builder, const char *path)
     return node_get(builder->grid, path) != NULL;
 }
 
+/* The names of the software: those of the axis, or the scenario's, or that which is assumed; empty: there is none. */
+const struct node *framework_names(struct builder *builder);
 /* What the named software, or each of the axis' several, has of a path, each value once; *title: the software's, or NULL
  * where several are named. NULL: nobody looked it up for one of them, or an error. */
 struct node *framework_values(struct builder *builder, const char *path, const char **title);
@@ -34,7 +37,8 @@ struct node *space_without(struct arena *arena, const struct node *mapping, cons
  * The root as it is, or with that software. */
 struct node *space_with_software(struct space *space, struct node *root, const struct plan_question *question);
 
-/* Adds what axes must keep together. */
-void add_rules(struct builder *builder);
+/* Adds what axes must keep together, and what the software's release cannot run, as far as the axes and what the scenario
+ * says tell. -1: a software file cannot be read. */
+int add_rules(struct builder *builder);
 
 #endif

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "process/child.h"
-#include "process/ranks.h"
 
 struct worker {
     const struct pool *pool;
@@ -355,7 +354,7 @@ static void dismiss(struct running *running, bool kill_all)
     }
 }
 
-static enum pool_end run_here(const struct pool *pool, struct error *err)
+enum pool_end pool_run_here(const struct pool *pool, struct error *err)
 {
     struct running running = {.pool = pool, .err = err, .open = pool->inlet};
     struct pollfd *polls = xcalloc(pool->jobs + 1 + POOL_FILES, sizeof *polls);
@@ -382,9 +381,4 @@ static enum pool_end run_here(const struct pool *pool, struct error *err)
     free(running.workers);
     free(polls);
     return rc < 0 ? POOL_FAILED : running.interrupts ? POOL_INTERRUPTED : POOL_ALL;
-}
-
-enum pool_end pool_run(const struct pool *pool, struct error *err)
-{
-    return pool->ranks && ranks_there() ? ranks_run(pool, err) : run_here(pool, err);
 }

@@ -62,6 +62,8 @@ enum pool_end {
 /* Runs pieces until there are none. Messages, if any, are those of `done` and `lost`, or EXIT_UNEXPECTED where
  * processes cannot be had. No worker is left behind, however this process ends. */
 enum pool_end pool_run(const struct pool *pool, struct error *err);
+/* The same in processes of this machine alone, whoever started this one. */
+enum pool_end pool_run_here(const struct pool *pool, struct error *err);
 /* Whether pool_run in this process works for the first one of those that mpirun started: pieces and replies are that
  * one's, and here begin and work alone are called. */
 bool pool_serves(const struct pool *pool);

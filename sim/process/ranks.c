@@ -121,7 +121,7 @@ static enum pool_end serve(struct ranked *ranked, struct error *err)
     const struct report ready = {.kind = REPORT_READY};
 
     tell(ranked, &ready, "", 0);
-    return pool_run(&own, err);
+    return pool_run_here(&own, err);
 }
 
 /* A report that has come. */
@@ -171,7 +171,9 @@ static enum pool_end hand_out(const struct ranked *ranked, int count, struct err
     return rc ? POOL_FAILED : POOL_ALL;
 }
 
-enum pool_end ranks_run(const struct pool *pool, struct error *err)
+/* pool_run among mpirun's processes: in the first one until all pieces have ended, in another one until there are none for
+ * it. */
+static enum pool_end ranks_run(const struct pool *pool, struct error *err)
 {
     static const char what[] = "mpirun (which needs libopenmpi-dev when dtsim is built)";
     struct ranked ranked = {pool, module_open("mpi", MODULE_PROGRAM_FIRST, what, err)};
@@ -185,4 +187,9 @@ enum pool_end ranks_run(const struct pool *pool, struct error *err)
     if (end != POOL_INTERRUPTED)         /* else mpirun ends the others too, and nobody waits for this one */
         ranked.module->end();
     return end;
+}
+
+enum pool_end pool_run(const struct pool *pool, struct error *err)
+{
+    return pool->ranks && ranks_there() ? ranks_run(pool, err) : pool_run_here(pool, err);
 }

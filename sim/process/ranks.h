@@ -8,9 +8,6 @@
 
 /* Whether mpirun started this process as one of several. */
 bool ranks_there(void);
-/* pool_run among them: in the first process until all pieces have ended, in another one until there are none for it. */
-enum pool_end ranks_run(const struct pool *pool, struct error *err);
-
 /* The symbol of the module dtsim-mpi.so. Messages arrive whole; those from one process to another in their order. */
 struct ranks_module {
     void (*begin)(int *rank, int *count);

@@ -6,6 +6,7 @@
 
 #include "base/progress.h"
 #include "cache/cache.h"
+#include "recompute/steps.h"
 
 /* A plan in the making. */
 struct draft {
@@ -143,6 +144,8 @@ static void write_plan(const struct planner *planner, double memory, int in_flig
     plan->kept[0] = (struct chain_kept){.input = true, .input_offloaded = offloads && input > 0};
     leave(draft, input, plan->kept[0].input_offloaded);
     write_first(planner, 0, left, input, draft);
+    if (planner->structures)
+        structures_note(planner->structures, planner->noted, (size_t)planner->n, plan);
     plan->working = fmax(draft->peak - plan->held, 0) + draft->largest;
     if (in_flight * plan->held + plan->working <= memory)
         draft->duration = plan->seconds = duration(planner, plan);
@@ -266,22 +269,20 @@ static void plan_offloads(struct planner *planner, const struct chain_limit *lim
         }
 }
 
-static void keep_all(struct arena *arena, const struct chain_layer *layers, size_t count, struct chain_plan *plan)
+/* With tensors one by one also from plans for all the memory, as tensors take less on their way. */
+static int choose_tensors(struct planner *planner, struct arena *arena, const struct chain_limit *limit,
+                          struct draft *best, struct draft *trial, struct chain_plan *plan)
 {
-    double most = 0;
+    static const struct chain_plan none = {0};
+    bool blocks = isfinite(best->duration);
+    struct draft other = *trial;
 
-    *plan = (struct chain_plan){
-        .kept = ARENA_ARRAY(arena, struct chain_kept, count), .steps = ARENA_ARRAY(arena, struct chain_step, count),
-    };
-    for (size_t l = 0; l < count; l++) {
-        plan->kept[l] = (struct chain_kept){.input = true, .rest = true};
-        plan->steps[count - 1 - l] = (struct chain_step){.backward = true, .layer = l};
-        plan->held += layers[l].input + rest_of(&layers[l]);
-        plan->seconds += step_forward(&layers[l]) + step_backward(&layers[l], false);
-        most = fmax(most, plan->held + fmax(layers[l].space.forward, layers[l].space.backward));
-    }
-    plan->nsteps = count;
-    plan->working = fmax(most - plan->held, 0);
+    draft_init(&other, planner->noted, (size_t)planner->n);
+    planner->offloaded = planner->n;
+    plan_memory(planner, limit->memory, limit->in_flight, &other, trial);
+    *plan = none;
+    return tensors_plan(arena, planner->layers, (size_t)planner->n, limit, planner->structures,
+                        blocks ? &best->plan : NULL, plan);
 }
 
 /* Searches for the plan; everything that stays lives in the arena. */
@@ -292,9 +293,15 @@ static int search(struct arena *arena, const struct chain_layer *layers, size_t 
         .layers = layers, .n = (int)count, .recompute = limit->recompute,
         .host_bandwidth = limit->host_bandwidth, .progress = limit->progress,
     };
+    struct structures structures = {0};
     struct arena scratch = {0};
     struct draft best, trial;
     int rc;
+
+    if (limit->tensors)
+        planner.structures = &structures, planner.noted = &scratch;
+    if (limit->full)
+        return tensors_plan(arena, layers, count, limit, &structures, NULL, plan);
 
     if (chain_tables(&planner, &scratch, limit->memory)) {
         arena_release(&scratch);
@@ -306,7 +313,9 @@ static int search(struct arena *arena, const struct chain_layer *layers, size_t 
     if (limit->host_bandwidth > 0)
         plan_offloads(&planner, limit, &best, &trial);
     rc = isinf(best.duration) ? -1 : 0;
-    if (!rc) {
+    if (limit->tensors) {
+        rc = choose_tensors(&planner, arena, limit, &best, &trial, plan);
+    } else if (!rc) {
         *plan = best.plan;
         plan->moving = plan->offloaded > 0 ? moving_room(&planner) : 0;
         plan->kept = ARENA_ARRAY(arena, struct chain_kept, count);
@@ -314,25 +323,32 @@ static int search(struct arena *arena, const struct chain_layer *layers, size_t 
         memcpy(plan->kept, best.plan.kept, count * sizeof *plan->kept);
         memcpy(plan->steps, best.plan.steps, plan->nsteps * sizeof *plan->steps);
     }
+    free(structures.items);
     arena_release(&scratch);
     return rc;
 }
 
-/* All that a plan follows from. A layer's last member is a bool, so no bytes but those behind it are between
- * members. */
+/* All that a plan follows from. Of a layer's members in front of its tensors the last one is a bool, so no bytes but
+ * those behind it are between them. */
 static void plan_key(const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
                      struct cache_key *key)
 {
     const size_t whole = offsetof(struct chain_layer, keep) + sizeof layers->keep;
-    const double numbers[] = {limit->memory, limit->in_flight, limit->host_bandwidth, limit->recompute};
+    const double numbers[] = {limit->memory, limit->in_flight, limit->host_bandwidth, limit->host_latency,
+                              limit->recompute + 2 * limit->tensors + 4 * limit->full + 8 * limit->shared};
 
-    _Static_assert(sizeof *layers - offsetof(struct chain_layer, keep) == _Alignof(double),
+    _Static_assert(offsetof(struct chain_layer, tensors) - offsetof(struct chain_layer, keep) == _Alignof(double),
                    "a member behind `keep` stands in no key");
     /* `progress` says when to give up */
     _Static_assert(sizeof *limit == sizeof numbers + sizeof limit->progress, "a member of the limit is in no key");
     cache_key_add(key, numbers, sizeof numbers);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         cache_key_add(key, &layers[i], whole);
+        if (!limit->tensors)
+            continue;
+        cache_key_add(key, (const size_t[]){layers[i].ntensors, layers[i].ncore}, 2 * sizeof(size_t));
+        cache_key_add(key, layers[i].tensors, layers[i].ntensors * sizeof(double));
+    }
 }
 
 /* What a search found. */
@@ -347,8 +363,8 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
     struct found *found;
     int rc;
 
-    keep_all(arena, layers, count, plan);
-    if (plan->held * limit->in_flight + plan->working <= limit->memory)
+    *plan = whole_plan(arena, layers, count);
+    if (!limit->full && plan->held * limit->in_flight + plan->working <= limit->memory)
         return 0;
     if (limit->memory <= 0)
         return -1;

@@ -3,6 +3,7 @@
 #define DTSIM_CHAIN_INTERNAL_H
 
 #include "recompute/chain.h"
+#include "recompute/tensors.h"
 
 #include <math.h>
 
@@ -33,6 +34,8 @@ struct planner {
     double *first;               /* [s][budget]: least s from the first forward of layer s to its backward */
     struct way *ways;            /* [s][budget]: the choice that takes this time */
     struct progress *progress;
+    struct structures *structures; /* of all plans that are written; NULL: nobody asks for them */
+    struct arena *noted;           /* which holds these */
     int offloaded;               /* number of first layers whose activations may be offloaded */
     double price;                /* s for a byte offloaded */
     int spare;                   /* slots that working memory has beyond the budget of the first pass */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recompute/tensors.h"
 #include "stage/memory.h"
 
 int row_in_flight(const struct row *row, int chunk)
@@ -90,7 +91,7 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
 {
     double least = INFINITY;
 
-    for (int d = 0; d < scenario_replicas(scenario) && d < 2; d++) {     /* a parameter server is replica 0 */
+    for (int d = 0; d < scenario_rank_replicas(scenario, rank) && d < 2; d++) {     /* a parameter server is replica 0 */
         struct memory states = memory_states(scenario, stages, d * scenario->plan.stages + rank);
         double context = states.bytes[MEMORY_CONTEXT];
 
@@ -105,11 +106,21 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
 {
     const struct scenario *scenario = sharing->planning->scenario;
     int s = plan_virtual_stage(&scenario->plan, sharing->rank, chunk);
-    bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
+    enum recompute mode = (enum recompute)scenario->memory.recompute.mode;
     struct chain_limit limit = {
-        .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
-        .host_bandwidth = offloads ? scenario_host_bandwidth(scenario, sharing->rank) : 0, .progress = scenario->progress,
+        .memory = memory,
+        .in_flight = flying,
+        .recompute = mode == RECOMPUTE_OPTIMAL,
+        .host_bandwidth = scenario_moves_activations(scenario) ? scenario_host_bandwidth(scenario, sharing->rank) : 0,
+        .progress = scenario->progress,
+        .tensors = scenario_offloads(scenario, OFFLOAD_TENSORS),
     };
+
+    if (limit.tensors) {
+        limit.host_latency = scenario_host_latency(scenario, sharing->rank);
+        limit.full = mode == RECOMPUTE_FULL;
+        limit.shared = sharing->chunks > 1;
+    }
 
     return chain_plan(sharing->planning->arena, sharing->planning->chains[s], sharing->planning->stages[s].nslices,
                       &limit, plan);
@@ -278,6 +289,21 @@ static int infeasible(struct sharing *sharing, const struct chunk_choices *choic
                             unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
 
+/* Tensors on their way have the largest window of all chunks. */
+static void share_window(const struct sharing *sharing, struct chain_plan *plans)
+{
+    const struct planning *planning = sharing->planning;
+    double window = 0;
+
+    for (int c = 0; c < sharing->chunks; c++)
+        window = fmax(window, plans[c].moving);
+    for (int c = 0; c < sharing->chunks; c++) {
+        int s = plan_virtual_stage(&planning->scenario->plan, sharing->rank, c);
+
+        tensors_share(planning->arena, planning->stages[s].nslices, window, &plans[c]);
+    }
+}
+
 int rank_plan(const struct planning *planning, int rank, struct chain_plan *plans, struct error *err)
 {
     const struct row *row = &planning->rows[rank];
@@ -295,6 +321,8 @@ int rank_plan(const struct planning *planning, int rank, struct chain_plan *plan
     for (int c = 0; sharing.chunks > 1 && sharing.memory >= 0 && c < sharing.chunks; c++)
         find_choices(&sharing, c, row_in_flight(row, c), &choices[c]);
     rc = sharing.memory < 0 || plan_all(&sharing, choices, plans) ? infeasible(&sharing, choices, plans, err) : 0;
+    if (!rc && sharing.chunks > 1 && scenario_offloads(planning->scenario, OFFLOAD_TENSORS))
+        share_window(&sharing, plans);
     for (int c = 0; c < sharing.chunks; c++)
         free(choices[c].items);
     free(choices);

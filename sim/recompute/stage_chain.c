@@ -83,18 +83,38 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     estimates->gathers = recipe->weights.stay_forward ? 1 : recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON];
 }
 
+/* What the block saves beside its input, of which a part of the first tensors is a view. Blocks alike share the list.
+ */
+static void list_tensors(struct arena *arena, const struct layer *layer, struct chain_layer *chain)
+{
+    double input = chain->input, *bytes;
+
+    if (!layer || !layer->saved)
+        return;
+    chain->tensors = bytes = ARENA_ARRAY(arena, double, layer->nsaved);
+    chain->ntensors = layer->nsaved;
+    for (size_t i = 0; i < layer->nsaved; i++) {
+        double view = fmin(input, layer->saved[i].bytes);
+
+        bytes[i] = layer->saved[i].bytes - view;
+        input -= view;
+        chain->ncore += layer->saved[i].core;
+    }
+}
+
 struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
                                 const struct stage_times *times, int rank)
 {
     struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
+    const struct scenario seen = scenario_seen(scenario, rank);
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     /* Any group is a part of these: groups of experts may go over tensor groups too. */
     size_t most = (size_t)scenario->parallelism.tensor * (size_t)scenario_replicas(scenario);
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
 
-    estimate_tensor(scenario, stage, rank, &estimates);
-    estimate_replicas(scenario, stage, times, rank, &estimates);
+    estimate_tensor(&seen, stage, rank, &estimates);
+    estimate_replicas(&seen, stage, times, rank, &estimates);
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
         const struct slice_times *own = slice_times(stage, times, slice);
@@ -112,6 +132,8 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
             .scatter = estimate(scenario, collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER), estimates.gpus,
                                 estimates.scatters, gradients * each.sent),
         };
+        if (scenario_offloads(scenario, OFFLOAD_TENSORS))
+            list_tensors(arena, slice->layer, &layers[l]);
         for (int i = 0; i < EXCHANGE_COUNT; i++)
             layers[l].exchange += slice->work[forward].exchanges[i] * estimates.exchange[i];
     }

@@ -6,75 +6,71 @@
 #include "stage/memory.h"
 #include "recompute/rank_plan.h"
 
-/* Every block's input is kept or offloaded, and the block is recomputed right before its backward. */
-static struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layers, size_t count, bool offload)
+/* All that a layer sends goes at once, and comes back at once when the layer that sends before it is used. An operation
+ * that sends something waits for all copies but the last one, and so does a copy back (two buffers). */
+static void copy_layers(struct arena *arena, struct stage_plan *plan)
 {
-    struct chain_plan plan = {
-        .kept = ARENA_ARRAY(arena, struct chain_kept, count), .steps = ARENA_ARRAY(arena, struct chain_step, 2 * count),
-    };
+    const struct room all = {INFINITY, SIZE_MAX}, last = {INFINITY, 1};
+    size_t *first = ARENA_ARRAY(arena, size_t, plan->count);
+    int step = -1;
 
-    for (size_t l = count; l-- > 0;) {
-        bool moves = offload && !layers[l].keep && layers[l].input > 0;
-
-        plan.kept[l] = (struct chain_kept){.input = true, .rest = layers[l].keep, .input_offloaded = moves};
-        if (!layers[l].keep)
-            plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
-        plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l};
-        *(moves ? &plan.offloaded : &plan.held) += layers[l].keep ? layers[l].saved : layers[l].input;
-        plan.working = fmax(plan.working, layers[l].saved);
+    plan->copies = ARENA_ARRAY(arena, struct plan_copy, plan->count);
+    for (size_t k = plan->nsteps; k-- > 0;)
+        first[plan->steps[k].layer] = k, plan->step_room[k] = all;
+    for (size_t l = 0; l < plan->count; l++) {
+        plan->forward_room[l] = plan->moved[l] > 0 ? last : all;
+        if (plan->moved[l] > 0)
+            plan->copies[plan->ncopies++] = (struct plan_copy){.layer = l, .bytes = plan->moved[l], .room = last};
     }
-    return plan;
+    for (size_t c = plan->ncopies; c-- > 0;) {
+        plan->copies[c].step = step;
+        step = (int)first[plan->copies[c].layer];
+    }
 }
 
-/* The last recomputation of a layer before its backward takes the tensors that the backward needs. The last
- * recomputation of the layer before it takes its input. */
-static void settle_steps(struct arena *arena, const struct chain_layer *layers, const struct chain_plan *chain,
-                         struct stage_plan *plan)
+static void copy_tensors(struct arena *arena, const struct chain_plan *chain, struct stage_plan *plan)
 {
-    size_t n = plan->count, steps = chain->nsteps;
-    size_t *last = ARENA_ARRAY(arena, size_t, n + 1), *back = ARENA_ARRAY(arena, size_t, n + 1);
-    double *saved = ARENA_ARRAY(arena, double, n);       /* B that a layer's backward finds */
+    plan->copies = ARENA_ARRAY(arena, struct plan_copy, chain->ncopies + 1);
+    plan->ncopies = chain->ncopies;
+    plan->tensors = chain->copies;
+    for (size_t l = 0; l < plan->count; l++)
+        plan->forward_room[l] = (struct room){chain->forward_room[l], SIZE_MAX};
+    for (size_t k = 0; k < plan->nsteps; k++)
+        plan->step_room[k] = (struct room){chain->step_room[k], SIZE_MAX};
+    for (size_t c = 0; c < chain->ncopies; c++) {
+        const struct chain_copy *copy = &chain->copies[c];
+
+        plan->copies[c] = (struct plan_copy){copy->layer, copy->bytes, copy->step, {copy->room, SIZE_MAX}};
+        plan->moved[copy->layer] += copy->bytes;
+    }
+}
+
+/* What each layer's forward takes, and what of it goes to the host. */
+static void settle_forward(struct arena *arena, const struct chain_layer *layers, const struct chain_plan *chain,
+                           struct stage_plan *plan)
+{
+    size_t n = plan->count;
 
     plan->forward = ARENA_ARRAY(arena, double, n);
     plan->moved = ARENA_ARRAY(arena, double, n);
-    plan->steps = ARENA_ARRAY(arena, struct plan_step, steps);
-    for (size_t i = 0; i < steps; i++) {
-        const struct chain_step *step = &chain->steps[i];
-
-        if (!step->backward)
-            continue;
-        back[step->layer] = i;
-        saved[step->layer] = step->selective ? layers[step->layer].selective : layers[step->layer].saved;
-    }
-    for (size_t l = 0; l < n; l++) {
+    plan->forward_room = ARENA_ARRAY(arena, struct room, n);
+    plan->step_room = ARENA_ARRAY(arena, struct room, chain->nsteps);
+    for (size_t k = 0; k < chain->nsteps; k++) {
+        size_t l = chain->steps[k].layer;
         const struct chain_kept *kept = &chain->kept[l];
-        double input = kept->input ? layers[l].input : 0, rest = kept->rest ? saved[l] - layers[l].input : 0;
+        double saved = chain->steps[k].selective ? layers[l].selective : layers[l].saved;
+        double input = kept->input ? layers[l].input : 0, rest = kept->rest ? saved - layers[l].input : 0;
 
+        if (!chain->steps[k].backward)
+            continue;
         plan->forward[l] = input + rest;
-        plan->moved[l] = (kept->input_offloaded ? input : 0) + (kept->rest_offloaded ? rest : 0);
-        last[l] = SIZE_MAX;
+        if (!chain->copies)
+            plan->moved[l] = (kept->input_offloaded ? input : 0) + (kept->rest_offloaded ? rest : 0);
     }
-    for (size_t l = 0; l < n; l++)       /* the last step of layer l before the backward of l + 1 makes its input */
-        for (size_t i = 0; l + 1 < n && !chain->kept[l + 1].input && i < back[l + 1]; i++)
-            if (chain->steps[i].layer == l && !chain->steps[i].backward)
-                last[l + 1] = i;
-    for (size_t i = 0; i < steps; i++) {
-        size_t l = chain->steps[i].layer;
-        struct plan_step *step = &plan->steps[i];
-        bool again = false;
-
-        *step = (struct plan_step){
-            .backward = chain->steps[i].backward, .selective = chain->steps[i].selective, .layer = l,
-        };
-        for (size_t k = i + 1; k < back[l] && !again; k++)
-            again = chain->steps[k].layer == l;
-        if (step->backward)
-            step->frees = saved[l];
-        else if (!again)
-            step->takes += saved[l] - layers[l].input;
-        if (!step->backward && l + 1 < n && last[l + 1] == i)
-            step->takes += layers[l + 1].input;
-    }
+    if (chain->copies)
+        copy_tensors(arena, chain, plan);
+    else
+        copy_layers(arena, plan);
 }
 
 void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_layer *layers,
@@ -86,7 +82,8 @@ void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain
         .kept = chain->kept, .count = stage->nslices, .nsteps = chain->nsteps, .held = chain->held,
         .working = chain->working, .offloaded = chain->offloaded,
     };
-    settle_steps(arena, layers, chain, plan);
+    plan->steps = chain_steps(arena, layers, plan->count, chain);
+    settle_forward(arena, layers, chain, plan);
     stage->plan = plan;
     stage->recomputed = 0;
     for (size_t i = 0; i < chain->nsteps; i++) {
@@ -162,8 +159,8 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
     char need[48], have[48];
 
     for (int p = 0; p < spec->pipeline; p++)
-        for (int i = 0; i < spec->tensor * scenario_replicas(scenario); i++)
-            bytes[cluster_node_of(cluster, scenario_gpu(scenario, i % spec->tensor, i / spec->tensor, p))] +=
+        for (int i = 0, tensor = scenario_tensor(scenario, p); i < tensor * scenario_rank_replicas(scenario, p); i++)
+            bytes[cluster_node_of(cluster, scenario_gpu(scenario, i % tensor, i / tensor, p))] +=
                 host_bytes(scenario, stages, p, &rows[p]);
     for (int node = 0; node < gpus; node++)
         most = bytes[node] > bytes[most] ? node : most;

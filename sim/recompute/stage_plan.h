@@ -4,6 +4,8 @@
  * - recompute: optimal plans every stage with chain.h, for the memory that rank_plan.h finds. Of each block it keeps
  *   everything, everything but the core of attention, its input, or nothing. With offload: activations the plan may
  *   also send activations to the host; without recompute: optimal it may do only this.
+ * - offload: tensors sends single tensors to the host instead of all of a layer (tensors.h); under recompute: full they
+ *   are the blocks' inputs, of which as many go as must.
  * - Else all layers keep everything. Under recompute: full they keep their inputs, which go to the host with offload:
  *   activations (DeepSpeed's cpu_checkpointing).
  * Under ZeRO 3 memory_states counts any two blocks as whole, because a plan may go from any block to any other.
@@ -12,16 +14,32 @@
 #define DTSIM_STAGE_PLAN_H
 
 #include "recompute/stage_chain.h"
+#include "recompute/steps.h"
 
-/* One step of the backward phase, and the bytes that it takes when it begins and frees when it ends. A selective
- * backward recomputes the core of its layer's attention. */
-struct plan_step { bool backward, selective; size_t layer; double takes, frees; };
+/* What copies to the host may still hold: so many bytes, and so many copies. */
+struct room {
+    double bytes;
+    size_t copies;
+};
+/* Tensors of a layer that go to the host together and come back together. They may begin to come back before step
+ * `step`, when the operation before it has ended and copies to the host leave the room; step -1: while the operation
+ * before the first step runs. */
+struct plan_copy {
+    size_t layer;
+    double bytes;
+    int step;
+    struct room room;
+};
 
 struct stage_plan {
     struct chain_kept *kept;     /* a layer, in the order of the forward */
     size_t count;
     double *forward;             /* a layer: B that its forward takes */
     double *moved;               /* a layer: B of `forward` that are in host memory until its first step */
+    struct plan_copy *copies;    /* in the order of the forward: `moved`, of each layer at once or tensor by tensor */
+    size_t ncopies;
+    struct room *forward_room, *step_room; /* a layer, a step: when it begins */
+    const struct chain_copy *tensors;      /* ncopies, the tensor of each; NULL: layers go at once */
     struct plan_step *steps;     /* from the end of the forward to the end of the backward */
     size_t nsteps;
     double held, working, offloaded;     /* B, as in struct chain_plan */

@@ -36,11 +36,11 @@ int recorded_read_groups(struct recorded *run, struct error *err)
     struct tsv *tsv = &run->groups_file;
     const char *path = arena_printf(&run->arena, "%s/groups.tsv", run->dir);
     int before = err->count + err->dropped;
-    enum look there;
+    enum look there = LOOK_FILE;
 
-    if (look_at(path, &there, err))
+    if (!tsv->text && look_at(path, &there, err))
         return -1;
-    if (there == LOOK_NOTHING)
+    if (!tsv->text && there == LOOK_NOTHING)
         return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "there is no such file: an older build wrote the "
                          "result, without what spans exchange; repeat 'dtsim run -o'");
     if (tsv_open(tsv, path, wanted, err))

@@ -204,7 +204,7 @@ static int read_spans(struct recorded *run, struct error *err)
     struct stat info;
 
     path = arena_printf(&run->arena, "%s/spans.tsv", run->dir);
-    if (stat(path, &info) == 0 && info.st_size > UINT32_MAX)
+    if (!tsv->text && stat(path, &info) == 0 && info.st_size > UINT32_MAX)
         return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "the table has %lld bytes, and 4 GiB at most are read; "
                          "expected a run of fewer ranks or micro-batches", (long long)info.st_size);
     if (tsv_open(tsv, path, columns, err))
@@ -304,7 +304,8 @@ static int read_result(struct recorded *run, struct error *err)
     const char *path = arena_printf(&run->arena, "%s/result.json", run->dir);
     const json_t *strategy;
 
-    run->result = json_of_file(path, "the result of a run", err);
+    if (!run->result)
+        run->result = json_of_file(path, "the result of a run", err);
     if (!run->result)
         return -1;
     strategy = json_object_get(json_object_get(run->result, "scenario"), "strategy");

@@ -40,7 +40,7 @@ enum { RECORDED_MOST_RANKS = 1 << 22 };
 
 /* Set the first three and leave the rest 0. */
 struct recorded {
-    const char *dir;         /* the folder of a 'run -o' */
+    const char *dir;         /* the folder of a 'run -o'; of a run in memory a name for messages */
     const char *list;        /* "0-7,12": these ranks are chosen; NULL: all */
     bool repeats;            /* ranks of all replicas count, not of those alone that stand for the others */
 
@@ -61,7 +61,8 @@ struct recorded {
     uint32_t ids;
     struct arena arena;
 };
-/* Reads the folder's spans.tsv, groups.tsv and result.json. recorded_release in either case. */
+/* Reads the folder's spans.tsv, groups.tsv and result.json. Of a run in memory both tables' texts (tsv_open) and the
+ * result are set before. recorded_release in either case. */
 int recorded_read(struct recorded *run, struct error *err);
 void recorded_release(struct recorded *run);
 /* The names of a run's files; ends in NULL. */

@@ -9,7 +9,7 @@
 static const char *vocabulary_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct transformer *shape = scenario->model.transformer;
-    int tensor = scenario->parallelism.tensor;
+    int tensor = scenario_tensor(scenario, plan_rank(&scenario->plan, 0, plan_virtual_stages(&scenario->plan) - 1, 0, NULL));
     double share, value = dtype_bytes(precision_dtype(&scenario->memory.precision));
 
     if (!shape || shape->head == HEAD_NONE || scenario_first_costs(scenario)->model.source == COST_ROOFLINE)
@@ -116,10 +116,7 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
 
     if (scenario_in_framework(arena, scenario, &lack) != SOFTWARE_LACKS)
         return NULL;
-    if (lack.why)
-        return arena_printf(arena, "%s cannot run this: %s", scenario->software.names.title, lack.why);
-    return arena_printf(arena, "%s: %s does not have '%s'; it has %s", lack.path, scenario->software.names.title,
-                        lack.value, *lack.has ? lack.has : "none");
+    return software_lack_text(arena, &scenario->software.names, &lack);
 }
 
 /* The all-reduce that was asked for is not what ZeRO runs where it has no halves (collective_half). */

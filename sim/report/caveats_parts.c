@@ -26,7 +26,7 @@ const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scen
 
     for (int r = 0; scenario->layout.mixed && r < scenario_replicas(scenario); r++)
         for (int p = 0; p < scenario->parallelism.pipeline; p++)
-            for (int t = 1; t < scenario->parallelism.tensor; t++)
+            for (int t = 1; t < scenario_tensor(scenario, p) && r < scenario_rank_replicas(scenario, p); t++)
                 if (scenario_seat(scenario, t, r, p).kind != scenario_seat(scenario, 0, r, p).kind)
                     return arena_printf(arena, "tensor groups (the first: replica %d, pipeline rank %d) are on nodes of "
                                         "several kinds%s%s%s: each work takes as long as on the slowest of their GPUs", r,
@@ -56,6 +56,12 @@ const char *samples_text(struct arena *arena, const struct scenario *scenario)
         least = samples[d] < least ? samples[d] : least;
         most = samples[d] > most ? samples[d] : most;
     }
+    for (int p = 1; scenario->views && p < scenario->parallelism.pipeline; p++) {
+        least = scenario->views[p]->micro < least ? scenario->views[p]->micro : least;
+        most = scenario->views[p]->micro > most ? scenario->views[p]->micro : most;
+    }
+    if (most > least && !samples)
+        return arena_printf(arena, "%d to %d samples", least, most);
     if (!samples)
         return arena_printf(arena, "%d sample%s", micro, micro == 1 ? "" : "s");
     return data > ONE_BY_ONE ? arena_printf(arena, "%d to %d samples", least, most) : arena_printf(arena, "%s samples", text);

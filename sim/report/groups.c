@@ -19,11 +19,13 @@ static void print_gpus(const struct scenario *scenario, const struct process_gro
 /* Groups of replicas, on each stage and, unless they have whole tensor groups, tensor index. */
 static void print_replicas(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
-    const struct parallelism *spec = &scenario->parallelism;
-    int groups = group_count(scenario, group);
+    enum group_kind kind = (enum group_kind)(group - scenario->groups.of);
 
-    for (int p = 0; p < spec->pipeline; p++)
-        for (int t = 0; t < spec->tensor; t += group->tensors)
+    for (int p = 0; p < scenario->parallelism.pipeline; p++) {
+        int groups = scenario_rank_replicas(scenario, p) / scenario_groups(scenario, p)->of[kind].size;
+
+        group = &scenario_groups(scenario, p)->of[kind];
+        for (int t = 0; t < scenario_tensor(scenario, p); t += group->tensors)
             for (int g = 0; g < groups; g++) {
                 fprintf(out, "  stage %d", p);
                 if (group->tensors == 1)
@@ -33,14 +35,17 @@ static void print_replicas(const struct scenario *scenario, const struct process
                 fputs(": ", out);
                 print_gpus(scenario, group, t, group_index(group, g, 0), p, out);
             }
+    }
 }
 
 static void print_tensor(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
     for (int r = 0; r < scenario_replicas(scenario); r++)
         for (int p = 0; p < scenario->parallelism.pipeline; p++) {
+            if (r >= scenario_rank_replicas(scenario, p))
+                continue;
             fprintf(out, "  stage %d replica %d: ", p, r);
-            print_gpus(scenario, group, 0, r, p, out);
+            print_gpus(scenario, &scenario_groups(scenario, p)->of[group - scenario->groups.of], 0, r, p, out);
         }
 }
 
@@ -53,27 +58,40 @@ static void print_pipeline(const struct scenario *scenario, const struct process
         }
 }
 
+/* How many groups of the kind there are, and of how many GPUs each. */
+static void print_title(const struct scenario *scenario, enum group_kind kind, FILE *out)
+{
+    const struct process_group *group = &scenario->groups.of[kind];
+    int count = scenario_replicas(scenario) * scenario->parallelism.tensor, least = group_members(group), most = least;
+
+    for (int p = 0; group->axis != AXIS_PIPELINE && p < scenario->parallelism.pipeline; p++) {
+        const struct process_group *own = &scenario_groups(scenario, p)->of[kind];
+        int members = group_members(own), replicas = scenario_rank_replicas(scenario, p);
+
+        count = p == 0 ? 0 : count;
+        count += group->axis == AXIS_TENSOR ? replicas : replicas / own->size * scenario_tensor(scenario, p) / own->tensors;
+        least = members < least ? members : least;
+        most = members > most ? members : most;
+    }
+    fprintf(out, "%s groups (%d of %d", group->name, count, least);
+    if (most > least)
+        fprintf(out, " to %d", most);
+    fputs(" GPUs)\n", out);
+}
+
 /* The groups of each kind in turn, where there are any; those of all replicas always. */
 static void print_groups(const struct scenario *scenario, FILE *out)
 {
     static void (*const prints[])(const struct scenario *, const struct process_group *, FILE *) = {
         [AXIS_TENSOR] = print_tensor, [AXIS_REPLICA] = print_replicas, [AXIS_PIPELINE] = print_pipeline,
     };
-    const struct parallelism *spec = &scenario->parallelism;
-    const int lines[] = {
-        [AXIS_TENSOR] = scenario_replicas(scenario) * spec->pipeline,
-        [AXIS_REPLICA] = spec->pipeline * spec->tensor,
-        [AXIS_PIPELINE] = scenario_replicas(scenario) * spec->tensor,
-    };
 
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++) {
         const struct process_group *group = &scenario->groups.of[kind];
-        int each = group->axis == AXIS_REPLICA ? group_count(scenario, group) : 1;
 
         if (!group->exchanges && kind != GROUP_DATA)
             continue;
-        fprintf(out, "%s groups (%d of %d GPUs)\n", group->name, each * lines[group->axis] / group->tensors,
-                group_members(group));
+        print_title(scenario, kind, out);
         prints[group->axis](scenario, group, out);
     }
 }
@@ -87,16 +105,19 @@ static void print_places(const struct scenario *scenario, FILE *out)
 {
     const struct parallelism *spec = &scenario->parallelism;
     int gpus = scenario_gpus(scenario), replicas = scenario_replicas(scenario);
-    int (*place)[4] = xcalloc((size_t)gpus, sizeof *place);
+    int (*place)[4] = xcalloc((size_t)gpus, sizeof *place), count = 0;
 
-    for (int i = 0; i < gpus; i++) {
-        int t = i % spec->tensor, r = i / spec->tensor % replicas, p = i / spec->tensor / replicas;
+    for (int i = 0; i < replicas * spec->pipeline; i++)
+        for (int t = 0; t < scenario_tensor(scenario, i / replicas); t++) {
+            int r = i % replicas, p = i / replicas;
 
-        place[i][0] = scenario_gpu(scenario, t, r, p);
-        place[i][1] = t;
-        place[i][2] = r;
-        place[i][3] = p;
-    }
+            if (r >= scenario_rank_replicas(scenario, p))
+                continue;
+            place[count][0] = scenario_gpu(scenario, t, r, p);
+            place[count][1] = t;
+            place[count][2] = r;
+            place[count++][3] = p;
+        }
     qsort(place, (size_t)gpus, sizeof *place, by_gpu);
     fputs("\ngpu\tnode\tstage\treplica\ttensor\n", out);
     for (int i = 0; i < gpus; i++)
@@ -133,10 +154,17 @@ void groups_print(const struct scenario *scenario, FILE *out)
 {
     const struct parallelism *spec = &scenario->parallelism;
 
-    fprintf(out, "%d GPUs = %d-way tensor x ", scenario_gpus(scenario), spec->tensor);
-    if (spec->context > 1)
-        fprintf(out, "%d-way context x ", spec->context);
-    fprintf(out, "%d-way pipeline x %d-way data, fastest first: ", spec->pipeline, spec->data);
+    if (spec->ranks) {
+        char degrees[512];
+
+        fprintf(out, "%d GPUs = %s, fastest first: ", scenario_gpus(scenario),
+                scenario_degrees(scenario, degrees, sizeof degrees));
+    } else {
+        fprintf(out, "%d GPUs = %d-way tensor x ", scenario_gpus(scenario), spec->tensor);
+        if (spec->context > 1)
+            fprintf(out, "%d-way context x ", spec->context);
+        fprintf(out, "%d-way pipeline x %d-way data, fastest first: ", spec->pipeline, spec->data);
+    }
     for (size_t i = 0; i < spec->placement.count; i++)
         fprintf(out, "%s%s", i ? ", " : "", dimension_names[((const int *)spec->placement.items)[i]]);
     fputs("\n\n", out);

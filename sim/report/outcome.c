@@ -67,6 +67,7 @@ static json_t *metrics_of(const struct run *run)
     json_put(json, "extrapolated_share", json_finite(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
     json_put(json, "cost", json_finite(result_cost(run)));
+    json_put(json, "gpu_hours", json_finite(result_gpu_hours(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "breakdown_s", breakdown_json(m));
     return json;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "files/digest.h"
 #include "report/caveats.h"
 
 /* A scalar as YAML's JSON schema types it; quoted ones are strings. */
@@ -133,7 +134,7 @@ static json_t *stragglers_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        double slower = scenario_slower(scenario, rank / stages, rank % stages);
+        double slower = scenario_has_rank(scenario, rank) ? scenario_slower(scenario, rank / stages, rank % stages) : 1;
 
         if (slower > 1)
             json_append(json, json_pack("{s:i, s:f}", "rank", rank, "slower", slower));
@@ -148,8 +149,8 @@ static json_t *rank_gpus_json(const struct scenario *scenario)
     json_t *json = json_array();
 
     for (int rank = 0; rank < ranks; rank++) {
-        struct seat seat = scenario_seat(scenario, 0, rank / stages, rank % stages);
-        const char *name = cluster_gpu_name(&scenario->cluster, seat.gpu);
+        int gpu = scenario_has_rank(scenario, rank) ? scenario_gpu(scenario, 0, rank / stages, rank % stages) : -1;
+        const char *name = gpu < 0 ? NULL : cluster_gpu_name(&scenario->cluster, gpu);
 
         json_append(json, name ? json_words(name) : json_null());
     }
@@ -283,11 +284,14 @@ json_t *gpu_json(const struct scenario *scenario)
     return json;
 }
 
+double result_gpu_hours(const struct run *run)
+{
+    return run->metrics.iteration_time / SECONDS_AN_HOUR * scenario_gpus(run->workload->scenario);
+}
+
 double result_cost(const struct run *run)
 {
-    const struct scenario *scenario = run->workload->scenario;
-
-    return run->metrics.iteration_time / SECONDS_AN_HOUR * scenario_gpus(scenario) * scenario->price;
+    return result_gpu_hours(run) * run->workload->scenario->price;
 }
 
 json_t *result_metrics_json(const struct run *run)
@@ -318,6 +322,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "hardware_flop", json_finite(m->hardware_flop));
     json_put(json, "gpus", json_integer(scenario_gpus(scenario)));
     json_put(json, "cost", json_finite(result_cost(run)));
+    json_put(json, "gpu_hours", json_finite(result_gpu_hours(run)));
     json_put(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_put(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_put(json, "collectives", json_words(run->lowered.alike.measured ? "measured" : "messages"));
@@ -374,7 +379,7 @@ static void write_result(const void *context, FILE *out)
     const struct writing *writing = context;
     json_t *json = result_json(writing->run);
 
-    json_identify(json, writing->tables);
+    digests_identify(json, writing->tables);
     json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     json_decref(json);

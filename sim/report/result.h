@@ -21,7 +21,8 @@ json_t *in_framework_json(const struct scenario *scenario);
 /* What a reader asks next after schedule and degrees: "expert 8, 2 chunks a rank, ZeRO 1, micro-batches of 1 sample,
  * mixed-bf16, selective recomputation"; in the arena. */
 const char *setup_text(struct arena *arena, const struct scenario *scenario);
-/* $ of the iteration: time x GPUs x price; NaN: no price is said. */
+/* GPU-hours of the iteration; the $ that they cost, NaN: no price is said. */
+double result_gpu_hours(const struct run *run);
 double result_cost(const struct run *run);
 /* Schedule, degrees, setup_text and the software, in words. */
 json_t *setup_json(const struct scenario *scenario);

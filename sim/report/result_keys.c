@@ -32,6 +32,7 @@ static const struct result_key keys[] = {
     {"hardware_flop", "the same and all that is recomputed; scores that a mask hides count in both"},
     {"gpus", "of the scenario"},
     {"cost", "of the iteration, $: iteration_time_s x gpus x price; null: the scenario says no price"},
+    {"gpu_hours", "of the iteration: iteration_time_s x gpus / 3600"},
     {"weight_versions", "that a rank holds at most: more than 1 under asynchronous schedules"},
     {"operations", "simulated"},
     {"collectives", "messages: every one was simulated; measured: each different collective once"},

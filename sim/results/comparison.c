@@ -43,8 +43,8 @@ static int largest_micro(const struct scenario *scenario, int *largest, struct e
     bool fit = true;
 
     *largest = -1;
-    if (!model_has_samples(&scenario->model) || isinf(memory_limit(scenario)))
-        return 0;
+    if (!model_has_samples(&scenario->model) || isinf(memory_limit(scenario)) || scenario->views)
+        return 0;            /* of ranks with unequal degrees not all numbers of samples divide */
     for (; fit && high <= MICRO_MAX && high * each <= 2e9; high *= 2) {
         if (micro_fits(scenario, high, &fit, err))
             return -1;

@@ -4,7 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/json.h"
 #include "sheet/sheet.h"
+
+char *results_point(const json_t *row)
+{
+    const json_t *point = json_object_get(row, "point");
+
+    return point ? json_text(point) : xstrdup("");
+}
 
 void results_keep(struct results *results, const bool *keep)
 {

@@ -41,13 +41,6 @@ static bool other_build(const struct reading *reading, const json_t *row)
     return reading->version && !json_equal(json_object_get(row, "version"), reading->version);
 }
 
-char *results_point(const json_t *row)
-{
-    const json_t *point = json_object_get(row, "point");
-
-    return point ? json_text(point) : xstrdup("");
-}
-
 /* Of one id the last row that did not fail counts, else the last. */
 static void count_row(struct reading *reading, const json_t *row)
 {

@@ -169,9 +169,11 @@ double window_part(const struct window *window, double from, double to)
     return hi > lo ? (hi - lo) / window->updates : 0;
 }
 
-bool account_awaits_replica(const struct account_step *step, const struct program *program, int stages)
+bool account_awaits_replica(const struct account_step *step, const struct program *program, int stages, bool unequal)
 {
-    return step->kernel && program->lanes.items[step->kernel->lane].rank / stages != step->rank / stages;
+    int other = step->kernel ? program->lanes.items[step->kernel->lane].rank : step->rank;
+
+    return other / stages != step->rank / stages && (!unequal || other % stages == step->rank % stages);
 }
 
 double account_add(const struct account_step *step, const struct window *window, double *seconds)

@@ -73,10 +73,10 @@ static enum basis basis_of_kind(const struct scenario *scenario, int kind_of_nod
 }
 
 /* Whether a GPU that it runs on has kernels that nobody measured; of times that are scaled no more is known than of those of
- * the data sheet. Published runs on nodes of several kinds stand on a data sheet too. */
+ * the data sheet. Published runs on nodes of several kinds stand on a data sheet too, and none has unequal degrees. */
 static bool on_sheets(const struct scenario *scenario, const struct metrics *metrics)
 {
-    bool sheets = scenario->layout.mixed;
+    bool sheets = scenario->layout.mixed || scenario->views;
 
     for (int kind = 0; kind < cluster_kinds(&scenario->cluster); kind++)
         sheets |= layout_kind_seats(&scenario->layout, kind) > 0 && basis_of_kind(scenario, kind, metrics) != ON_PROFILE;
@@ -175,7 +175,8 @@ const char *certainty_sheets(struct arena *arena, const struct scenario *scenari
             return arena_printf(arena, "most of its kernel times come from the data sheet of %s", title);
         }
     }
-    return scenario->layout.mixed ? "its nodes are of several kinds, and so those of few published runs" : NULL;
+    return scenario->layout.mixed ? "its nodes are of several kinds, and so those of few published runs" :
+           scenario->views        ? "its pipeline ranks have unequal degrees, and those of no published run" : NULL;
 }
 
 /* What its network has that no published run's has, or NULL. */

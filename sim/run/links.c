@@ -69,7 +69,7 @@ static int moved(const struct counting *counting, int gpu, int t, int replicas)
 {
     struct place_of place = counting->place[gpu];
 
-    return scenario_gpu(counting->scenario, (place.t + t) % counting->scenario->parallelism.tensor,
+    return scenario_gpu(counting->scenario, (place.t + t) % scenario_tensor(counting->scenario, place.p),
                         place.replica + replicas, place.p);
 }
 
@@ -90,14 +90,14 @@ static void carry_pair(const struct counting *counting, struct pair pair, int t,
 static void carry_all(const struct counting *counting, struct pair pair, const struct process_group *group,
                       bool tensors)
 {
-    const struct parallelism *spec = &counting->scenario->parallelism;
     int replicas = scenario_replicas(counting->scenario), groups = 1;
+    int all = scenario_tensor(counting->scenario, counting->place[pair.src].p);
     bool within = !group || group->axis != AXIS_REPLICA;
 
     if (counting->lowered->alike.folded)
         groups = within ? replicas : replicas / group->size;
     for (int g = 0; g < groups; g++)
-        for (int t = 0; t < (tensors ? spec->tensor : 1); t++)
+        for (int t = 0; t < (tensors ? all : 1); t++)
             carry_pair(counting, pair, t, within ? g : group_index(group, g, 0) - group->first);
 }
 
@@ -109,7 +109,7 @@ static void carry_host(const struct counting *counting, const struct lane *lane,
     int stages = counting->scenario->plan.stages;
 
     for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario); r += counting->lowered->alike.replicas)
-        for (int t = 0; t < counting->scenario->parallelism.tensor; t++)
+        for (int t = 0; t < scenario_tensor(counting->scenario, lane->rank % stages); t++)
             carry(counting->links, carrier, scenario_gpu(counting->scenario, t, r, lane->rank % stages), bytes, bytes);
 }
 
@@ -194,9 +194,9 @@ void links_count(struct links *links, const struct workload *workload, const str
 
     make_loads(links, &scenario->cluster);
     counting.place = xcalloc((size_t)cluster_gpus(&scenario->cluster) + 1, sizeof *counting.place);
-    for (int t = 0; t < scenario->parallelism.tensor; t++)
-        for (int r = 0; r < scenario_replicas(scenario); r++)
-            for (int p = 0; p < scenario->parallelism.pipeline; p++)
+    for (int p = 0; p < scenario->parallelism.pipeline; p++)
+        for (int r = 0; r < scenario_rank_replicas(scenario, p); r++)
+            for (int t = 0; t < scenario_tensor(scenario, p); t++)
                 counting.place[scenario_gpu(scenario, t, r, p)] = (struct place_of){t, r, p};
     count_program(&counting);
     if (!scenario->cluster.ideal)

@@ -43,9 +43,13 @@ static void compute_again(const struct scenario *scenario, int step, FILE *out)
 
 static void move_to_host(const struct scenario *scenario, int step, FILE *out)
 {
-    static const char *const what[] = {"optimizer", "activations", "weights"};
+    enum { TENSORS = 2 };
+    static const char *const what[] = {"optimizer", "activations", "tensors", "weights"};
+    bool finer = step == TENSORS && scenario->memory.offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
 
-    if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
+    if (finer)
+        fputs("memory.offload=tensors\n", out);
+    else if (!scenario_moves_activations(scenario) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(scenario_host_bandwidth(scenario, 0)))
         fprintf(out, "memory.offload=%s\n", what[step]);
 }
@@ -73,7 +77,7 @@ static void multiply_degree(const struct scenario *scenario, const char *key, in
     int data = scenario->parallelism.data, times = 2 << step;
     bool same = data % times == 0;
 
-    if (scenario->parallelism.schedule.csv)
+    if (scenario->parallelism.schedule.csv || stages_say_degrees(&scenario->parallelism.stages))
         return;
     fprintf(out, "strategy.%s=%d\n", key, times * degree);
     fprintf(out, "strategy.data=%d\n", same ? data / times : data);
@@ -112,7 +116,7 @@ static void more_divided(const struct scenario *scenario, int step, FILE *out)
 enum { TOGETHER = 3 };
 static const struct change { change_write *write; int steps, paired; } changes[] = {
     {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 4, 3}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
-    {more_divided, 3, 2}, {more_context, 3, 2},   {move_to_host, 3, 1},  {smaller_micro_batch, 5, 5},
+    {more_divided, 3, 2}, {more_context, 3, 2},   {move_to_host, 4, 1},  {smaller_micro_batch, 5, 5},
 };
 
 /* Up to three changes: a candidate. */
@@ -126,10 +130,14 @@ static double least_cost(const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage_times *times = ordinary_times(workload);
-    double seconds = 0;
+    double seconds = 0, all = (double)scenario->parallelism.tensor * scenario_rank_replicas(scenario, 0);
 
-    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
-        seconds += times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds;
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
+        int rank = plan_rank(&workload->plan, 0, s, 0, NULL);
+        double share = scenario_tensor(scenario, rank) * scenario_rank_replicas(scenario, rank) / all;
+
+        seconds += share * (times[s].work[FORWARD].seconds + times[s].work[BACKWARD].seconds + times[s].recomputed.seconds);
+    }
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
 }
 

@@ -3,6 +3,7 @@
 #define DTSIM_MEMORY_ADVICE_H
 
 #include "run/run.h"
+#include "workload/row_counts.h"
 
 /* Infeasible (EXIT_INFEASIBLE) when a rank needs more than memory_limit: by how much, where, the largest parts, and the
  * change that fits and costs the least GPU time a sample: the changes of a short list are simulated on the free engine,
@@ -28,6 +29,10 @@ struct simulate_options memory_options_of(const struct scenario *scenario);
 /* Whether what ranks hold all the time, without activations, is more than memory_limit() already. Then a simulation
  * with memory_needs says by how much memory is short, and no other one is worth its time. */
 bool memory_is_short(const struct workload *workload);
+/* B that the fullest GPU surely lacks, by what it holds all the time and, with the counts of the workload's rows (else NULL),
+ * by the activations that are in flight at once on the rank. 0 or less: it may fit, or nothing is known without a
+ * simulation. */
+double memory_surely_lacks(const struct workload *workload, const struct row_counts *counts);
 /* Whether twice the micro-batch, in twice the batch, would fit into the GPU's memory too. -1 where such a scenario is
  * none, with the reason. */
 int memory_fits_twice(const struct scenario *scenario, bool *fits, struct error *err);

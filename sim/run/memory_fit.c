@@ -64,6 +64,39 @@ bool memory_is_short(const struct workload *workload)
     return !depends_on_times(workload->scenario) && !states_fit(workload, false, false);
 }
 
+/* The least of what one of a rank's chunks keeps for a backward, B. A row may recompute some micro-batches and keep all
+ * of others. */
+static double least_kept(const struct workload *workload, const struct row_counts *counts, int rank)
+{
+    const struct plan *plan = &workload->plan;
+    const struct stage *stages = workload_class(workload, 0, rank)->stages;
+    double least = INFINITY;
+
+    for (int c = 0; c < plan_chunks(plan, rank); c++) {
+        const struct stage *stage = &stages[plan_virtual_stage(plan, rank, c)];
+        int again = c * WORK_KIND_COUNT + (int)RECOMPUTE;
+        bool recomputes = counts->before[again] + counts->behind[again] > 0;
+
+        least = fmin(least, recomputes ? fmin(stage->checkpoint, stage->activation) : stage->activation);
+    }
+    return least;
+}
+
+double memory_surely_lacks(const struct workload *workload, const struct row_counts *counts)
+{
+    double most = -INFINITY;
+
+    if (depends_on_times(workload->scenario))
+        return most;
+    for (int r = 0; r < workload->plan.stages; r++) {
+        struct memory states = memory_states(workload->scenario, workload->stages, r);
+        double kept = counts && counts[r].count ? counts[r].flying * least_kept(workload, &counts[r], r) : 0;
+
+        most = fmax(most, memory_total(&states) + kept - memory_limit_of(workload->scenario, r));
+    }
+    return most;
+}
+
 bool memory_seems_to_fit(const struct workload *workload)
 {
     return states_fit(workload, true, false);
@@ -100,6 +133,8 @@ void metrics_read_memory(struct metrics *metrics, const struct workload *workloa
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
 
+        if (!scenario_has_rank(workload->scenario, r))
+            continue;
         rank->memory = peaks[r].memory;
         rank->peak_activation = peaks[r].activations;
         rank->peak_memory = memory_total(&rank->memory);

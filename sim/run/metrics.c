@@ -18,15 +18,16 @@ static double earlier(double a, double b)
 }
 
 /* What a rank sends in an operation that happens so many times: to others, or to its host and back. */
-static void add_bytes(struct metrics *metrics, const struct program *program, const struct op *op, int times,
-                      const struct lane *lane)
+static void add_bytes(struct metrics *metrics, const struct scenario *scenario, const struct program *program,
+                      const struct op *op, int times, const struct lane *lane)
 {
     const struct op_compute *compute = &op_traits(program, op)->compute;
     struct rank_metrics *rank = &metrics->ranks[lane->rank];
-    int all = metrics->window.all;
+    int all = metrics->window.all, flows = program->flows;
 
     if (op->kind == OP_TRANSFER) {
-        rank->sent[op_payload(op->what)] += op->amount / program->flows / all * times;
+        flows = flows == 1 ? 1 : scenario_tensor(scenario, lane->rank % scenario->parallelism.pipeline);
+        rank->sent[op_payload(op->what)] += op->amount / flows / all * times;
     } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
         rank->offloaded += compute->sent / all * times;
     } else {
@@ -40,7 +41,8 @@ struct span { double began, ended; };
 
 /* Bytes, spans of ranks, and the means of forwards and of what follows them on the way back, of a micro-batch in one
  * stage. */
-static void read_operations(struct metrics *metrics, const struct timeline *timeline, bool asynchronous)
+static void read_operations(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline,
+                            bool asynchronous)
 {
     const struct program *program = timeline->program;
     struct span *spans = xcalloc((size_t)program->ranks, sizeof *spans);
@@ -54,7 +56,7 @@ static void read_operations(struct metrics *metrics, const struct timeline *time
         double start = timeline->start[i], end = timeline->end[i];
         int times = timeline_times(timeline, i);
 
-        add_bytes(metrics, program, op, times, lane);
+        add_bytes(metrics, scenario, program, op, times, lane);
         if (lane->kind != LANE_COMPUTE)
             continue;
         spans[lane->rank].began = earlier(spans[lane->rank].began, start);
@@ -77,6 +79,7 @@ struct adding {
     struct metrics *metrics;
     const struct program *program;
     int stages;                      /* ranks of a replica */
+    bool unequal;                    /* ranks have unequal degrees: replicas of one feed several of the next */
     double *ended;                   /* s, by rank: its last operation */
     struct window repeated;
     struct again { double seconds[ACCOUNT_KIND_COUNT], exposed, replica_wait; } *again;      /* NULL: nothing is */
@@ -87,7 +90,7 @@ static void take_step(void *context, const struct account_step *step)
     struct adding *adding = context;
     struct rank_metrics *rank = &adding->metrics->ranks[step->rank];
     struct again *again = adding->again ? &adding->again[step->rank] : NULL;
-    bool replica = account_awaits_replica(step, adding->program, adding->stages);
+    bool replica = account_awaits_replica(step, adding->program, adding->stages, adding->unequal);
 
     rank->exposed_communication += account_add(step, &adding->metrics->window, rank->seconds);
     rank->replica_wait += replica ? window_part(&adding->metrics->window, step->from, step->since) : 0;
@@ -114,11 +117,12 @@ static void add_ends(const struct adding *adding, double makespan)
     }
 }
 
-static void add_seconds(struct metrics *metrics, const struct timeline *timeline, int stages)
+static void add_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
 {
+    int stages = scenario->plan.stages;
     const struct repeat *repeat = &timeline->repeat;
     struct adding adding = {
-        .metrics = metrics, .program = timeline->program, .stages = stages,
+        .metrics = metrics, .program = timeline->program, .stages = stages, .unequal = scenario->views != NULL,
         .ended = xcalloc((size_t)metrics->nranks, sizeof *adding.ended),
         .repeated = {.from = repeat->from, .to = repeat->to, .updates = metrics->window.updates},
     };
@@ -126,7 +130,7 @@ static void add_seconds(struct metrics *metrics, const struct timeline *timeline
     if (repeat->times)
         adding.again = xcalloc((size_t)metrics->nranks, sizeof *adding.again);
     account_walk(timeline, take_step, &adding, timeline->program->progress);
-    if (metrics->nranks > stages)
+    if (metrics->nranks > stages && !adding.unequal)
         add_ends(&adding, timeline->makespan);
     for (int r = 0; r < metrics->nranks && adding.again; r++) {
         metrics->ranks[r].exposed_communication += repeat->times * adding.again[r].exposed;
@@ -180,12 +184,16 @@ static double rank_compute(const double *seconds)
     return compute;
 }
 
-static void averages(struct metrics *metrics)
+static void averages(struct metrics *metrics, const struct scenario *scenario)
 {
-    double n = metrics->nranks, compute;
+    double gpus = scenario_rank_weights(scenario, metrics->nranks), compute;
 
     for (int r = 0; r < metrics->nranks; r++) {
         const struct rank_metrics *rank = &metrics->ranks[r];
+        double own = scenario_rank_weight(scenario, r), n = gpus / own;
+
+        if (own == 0)
+            continue;
 
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
             metrics->seconds[kind] += rank->seconds[kind] / n;
@@ -241,13 +249,15 @@ static struct cost_bases rank_bases(const struct workload *workload, int replica
 static void read_bases(struct metrics *metrics, const struct workload *workload)
 {
     int replicas = workload_timed_replicas(workload), ranks = workload->plan.stages;
-    double extrapolated = 0;
+    double extrapolated = 0, mean = scenario_rank_weights(workload->scenario, ranks * replicas) / ranks / replicas;
 
     for (int r = 0; r < replicas; r++)
         for (int rank = 0; rank < ranks; rank++) {
-            struct cost_bases bases = rank_bases(workload, r, rank, &extrapolated);
+            double own = scenario_rank_weight(workload->scenario, r * ranks + rank) / mean, part = 0;
+            struct cost_bases bases = rank_bases(workload, r, rank, &part);
 
-            add_bases(&metrics->bases, &bases, 1.0 / ranks / replicas);
+            add_bases(&metrics->bases, &bases, own / ranks / replicas);
+            extrapolated += own * part;
         }
     metrics->extrapolated = extrapolated / ranks / replicas;
 }
@@ -259,17 +269,19 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     const struct scenario *scenario = workload->scenario;
     const struct plan *plan = &workload->plan;
     const struct row *rows = workload->rows;
-    double hardware = 0;
+    double hardware = 0, most = (double)scenario->parallelism.tensor * scenario_replicas(scenario);
     int updates = rows_updates(rows);
 
     metrics->samples = (double)scenario->batch.global * plan->batches / updates;
     metrics->model_flop = metrics->hardware_flop = NAN;
     for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
+        double share = (double)scenario_tensor(scenario, rank) * scenario_rank_replicas(scenario, rank) / most;
+
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
             const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, work.chunk)];
 
-            hardware += stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0);
+            hardware += share * (stage->work[work.kind].flop + (work.kind == BACKWARD ? stage->recomputed : 0));
         }
     }
     metrics->given_work = workload_given_work(workload);
@@ -328,7 +340,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    add_seconds(metrics, timeline, scenario->plan.stages);
+    add_seconds(metrics, scenario, timeline);
 }
 
 /* Where nodes are of several kinds each GPU's by what its own rank does. */
@@ -351,9 +363,9 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
     const struct scenario *scenario = workload->scenario;
 
     read_seconds(metrics, scenario, timeline);
-    read_operations(metrics, timeline, scenario_schedule(scenario)->asynchronous);
+    read_operations(metrics, scenario, timeline, scenario_schedule(scenario)->asynchronous);
     metrics_read_memory(metrics, workload, timeline);
-    averages(metrics);
+    averages(metrics, scenario);
     count_flop(metrics, workload);
     rates(metrics, scenario);
     count_energy(metrics, scenario);
@@ -364,7 +376,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
 {
     read_seconds(metrics, workload->scenario, timeline);
-    averages(metrics);
+    averages(metrics, workload->scenario);
 }
 
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload,

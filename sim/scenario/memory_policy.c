@@ -163,55 +163,14 @@ bool scenario_offloads(const struct scenario *scenario, enum offload what)
     return list_has(&scenario->memory.offload, (int)what);
 }
 
-/* The least of what the kinds say, whose bits are set. */
-static double least_of(const struct cluster *cluster, unsigned kinds, double (*of)(const struct cluster *, int kind))
+bool scenario_moves_activations(const struct scenario *scenario)
 {
-    double least = INFINITY;
-
-    for (int kind = 0; kinds >> kind; kind++) {
-        double own = kinds >> kind & 1 ? of(cluster, kind) : INFINITY;
-
-        least = isnan(own) || own < least ? own : least;     /* and NaN stays */
-    }
-    return least;
-}
-
-static double kind_memory(const struct cluster *cluster, int kind)
-{
-    int gpu = cluster_kind_gpu(cluster, kind);
-
-    return cluster_gpu_name(cluster, gpu) ? cluster_sheet(cluster, gpu)->memory : INFINITY;
-}
-
-static double kind_host_bandwidth(const struct cluster *cluster, int kind)
-{
-    return cluster_host_bandwidth(cluster, cluster_kind_node(cluster, kind));
-}
-
-double scenario_room(const struct scenario *scenario, int rank)
-{
-    if (!isnan(scenario->memory.limit))
-        return scenario->memory.limit;
-    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_memory);
-}
-
-double scenario_least_room(const struct scenario *scenario)
-{
-    double least = INFINITY;
-
-    for (int rank = 0; rank < (scenario->layout.mixed ? scenario->parallelism.pipeline : 1); rank++)
-        least = fmin(least, scenario_room(scenario, rank));
-    return least;
-}
-
-double scenario_host_bandwidth(const struct scenario *scenario, int rank)
-{
-    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_host_bandwidth);
+    return scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) || scenario_offloads(scenario, OFFLOAD_TENSORS);
 }
 
 bool scenario_by_layers(const struct scenario *scenario)
 {
-    return scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL || scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) ||
+    return scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL || scenario_moves_activations(scenario) ||
            scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
 }
 
@@ -219,7 +178,8 @@ bool scenario_plans_memory(const struct scenario *scenario)
 {
     int mode = scenario->memory.recompute.mode;
 
-    return mode == RECOMPUTE_OPTIMAL || (mode != RECOMPUTE_FULL && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
+    return mode == RECOMPUTE_OPTIMAL || scenario_offloads(scenario, OFFLOAD_TENSORS) ||
+           (mode != RECOMPUTE_FULL && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
 }
 
 /* What needs the host: its links, and for an update there its rate. */
@@ -231,12 +191,15 @@ static int check_host(const struct scenario *scenario, struct error *err)
     int rc = 0;
 
     for (int kind = 0; kind < cluster_kinds(cluster); kind++) {
-        known &= !isnan(kind_host_bandwidth(cluster, kind));
+        known &= !isnan(cluster_host_bandwidth(cluster, cluster_kind_node(cluster, kind)));
         updates &= !isnan(cluster_host_update(cluster, cluster_kind_node(cluster, kind)));
     }
     if (scenario_offloads(scenario, OFFLOAD_NONE))
         return scenario->memory.offload.count == 1 ? 0 :
                error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' beside something else; expected either");
+    if (scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && scenario_offloads(scenario, OFFLOAD_TENSORS))
+        rc = error_clash(err, loc, "memory: offload: tensors are those of the activations, chosen one by one; expected "
+                         "'activations' or 'tensors'");
     if (!known)
         rc = error_clash(err, loc,
                          "memory: offload: the cluster says nothing of its hosts; add to it, for example: "
@@ -262,16 +225,16 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const struct order *order = scenario->parallelism.schedule.order;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
     bool offloads = !scenario_offloads(scenario, OFFLOAD_NONE);
-    bool returns = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) || scenario_offloads(scenario, OFFLOAD_WEIGHTS);
+    bool returns = scenario_moves_activations(scenario) || scenario_offloads(scenario, OFFLOAD_WEIGHTS);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
     if (scenario->parallelism.context * scenario->parallelism.expert > 1 && returns)
         rc = error_clash(err, node_loc(memory->node, "offload"),
-                         "memory: offload: activations and weights do not go with context or expert degrees, whose "
-                         "GPUs meet in every layer and would wait for one another's copies; expected both 1, or the "
-                         "optimizer alone");
+                         "memory: offload: activations, tensors and weights do not go with context or expert degrees, "
+                         "whose GPUs meet in every layer and would wait for one another's copies; expected both 1, or "
+                         "the optimizer alone");
     if (scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_clash(err, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                          "are copied anew for every forward", what);
@@ -285,10 +248,9 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
         (scenario->parallelism.local_steps > 1 || scenario->parallelism.compression.method != COMPRESSION_NONE))
         rc = error_clash(err, loc, "memory: offload: weights and optimizer states go to the host after plain "
                          "sums of gradients; expected no compression, and local_steps: 1");
-    if (schedule->asynchronous && offloads &&
-        !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
+    if (schedule->asynchronous && offloads && !(memory->offload.count == 1 && scenario_moves_activations(scenario)))
         rc = error_clash(err, loc, "memory: offload: %s keeps several versions of its weights, which do not "
-                         "leave the GPU; expected activations alone", schedule->name);
+                         "leave the GPU; expected activations, or tensors, alone", schedule->name);
     if (memory->recompute.mode == RECOMPUTE_FULL && schedule->recompute != RECOMPUTE_WITH_GRADIENT)
         rc = error_clash(err, loc, "memory: offload: does not go with full activation checkpointing under %s, which "
                          "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", schedule->name);
@@ -393,5 +355,35 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (memory->lora && scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_clash(err, lora, "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
                          "trained weights; try ddp");
+    return rc;
+}
+
+/* A slice's works need the keys and values of all slices before it, and of these alone. */
+int slices_check(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    const struct parallelism *spec = &scenario->parallelism;
+    enum recompute mode = (enum recompute)scenario->memory.recompute.mode;
+    int slices = plan_slices(&scenario->plan), pieces = slices * (spec->sequence_parallel ? spec->tensor : 1);
+    const struct { bool has; const char *what; } others[] = {
+        {shape && !shape->causal, "tokens of this model see those after them; expected a model with 'causal: true'"},
+        {shape && shape->window > 0, "attention of this model has a window"},
+        {scenario->batch.documents > 0, "samples are packed of documents (batch.documents)"},
+        {spec->context > 1, "'context' divides the tokens already"},
+        {mode != RECOMPUTE_NONE && mode != RECOMPUTE_SELECTIVE, "a recomputed slice would need keys and values of slices "
+         "that are recomputed after it; expected 'memory: {recompute: none}' or 'selective'"},
+        {scenario_by_layers(scenario), "'offload' goes layer by layer through whole micro-batches"},
+        {spec->data_parallel == DATA_PARALLEL_REPLICATED, "'data_parallel: dataparallel' sends whole micro-batches from GPU 0"},
+    };
+    int rc = 0;
+
+    for (size_t i = 0; slices > 1 && i < COUNT(others); i++)
+        if (others[i].has)
+            rc = error_clash(err, STRATEGY_LOC(scenario, "slices"), "strategy: slices: %d does not go with the rest: %s",
+                             slices, others[i].what);
+    if (slices > 1 && shape && shape->sequence % pieces)
+        rc = error_infeasible(err, ERROR_BATCH, STRATEGY_LOC(scenario, "slices"), "strategy: slices: the %d tokens of a "
+                              "sample do not divide into %d slices%s; expected a divisor", shape->sequence, slices,
+                              spec->sequence_parallel ? ", of which sequence_parallel gives each GPU a share" : "");
     return rc;
 }

@@ -10,7 +10,7 @@
 enum logits { LOGITS(ENUM_VALUE) };
 #define OFFLOADS(X) \
     X(OFFLOAD_NONE, "none") X(OFFLOAD_ACTIVATIONS, "activations") X(OFFLOAD_WEIGHTS, "weights") \
-    X(OFFLOAD_OPTIMIZER, "optimizer")
+    X(OFFLOAD_OPTIMIZER, "optimizer") X(OFFLOAD_TENSORS, "tensors")
 enum offload { OFFLOADS(ENUM_VALUE) };
 
 /* Of which linear layers' weights dummy gradients are kept: each includes those before it, and the places up to it

@@ -9,7 +9,7 @@ int scenario_gpus(const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
 
-    return spec->tensor * spec->context * spec->pipeline * spec->data;
+    return spec->ranks ? scenario->layout.seats : spec->tensor * spec->context * spec->pipeline * spec->data;
 }
 
 int scenario_replicas(const struct scenario *scenario)
@@ -43,10 +43,10 @@ int scenario_lay_out(struct scenario *scenario, struct error *err)
     layout_make(&scenario->layout, &scenario->cluster,
                 (const int[DIMENSION_COUNT]){[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
                                              [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context},
-                order);
+                order, spec->ranks);
     if (!stages_say_parts(&spec->stages))
         return 0;
-    const int *parts = stages_parts(&scenario->arena, &spec->stages, &scenario->cluster, spec->data, err);
+    const int *parts = stages_parts(&scenario->arena, &spec->stages, &scenario->cluster, &scenario->layout, err);
 
     return parts ? stages_place(&scenario->arena, parts, spec->stages.node->loc, &scenario->cluster, &scenario->layout,
                                 err) : -1;
@@ -57,6 +57,8 @@ char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t siz
     const struct parallelism *spec = &scenario->parallelism;
     char context[32] = "", data[32] = "";
 
+    if (spec->ranks)
+        return rank_degrees_text(spec->ranks, spec->pipeline, buffer, size);
     if (spec->context > 1)
         snprintf(context, sizeof context, " x context %d", spec->context);
     if (spec->data)
@@ -65,7 +67,8 @@ char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t siz
     return buffer;
 }
 
-int degrees_resolve(struct scenario *scenario, struct error *err)
+/* Whether the cluster has room for all replicas of equal ranks; finds how many there are where it is left out. */
+static int size_replicas(struct scenario *scenario, struct error *err)
 {
     struct parallelism *spec = &scenario->parallelism;
     struct cluster *cluster = &scenario->cluster;
@@ -89,9 +92,16 @@ int degrees_resolve(struct scenario *scenario, struct error *err)
         return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s needs %d GPUs, the cluster has %d",
                                 scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
                                 cluster_gpus(cluster));
+    return 0;
+}
+
+int degrees_resolve(struct scenario *scenario, struct error *err)
+{
+    if (rank_degrees_resolve(scenario, err) || (!scenario->parallelism.ranks && size_replicas(scenario, err)))
+        return -1;
     return scenario_lay_out(scenario, err) ||
-           slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
-                          err) ? -1 : 0;
+           slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links,
+                          &scenario->cluster, err) ? -1 : 0;
 }
 
 /* Where context is left out it varies next after tensor (Megatron-LM's order). */

@@ -99,6 +99,8 @@ struct parallelism {
     int channels;                    /* rings at once; 0: placed_group_channels */
     struct list placement;           /* of int, enum dimension: fastest-varying first */
     struct list stages;              /* of struct stage_spec, one a pipeline rank; empty: not said */
+    struct rank_degrees *ranks;      /* a pipeline rank, where stages differ in their degrees; tensor and data are the largest
+                                      * of all ranks then. NULL: all have those */
     int stages_on;                   /* enum stages_on */
     struct list split;               /* of int: layers of every virtual stage; empty: as `balance` says */
     int balance;                     /* enum balance */

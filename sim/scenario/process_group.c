@@ -78,8 +78,8 @@ static bool mixes_kinds(const struct scenario *scenario)
     for (int p = 0; scenario->layout.mixed && p < scenario->parallelism.pipeline; p++) {
         int kind = scenario_seat(scenario, 0, 0, p).kind;
 
-        for (int r = 0; r < scenario_replicas(scenario); r++)
-            for (int t = 0; t < scenario->parallelism.tensor; t++)
+        for (int r = 0; r < scenario_rank_replicas(scenario, p); r++)
+            for (int t = 0; t < scenario_tensor(scenario, p); t++)
                 if (scenario_seat(scenario, t, r, p).kind != kind)
                     return true;
     }
@@ -105,12 +105,25 @@ double scenario_slower(const struct scenario *scenario, int replica, int p)
 {
     double slowest = 1;
 
-    for (int t = 0; t < scenario->parallelism.tensor && scenario->cluster.gpu_slower; t++) {
+    for (int t = 0; t < scenario_tensor(scenario, p) && scenario->cluster.gpu_slower; t++) {
         double slower = scenario->cluster.gpu_slower[scenario_gpu(scenario, t, replica, p)];
 
         slowest = slower > slowest ? slower : slowest;
     }
     return slowest;
+}
+
+/* A member's GPU. Along a pipeline of ranks with unequal degrees there are as many groups as the largest have GPUs: others
+ * are in several, each for a part of its samples and tensors. */
+static int place_gpu(const struct scenario *scenario, enum group_axis axis, const int *place)
+{
+    int t = place[AXIS_TENSOR], replica = place[AXIS_REPLICA], q = place[AXIS_PIPELINE];
+
+    if (axis == AXIS_PIPELINE && scenario->views) {
+        t = t * scenario_tensor(scenario, q) / scenario->parallelism.tensor;
+        replica = replica * scenario_rank_replicas(scenario, q) / scenario_replicas(scenario);
+    }
+    return scenario_gpu(scenario, t, replica, q);
 }
 
 void group_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
@@ -123,22 +136,35 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
         place[group->axis] = group_index(group, number, i / group->tensors);
         if (group->tensors > 1)
             place[AXIS_TENSOR] = i % group->tensors;
-        gpus[i] = scenario_gpu(scenario, place[AXIS_TENSOR], place[AXIS_REPLICA], place[AXIS_PIPELINE]);
+        gpus[i] = place_gpu(scenario, group->axis, place);
     }
 }
 
-int group_nodes(const struct scenario *scenario, enum group_kind kind)
+/* Of the first group of a pipeline rank. */
+static int nodes_of(const struct scenario *scenario, enum group_kind kind, int p)
 {
-    const struct process_group *group = &scenario->groups.of[kind];
+    const struct process_group *group = &scenario_groups(scenario, p)->of[kind];
     const struct cluster *cluster = &scenario->cluster;
     int members = group_members(group), nodes = 1;
     int *gpus = xcalloc((size_t)members, sizeof *gpus);
 
-    group_gpus(scenario, group, 0, 0, 0, gpus);
+    group_gpus(scenario, group, 0, 0, p, gpus);
     for (int i = 1; i < members; i++)
         nodes += cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[i - 1]);
     free(gpus);
     return nodes;
+}
+
+int group_nodes(const struct scenario *scenario, enum group_kind kind)
+{
+    int most = nodes_of(scenario, kind, 0);
+
+    for (int p = 1; scenario->views && p < scenario->parallelism.pipeline; p++) {
+        int nodes = nodes_of(scenario, kind, p);
+
+        most = nodes > most ? nodes : most;
+    }
+    return most;
 }
 
 int group_count(const struct scenario *scenario, const struct process_group *group)

@@ -92,7 +92,8 @@ static inline int group_members(const struct process_group *group)
 /* The GPUs of the group that the GPU at (t, replica, p) is in, group_members of them. */
 void group_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
                 int *gpus);
-/* How many nodes the members of the kind's first group are on, which stand in the order of their GPUs. */
+/* How many nodes the members of the kind's first group are on, which stand in the order of their GPUs: the first group of
+ * the first rank, or, where ranks differ in their degrees, of the rank with the most. */
 int group_nodes(const struct scenario *scenario, enum group_kind kind);
 /* How many groups of the kind there are on its axis. */
 int group_count(const struct scenario *scenario, const struct process_group *group);

@@ -37,6 +37,7 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     struct batch *batch = &scenario->batch;
     struct loc loc = STRATEGY_LOC(scenario, "schedule");
     struct order *order;
+    const char *path;
     int rc = 0;
 
     if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
@@ -48,8 +49,8 @@ static int resolve_order(struct scenario *scenario, struct error *err)
             scenario_schedule(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
-    if (order_load(&scenario->arena, data_beside(&scenario->arena, loc.file, spec->schedule.csv), loc,
-                   (enum recompute_rule)spec->schedule.recomputation, order, err))
+    path = data_beside(&scenario->arena, loc, spec->schedule.csv, err);
+    if (!path || order_load(&scenario->arena, path, loc, (enum recompute_rule)spec->schedule.recomputation, order, err))
         return -1;
     order->schedule.name = spec->schedule.csv;
     spec->schedule.order = order;
@@ -92,7 +93,8 @@ static int resolve_chunks(struct scenario *scenario, struct error *err)
 static int resolve_batch(struct scenario *scenario, struct error *err)
 {
     struct batch *batch = &scenario->batch;
-    long long step = (long long)batch->micro * scenario->parallelism.data;
+    int data = layout_data(&scenario->layout, 0);
+    long long step = (long long)batch->micro * data;
 
     if (!batch->global && !batch->micro_batches)
         return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
@@ -102,8 +104,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
             return error_infeasible(
                 err, ERROR_BATCH, node_loc(batch->node, "global"),
                 "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global, batch->micro,
-                scenario->parallelism.data,
-                node_get(scenario->parallelism.node, "data") ? "" : " (what remains of the cluster)", step);
+                data, node_get(scenario->parallelism.node, "data") || scenario->parallelism.ranks ? "" : " (what remains of the cluster)", step);
         batch->micro_batches = (int)(batch->global / step);
     }
     if (batch->micro_batches > 1000000)
@@ -112,7 +113,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
     if (batch->global && batch->global != step * batch->micro_batches)
         return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
                                 "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
-                                batch->micro, scenario->parallelism.data, batch->micro_batches,
+                                batch->micro, data, batch->micro_batches,
                                 step * batch->micro_batches);
     if (step * batch->micro_batches > 2000000000)
         return error_infeasible(err, ERROR_BATCH, BATCH_LOC(scenario),
@@ -163,13 +164,14 @@ static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
     double works = (double)plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches *
-                   scenario->plan.batches * scenario->parallelism.local_steps;
+                   plan_slices(&scenario->plan) * scenario->plan.batches * scenario->parallelism.local_steps;
 
     if (works <= MOST)
         return 0;
     return error_clash(err, BATCH_LOC(scenario),
-                       "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
-                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+                       "batch: %d stages x %d micro-batches%s are more than %d forwards; expected fewer of either",
+                       plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches,
+                       plan_slices(&scenario->plan) > 1 ? " in slices" : "", MOST);
 }
 
 /* What each key says alone, and in which order the schedule computes. */
@@ -198,7 +200,7 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 static int resolve_rest(struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const rules[] = {
-        exchanges_check, check_model, scenario_check_memory, degrees_check,
+        exchanges_check, check_model, scenario_check_memory, degrees_check, rank_degrees_check,
     };
     int rc = scenario_settle_idle(scenario, err);
 
@@ -213,7 +215,7 @@ static int resolve_rest(struct scenario *scenario, struct error *err)
 
 static int resolve(struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const sizes[] = {check_size, sharers_check};
+    static scenario_rule *const sizes[] = {check_size, sharers_check, slices_check};
     const struct schedule *schedule;
     const struct order *order;
 
@@ -228,7 +230,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->parallelism.pipeline, .chunks = scenario->parallelism.chunks,
-        .placement = schedule->placement,
+        .placement = schedule->placement, .batches = 1,
         .recompute = scenario_has_recomputations(scenario), .pairs = parallelism_pairs(&scenario->parallelism),
         .options = order ? (const void *)order : scenario->parallelism.options, .table = order ? order->table : NULL,
     };
@@ -236,7 +238,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (resolve_rest(scenario, err) || scenario_resolve_costs(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
-    scenario->plan.batches = 1;
+    scenario->plan.slices = schedule->slices ? schedule->slices(scenario->parallelism.options) : 1;
     if (schedule->batches)
         scenario->plan.batches = scenario->batch.count =
             scenario->batch.count ? scenario->batch.count : schedule->batches;
@@ -252,8 +254,9 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (scenario->model.transformer)
         scenario->model.transformer->documents = scenario->batch.documents;
     process_groups_make(scenario);
-    scenario->uneven = scenario_uneven(scenario);
     recipe_make(scenario);
+    rank_views_make(scenario);
+    scenario->uneven = scenario_uneven(scenario);
     if (schedule->check && schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err))
         return -1;
     /* Nobody can measure a network that takes no time. */

@@ -23,6 +23,14 @@ enum collectives_mode { COLLECTIVES_MODES(ENUM_VALUE) };
 #define FOLDS(X) X(FOLD_AUTO, "auto") X(FOLD_OFF, "off")
 enum fold { FOLDS(ENUM_VALUE) };
 
+/* What follows from a pipeline rank's degrees. */
+struct rank_view {
+    int tensor, data;
+    int micro;                           /* samples in a micro-batch of each of its replicas */
+    struct process_groups groups;        /* that its GPUs are in */
+    struct recipe recipe;                /* what its replicas exchange */
+};
+
 struct scenario {
     const struct node *node;
     struct arena arena;                  /* owns everything below */
@@ -36,6 +44,7 @@ struct scenario {
         struct list shares;              /* of int: the ratio of these by replica; or auto; empty: equal */
         const int *samples;              /* a replica of `data`: of its micro-batches; NULL: `micro` in all */
         int micro_batches;               /* per replica */
+        int slice;                       /* which of a micro-batch's slices costs are asked for (workload/class_cost.c); else 0 */
         double documents;                /* tokens of each of the documents that a sample is packed of; 0: it is one */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
@@ -66,6 +75,9 @@ struct scenario {
     struct process_groups groups;
     unsigned uneven;                     /* enum uneven: scenario_uneven */
     struct recipe recipe;                /* what replicas exchange */
+    const struct rank_view *const *views;    /* a pipeline rank, where ranks differ in their degrees; NULL: groups, recipe
+                                              * and batch.micro hold for all. Else these are of the largest degrees, and
+                                              * batch.micro is of the first rank */
     const struct evidence *evidence;     /* how far off predictions were; NULL: nothing says it */
     struct progress *progress;           /* how far its simulation is, or NULL (base/progress.h) */
 };
@@ -119,7 +131,23 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario);
 int scenario_expert_tensor(const struct parallelism *spec);
 /* GPUs of a context group that exchange heads for tokens around attention; 1: none do. */
 int scenario_ulysses(const struct parallelism *spec);
-int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
+int scenario_gpus(const struct scenario *scenario);      /* tensor * context * pipeline * data, or the sum over the ranks */
+/* Of a pipeline rank: GPUs of each tensor group, replicas (with the GPUs of their context groups), process groups and
+ * recipe. */
+int scenario_tensor(const struct scenario *scenario, int p);
+int scenario_rank_replicas(const struct scenario *scenario, int p);
+const struct process_groups *scenario_groups(const struct scenario *scenario, int p);
+const struct recipe *scenario_recipe(const struct scenario *scenario, int p);
+/* The scenario as if all ranks had the degrees of that one: with its groups, its recipe, and its samples as batch.micro. */
+struct scenario scenario_seen(const struct scenario *scenario, int p);
+/* Whether there is a rank of that number, replica * pipeline + pipeline rank: not every rank has as many replicas. */
+bool scenario_has_rank(const struct scenario *scenario, int rank);
+/* How many GPUs a rank of that number counts for in a mean over all ranks: 1 where all have as many, 0 where there is none;
+ * and the sum over the first so many ranks. */
+double scenario_rank_weight(const struct scenario *scenario, int rank);
+double scenario_rank_weights(const struct scenario *scenario, int count);
+/* Samples of a micro-batch on all replicas together: batch.micro x data of the first rank. */
+int scenario_step_samples(const struct scenario *scenario);
 /* What kernels take on the GPU of the first seat, of which reports speak. */
 const struct kernel_costs *scenario_first_costs(const struct scenario *scenario);
 /* The names of the GPUs of a pipeline rank, -1: of all ranks, in the order of the nodes: "a100-80gb + h100-80gb". NULL:
@@ -127,7 +155,7 @@ const struct kernel_costs *scenario_first_costs(const struct scenario *scenario)
 const char *scenario_gpu_names(struct arena *arena, const struct scenario *scenario, int rank);
 /* FLOP/s: the mean of the peaks of the job's GPUs in that format, by their data sheets. */
 double scenario_mean_peak(const struct scenario *scenario, enum dtype products);
-/* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
+/* data * context, the most of all ranks. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
  * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */
 int scenario_replicas(const struct scenario *scenario);
 /* Samples in a micro-batch of a replica. */
@@ -152,9 +180,13 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
  * known. The least of all ranks. */
 double scenario_room(const struct scenario *scenario, int rank);
 double scenario_least_room(const struct scenario *scenario);
-/* B/s of copies between each GPU of a rank and its host: the least of these GPUs; NaN: it is not known. */
+/* B/s of copies between each GPU of a rank and its host, the least of these GPUs, NaN: it is not known; s of a copy of
+ * nothing, the most of these GPUs. */
 double scenario_host_bandwidth(const struct scenario *scenario, int rank);
+double scenario_host_latency(const struct scenario *scenario, int rank);
 bool scenario_offloads(const struct scenario *scenario, enum offload what);
+/* Whether activations may go to the host, layer by layer or tensor by tensor. */
+bool scenario_moves_activations(const struct scenario *scenario);
 /* Whether schedules have recomputations: works of their own, before backwards. */
 bool scenario_has_recomputations(const struct scenario *scenario);
 /* Whether stages are computed layer by layer, each with memory and transfers of its own: stage_plan.h. */

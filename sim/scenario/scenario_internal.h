@@ -33,6 +33,13 @@ int exchanges_check(const struct scenario *scenario, struct error *err);
 /* Takes the pipeline degree and the layers of stages from strategy.stages, before and after chunks are known. */
 int stages_resolve(struct scenario *scenario, struct error *err);
 int stages_split(struct scenario *scenario, struct error *err);
+/* Takes the degrees of ranks from strategy.stages: strategy.tensor and data where all have the same, else
+ * parallelism.ranks, and the largest. Before the layout is made. */
+int rank_degrees_resolve(struct scenario *scenario, struct error *err);
+/* What does not go with ranks of unequal degrees; and that the degrees divide the samples. */
+int rank_degrees_check(const struct scenario *scenario, struct error *err);
+/* Makes scenario->views. All else is resolved. */
+void rank_views_make(struct scenario *scenario);
 /* Sharers are the ranks of a pipeline that hold the same stage and take turns at the micro-batches (PipeDream's
  * 1F1B-RR). The ranks of all stages add up to the pipeline's: sets it where it was not given. */
 int sharers_resolve(struct scenario *scenario, struct error *err);
@@ -53,6 +60,8 @@ int shares_resolve(struct scenario *scenario, struct error *err);
 
 /* memory_policy.c: what of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
+/* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
+int slices_check(const struct scenario *scenario, struct error *err);
 /* Why recomputations cannot stop early (early_stop); NULL: they can. */
 const char *memory_early_stop_fault(const struct scenario *scenario);
 /* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all

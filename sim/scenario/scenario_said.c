@@ -19,7 +19,7 @@ static const struct table *software_lender(size_t i)
     return i < COUNT(lenders) ? lenders[i] : NULL;
 }
 static const struct field software_spec_fields[] = {
-    {KEY(software_spec, like), .kind = FIELD_STRING,
+    {KEY(software_spec, like), .kind = FIELD_STRING, .files = "platforms/software", .names = "none",
      .brief = "a file of platforms/software/ (dtsim list software), a path, or none; left out: megatron-core where "
               "pipeline or tensor is more than 1 (megatron-lm-2021 on GPUs without bf16, and on GPUs without fp8 for a "
               "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none "
@@ -310,8 +310,8 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
             return -1;
         spec->like = spec->names.name;
     }
-    if (spec->like && data_is_path(spec->like) &&
-        !(spec->like = data_absolute(arena, data_beside(arena, loc.file, spec->like), err)))
+    if (spec->like && data_is_path(spec->like) && (!(spec->like = data_beside(arena, loc, spec->like, err)) ||
+                                                   !(spec->like = data_absolute(arena, spec->like, err))))
         return -1;
     return scenario->model.transformer ? transformer_finish((struct transformer *)items[PART_TRANSFORMER].object, err) :
            0;

@@ -1,5 +1,8 @@
-/* What a scenario says of its stages: the layers of each rank, and stages that several ranks share. */
+/* What a scenario says of its stages: the layers and degrees of each rank, and stages that several ranks share; what the
+ * GPUs of a rank and their hosts have for them. */
 #include "scenario/scenario_internal.h"
+
+#include <math.h>
 
 int stages_resolve(struct scenario *scenario, struct error *err)
 {
@@ -54,6 +57,218 @@ int stages_split(struct scenario *scenario, struct error *err)
     }
     spec->split = (struct list){.items = split, .count = (size_t)count, .node = spec->stages.node};
     return 0;
+}
+
+/* A degree of strategy that nothing reads, as all stages say their own, is their largest, as in a resolved scenario. */
+static int check_unread(const struct scenario *scenario, const char *key, int said, int most, struct error *err)
+{
+    if (!node_get(scenario->parallelism.node, key) || said == most)
+        return 0;
+    return error_clash(err, STRATEGY_LOC(scenario, key), "strategy: %s: %d has no effect, as all 'stages' say theirs; expected "
+                       "to leave it out, or %d, the largest of them", key, said, most);
+}
+
+/* Degrees that a stage leaves out are strategy's. Of equal ones nothing is left but these. */
+static int fill_degrees(struct scenario *scenario, struct stage_spec *stages, struct rank_degrees *ranks, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    struct rank_degrees most = {1, 1, 0};
+    double gpus = 0;
+    bool equal = true, tensors = true, datas = true;
+
+    for (int p = 0; p < spec->pipeline; p++) {
+        tensors &= stages[p].tensor > 0;
+        datas &= stages[p].data > 0;
+    }
+    for (int p = 0; p < spec->pipeline; p++) {
+        struct stage_spec *stage = &stages[p];
+
+        if (!stage->data && !spec->data)
+            return error_add(err, EXIT_INPUT, stage->node->loc, "strategy: stages: rank %d does not say its 'data', and "
+                             "strategy does not either; expected it in all stages, or 'data' in strategy", p);
+        stage->tensor = stage->tensor ? stage->tensor : spec->tensor;
+        stage->data = stage->data ? stage->data : spec->data;
+        ranks[p] = (struct rank_degrees){stage->tensor, stage->data, 0};
+        most.tensor = stage->tensor > most.tensor ? stage->tensor : most.tensor;
+        most.data = stage->data > most.data ? stage->data : most.data;
+        gpus += (double)stage->tensor * stage->data;
+        equal &= stage->tensor == stages[0].tensor && stage->data == stages[0].data;
+    }
+    if ((tensors && check_unread(scenario, "tensor", spec->tensor, most.tensor, err)) ||
+        (datas && check_unread(scenario, "data", spec->data, most.data, err)))
+        return -1;
+    spec->tensor = most.tensor;
+    spec->data = most.data;
+    spec->ranks = equal ? NULL : ranks;
+    if (equal)
+        return 0;
+    if (gpus > 1048576 || (scenario->cluster.nodes > 0 && gpus > cluster_gpus(&scenario->cluster)))
+        return error_infeasible(err, ERROR_GPUS, spec->stages.node->loc, "strategy: stages: they need %.0f GPUs, the cluster "
+                                "has %d", gpus, scenario->cluster.nodes > 0 ? cluster_gpus(&scenario->cluster) : 1048576);
+    return 0;
+}
+
+int rank_degrees_resolve(struct scenario *scenario, struct error *err)
+{
+    struct parallelism *spec = &scenario->parallelism;
+    struct arena *arena = &scenario->arena;
+    size_t count = spec->stages.count;
+    struct stage_spec *stages;
+
+    if (!stages_say_degrees(&spec->stages))
+        return 0;
+    stages = arena_alloc(arena, count * sizeof *stages);         /* other scenarios may share what was parsed */
+    memcpy(stages, spec->stages.items, count * sizeof *stages);
+    spec->stages.items = stages;
+    return fill_degrees(scenario, stages, ARENA_ARRAY(arena, struct rank_degrees, count), err);
+}
+
+/* What does not go with ranks of unequal degrees; NULL: all does. `data`: in replicas, not in tensor degrees alone. */
+static const char *unequal_fault(const struct scenario *scenario, bool data)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const int *order = spec->placement.items;
+    bool rooted = spec->data_parallel == DATA_PARALLEL_SERVER || spec->data_parallel == DATA_PARALLEL_REPLICATED;
+
+    return spec->expert > 1                     ? "expert: its groups would have other members on each rank"
+           : spec->context > 1                  ? "context: its groups would have other members on each rank"
+           : plan_directions(&scenario->plan) > 1 ? "a bidirectional schedule, two ranks of which hold each stage"
+           : scenario->plan.placement == PLACEMENT_TABLE ? "an order that says itself which rank holds which stage"
+           : schedule->recompute == RECOMPUTE_JUST_IN_TIME || plan_opportunistic(schedule, &scenario->plan)
+               ? "a schedule that recomputes when the next stage is about to be done, or decides at run time"
+           : order[spec->placement.count - 1] != DIMENSION_PIPELINE ? "a placement whose slowest dimension is not pipeline"
+           : spec->one_communicator             ? "one_communicator: sends and receives in turn"
+           : spec->partitioned_outputs          ? "partitioned_outputs: shares of outputs of one size"
+           : spec->stages_on == STAGES_ON_AUTO  ? "stages_on: auto"
+           : list_is_auto(&spec->split)         ? "split: auto, which takes a layer's times to be the same on each rank's GPUs"
+           : !spec->split.count && (spec->balance == BALANCE_TIMES || spec->balance == BALANCE_EXCHANGES)
+               ? "balance: times of layers, which would be those of one rank's degrees"
+           : !data                              ? NULL
+           : rooted                             ? "data_parallel: replica 0 would be of one rank alone"
+           : spec->local_steps > 1              ? "local_steps: replicas do not step by themselves"
+           : spec->shard && spec->shard < scenario_replicas(scenario) ? "shard: groups of one size"
+           : scenario->batch.shares.node        ? "batch.shares: one ratio for all ranks" : NULL;
+}
+
+int rank_degrees_check(const struct scenario *scenario, struct error *err)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    int samples = scenario_step_samples(scenario), rc = 0;
+    bool data = false;
+
+    for (int p = 1; spec->ranks && p < spec->pipeline; p++)
+        data |= spec->ranks[p].data != spec->ranks[0].data;
+    const char *fault = spec->ranks ? unequal_fault(scenario, data) : NULL;
+
+    if (fault)
+        return error_clash(err, spec->stages.node->loc, "strategy: stages: ranks of unequal %s do not go with %s; expected "
+                           "equal degrees", data ? "degrees" : "tensor degrees", fault);
+    for (int p = 1; spec->ranks && p < spec->pipeline; p++)
+        if (samples % spec->ranks[p].data)
+            rc = error_infeasible(err, ERROR_BATCH, ((const struct stage_spec *)spec->stages.items)[p].node->loc, "strategy: "
+                                  "stages: the %d replicas of rank %d do not divide the %d samples of a micro-batch (micro %d "
+                                  "x data %d of the first rank); expected a divisor, or another micro", spec->ranks[p].data,
+                                  p, samples, scenario->batch.micro, spec->ranks[0].data);
+    return rc;
+}
+
+int scenario_step_samples(const struct scenario *scenario)
+{
+    return scenario->batch.micro * layout_data(&scenario->layout, 0);
+}
+
+int scenario_tensor(const struct scenario *scenario, int p)
+{
+    return scenario->views ? scenario->views[p]->tensor : scenario->parallelism.tensor;
+}
+
+int scenario_rank_replicas(const struct scenario *scenario, int p)
+{
+    return scenario->views ? scenario->views[p]->data : scenario_replicas(scenario);
+}
+
+const struct process_groups *scenario_groups(const struct scenario *scenario, int p)
+{
+    return scenario->views ? &scenario->views[p]->groups : &scenario->groups;
+}
+
+const struct recipe *scenario_recipe(const struct scenario *scenario, int p)
+{
+    return scenario->views ? &scenario->views[p]->recipe : &scenario->recipe;
+}
+
+bool scenario_has_rank(const struct scenario *scenario, int rank)
+{
+    int stages = scenario->parallelism.pipeline;
+
+    return rank / stages < scenario_rank_replicas(scenario, rank % stages);
+}
+
+/* Among how many of so many replicas of a rank ZeRO divides: groups of a size that was said, else all. */
+static int shard_of(const struct parallelism *spec, int data)
+{
+    return spec->shard < spec->data ? spec->shard : data;
+}
+
+double scenario_rank_weight(const struct scenario *scenario, int rank)
+{
+    if (!scenario->views)
+        return 1;
+    return scenario_has_rank(scenario, rank) ? scenario_tensor(scenario, rank % scenario->parallelism.pipeline) : 0;
+}
+
+double scenario_rank_weights(const struct scenario *scenario, int count)
+{
+    double sum = 0;
+
+    for (int rank = 0; rank < count; rank++)
+        sum += scenario_rank_weight(scenario, rank);
+    return sum;
+}
+
+struct scenario scenario_seen(const struct scenario *scenario, int p)
+{
+    struct scenario own = *scenario;
+
+    if (!own.views)
+        return own;
+    own.parallelism.tensor = own.views[p]->tensor;
+    own.parallelism.data = own.views[p]->data;
+    own.batch.micro = own.views[p]->micro;
+    own.groups = own.views[p]->groups;
+    own.recipe = own.views[p]->recipe;
+    own.parallelism.shard = shard_of(&scenario->parallelism, own.views[p]->data);
+    return own;
+}
+
+void rank_views_make(struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct rank_view **views;
+
+    if (!spec->ranks)
+        return;
+    views = ARENA_ARRAY(&scenario->arena, const struct rank_view *, spec->pipeline);
+    for (int p = 0; p < spec->pipeline; p++) {
+        const struct rank_degrees *own = &spec->ranks[p];
+        struct rank_view *view;
+        struct scenario seen = *scenario;
+
+        for (int q = 0; q < p && !views[p]; q++)
+            views[p] = views[q]->tensor == own->tensor && views[q]->data == own->data ? views[q] : NULL;
+        if (views[p])
+            continue;
+        seen.parallelism.tensor = own->tensor;
+        seen.parallelism.data = own->data;
+        seen.parallelism.shard = shard_of(spec, own->data);
+        process_groups_make(&seen);
+        recipe_make(&seen);
+        views[p] = view = ARENA_ARRAY(&scenario->arena, struct rank_view, 1);
+        *view = (struct rank_view){own->tensor, own->data, scenario_step_samples(scenario) / own->data, seen.groups,
+                                   seen.recipe};
+    }
+    scenario->views = views;
 }
 
 static const struct list *stage_sharers(const struct scenario *scenario)
@@ -125,4 +340,60 @@ int sharers_check(const struct scenario *scenario, struct error *err)
                                     "multiple",
                                     plan->micro_batches, plan_sharers(plan, s), s);
     return 0;
+}
+
+/* The least of what the kinds say, whose bits are set. */
+static double least_of(const struct cluster *cluster, unsigned kinds, double (*of)(const struct cluster *, int kind))
+{
+    double least = INFINITY;
+
+    for (int kind = 0; kinds >> kind; kind++) {
+        double own = kinds >> kind & 1 ? of(cluster, kind) : INFINITY;
+
+        least = isnan(own) || own < least ? own : least;     /* and NaN stays */
+    }
+    return least;
+}
+
+static double kind_memory(const struct cluster *cluster, int kind)
+{
+    int gpu = cluster_kind_gpu(cluster, kind);
+
+    return cluster_gpu_name(cluster, gpu) ? cluster_sheet(cluster, gpu)->memory : INFINITY;
+}
+
+static double kind_host_bandwidth(const struct cluster *cluster, int kind)
+{
+    return cluster_host_bandwidth(cluster, cluster_kind_node(cluster, kind));
+}
+
+double scenario_room(const struct scenario *scenario, int rank)
+{
+    if (!isnan(scenario->memory.limit))
+        return scenario->memory.limit;
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_memory);
+}
+
+double scenario_least_room(const struct scenario *scenario)
+{
+    double least = INFINITY;
+
+    for (int rank = 0; rank < (scenario->layout.mixed ? scenario->parallelism.pipeline : 1); rank++)
+        least = fmin(least, scenario_room(scenario, rank));
+    return least;
+}
+
+double scenario_host_bandwidth(const struct scenario *scenario, int rank)
+{
+    return least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), kind_host_bandwidth);
+}
+
+static double less_host_latency(const struct cluster *cluster, int kind)
+{
+    return -cluster_host_copy(cluster, cluster_kind_node(cluster, kind), 0);
+}
+
+double scenario_host_latency(const struct scenario *scenario, int rank)
+{
+    return -least_of(&scenario->cluster, layout_kinds(&scenario->layout, rank), less_host_latency);
 }

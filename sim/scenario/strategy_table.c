@@ -214,8 +214,8 @@ static const struct field parallelism_fields[] = {
      .brief = "the degrees in the order in which they vary over the GPUs, the fastest first; GPUs are numbered node by "
               "node; if context is left out, it follows tensor"},
     {KEY(parallelism, stages), .kind = FIELD_LIST, .table = &stage_spec_table,
-     .brief = "an entry for each pipeline rank: its layers, and on which part of the cluster it is: [{layers: 10, on: old}, "
-              "{layers: 22, on: new}]"},
+     .brief = "an entry for each pipeline rank: its layers, on which part of the cluster it is, and its degrees where they are "
+              "not strategy's: [{layers: 10, on: old, tensor: 4, data: 2}, {layers: 22, on: new, tensor: 8, data: 1}]"},
     {KEY(parallelism, stages_on), .kind = FIELD_CHOICE, .choices = CHOICES(STAGES_ONS),
      .choice_briefs = NAMES("in the order of 'placement'",
                             "of all distinct orders in which each rank is on one part the one that ends first on engine "

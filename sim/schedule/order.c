@@ -3,20 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-char *cell_text(const struct order *order, const struct order_cell *cell, char buffer[CELL_SIZE])
-{
-    int length = snprintf(buffer, CELL_SIZE, "%d%c%d", cell->stage, work_letter(cell->kind), cell->mb);
-
-    if (cell->direction >= 0 && (order->directed || !order->directions))     /* 0: the file is still being read */
-        snprintf(buffer + length, CELL_SIZE - (size_t)length, "@%d", cell->direction);
-    return buffer;
-}
-
-struct loc cell_loc(const struct order *order, const struct order_cell *cell)
-{
-    return (struct loc){order->file, cell->line, cell->column};
-}
-
 /* The rows of the order. Under full recomputation, if the order has no recomputations, one is added right before each
  * backward. */
 static void order_rows(struct row *rows, const struct plan *plan)

@@ -326,7 +326,7 @@ int plan_rank(const struct plan *plan, int direction, int virtual_stage, int mb,
 
 int plan_micro_batches(const struct plan *plan)
 {
-    return plan->micro_batches * plan->batches / plan_directions(plan);
+    return plan->micro_batches * plan_slices(plan) * plan->batches / plan_directions(plan);
 }
 
 char work_letter(enum work_kind kind)

@@ -8,7 +8,8 @@
 enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, UPDATE,
                  GATHER /* of updated weights, written by lower.c alone */, WORK_KIND_COUNT };
 
-/* One cell of the grid: work on one micro-batch in one of the rank's model chunks. Both numbers count from 0. */
+/* One cell of the grid: work on one micro-batch, or on one slice of it (plan.slices), in one of the rank's model chunks.
+ * Both numbers count from 0. */
 struct work {
     enum work_kind kind;
     int chunk, mb;
@@ -57,6 +58,8 @@ struct plan {
     int chunks;              /* model chunks (virtual stages) per rank; the most of any rank */
     int micro_batches;       /* per replica and batch */
     int batches;             /* consecutive batches of asynchronous schedules; micro-batch numbers run through all */
+    int slices;              /* of the tokens of each micro-batch: works are of one slice, and their numbers count slices
+                              * (slice i of micro-batch m is m x slices + i); 0: 1 */
     enum placement placement;
     const struct stage_table *table;     /* with PLACEMENT_TABLE */
     bool recompute;          /* full recomputation: a forward keeps only its input */
@@ -95,6 +98,7 @@ struct schedule {
     int delay;               /* batches by which the weights of a batch lag, on all stages: batch k uses those that the
                               * update of batch k - 1 - delay left; 0: the newest that a stage has */
     bool stashes_fp32;       /* its runtime keeps older versions in fp32; false: in the format that computes */
+    bool timed;              /* its rows depend on plan.times */
     /* The rows are the order that was computed beforehand. At run time, if a rank comes to a recomputation whose
      * gradient has not arrived, it does its next forward first, as long as this leaves at most so many micro-batches in
      * flight on it (INT_MAX: always). 0 or NULL: it keeps to its row. */
@@ -102,6 +106,7 @@ struct schedule {
     enum placement placement;
     /* The list, among the options, of how many ranks share each stage (of int; empty: one each). NULL: one each. */
     const struct list *(*sharers)(const void *options);
+    int (*slices)(const void *options);      /* plan.slices; NULL: 1 */
     int min_chunks, max_chunks;  /* model chunks per rank; 0: one */
     int usual_chunks;        /* the default in a pipeline of several ranks; 0: min_chunks */
     /* Refuses plans that the schedule cannot do, with an error at `loc`; or NULL. */
@@ -159,7 +164,12 @@ bool plan_shares(const struct plan *plan);           /* whether any ranks share 
 /* The number of ranks of a replica that hold the stage's weights: its sharers in both directions. */
 int plan_holders(const struct plan *plan, int virtual_stage);
 int plan_most_holders(const struct plan *plan);      /* the maximum over all stages */
-/* Micro-batches of each direction, over all batches. */
+/* Slices of a micro-batch, at least 1. */
+static inline int plan_slices(const struct plan *plan)
+{
+    return plan->slices > 1 ? plan->slices : 1;
+}
+/* Micro-batches of each direction, over all batches; where they are cut into slices, these. */
 int plan_micro_batches(const struct plan *plan);
 
 /* The cell in PyTorch's notation, "2F5": virtual stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it

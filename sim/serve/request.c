@@ -62,14 +62,14 @@ static char *without_surrogates(const char *text, size_t length)
     return written;
 }
 
-static int read_tree(struct arena *arena, const char *text, size_t length, int line, struct node **root,
-                     struct error *err)
+int request_tree(struct arena *arena, const char *name, const char *text, size_t length, int line, struct node **root,
+                 struct error *err)
 {
     char *plain = without_surrogates(text, length);
     int before = err->count, rc;
 
-    rc = plain ? conf_parse(arena, REQUESTS, plain, strlen(plain), root, err)
-               : conf_parse(arena, REQUESTS, text, length, root, err);
+    rc = plain ? conf_parse(arena, name, plain, strlen(plain), root, err)
+               : conf_parse(arena, name, text, length, root, err);
     free(plain);
     for (int i = before; i < err->count; i++)
         err->messages[i].loc.line = line;
@@ -88,8 +88,7 @@ static const char *set_value(struct arena *arena, const struct node *value)
            text[strlen(text) - 1] != ' ' && !text[strspn(text, plain)] ? text : node_flow(arena, value);
 }
 
-/* {"strategy.tensor": 8} as --set has it: strategy.tensor=8. */
-static int read_sets(struct arena *arena, const struct node *set, struct request *request, struct error *err)
+int request_sets(struct arena *arena, const struct node *set, const char *const **all, size_t *count, struct error *err)
 {
     const char **sets = ARENA_ARRAY(arena, const char *, set->count);
 
@@ -102,8 +101,8 @@ static int read_sets(struct arena *arena, const struct node *set, struct request
                              "such as {\"strategy.tensor\": 8}");
         sets[i] = arena_printf(arena, "%s=%s", set->keys[i], set_value(arena, set->items[i]));
     }
-    request->sets = sets;
-    request->nsets = set->count;
+    *all = sets;
+    *count = set->count;
     return 0;
 }
 
@@ -135,7 +134,7 @@ int request_read(struct arena *arena, const char *text, size_t length, int line,
     struct node *root;
     int rc;
 
-    if (read_tree(arena, text, length, line, &root, err) || field_parse(arena, &request_table, root, request, err))
+    if (request_tree(arena, REQUESTS, text, length, line, &root, err) || field_parse(arena, &request_table, root, request, err))
         return -1;
     request->budget = usual;
     if (!field_given(&request_table, request, "engine"))
@@ -143,6 +142,6 @@ int request_read(struct arena *arena, const char *text, size_t length, int line,
     if (request->cancel.node)
         return error_add(err, EXIT_INPUT, request->cancel.node->loc, "request: cancel: expected a line of its own, "
                          "such as {\"cancel\": 1}");
-    rc = request->set.node ? read_sets(arena, request->set.node, request, err) : 0;
+    rc = request->set.node ? request_sets(arena, request->set.node, &request->sets, &request->nsets, err) : 0;
     return (request->limits.node && read_limits(request->limits.node, &request->budget, err)) || rc ? -1 : 0;
 }

@@ -26,4 +26,10 @@ extern const struct table request_table;
 int request_read(struct arena *arena, const char *text, size_t length, int line, struct budget usual,
                  struct request *request, struct error *err);
 
+/* Parts of it, which other programs' requests have too. The tree of JSON that stands at a line of a file `name`. */
+int request_tree(struct arena *arena, const char *name, const char *text, size_t length, int line, struct node **root,
+                 struct error *err);
+/* {"strategy.tensor": 8} as --set has it: strategy.tensor=8. */
+int request_sets(struct arena *arena, const struct node *set, const char *const **sets, size_t *count, struct error *err);
+
 #endif

@@ -302,7 +302,7 @@ static void search(struct arena *arena, struct splitting *splitting)
     splitting->least = least;
     splitting->most = (size_t)fmin(REPLAYS_MOST, fmax(REPLAYS_LEAST, OPERATIONS_MOST / operations));
     splitting->bounded = !scenario_schedule(splitting->scenario)->asynchronous && plan_directions(plan) == 1 &&
-                         !plan_shares(plan);
+                         !plan_shares(plan) && plan_slices(plan) == 1;
     find_seconds(arena, splitting);
     if (splitting->nstages == 1)
         memcpy(splitting->best, layers, sizeof *layers);

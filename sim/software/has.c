@@ -187,3 +187,11 @@ enum software_has software_has(struct arena *arena, const struct software_names 
             found = SOFTWARE_UNKNOWN;
     return found;
 }
+
+const char *software_lack_text(struct arena *arena, const struct software_names *names, const struct software_lack *lack)
+{
+    if (lack->why)
+        return arena_printf(arena, "%s cannot run this: %s", names->title, lack->why);
+    return arena_printf(arena, "%s: %s does not have '%s'; it has %s", lack->path, names->title, lack->value,
+                        *lack->has ? lack->has : "none");
+}

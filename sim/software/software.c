@@ -249,6 +249,12 @@ int software_load(struct arena *arena, const char **name, struct loc loc, struct
                                         "a file with 'values', such as '%s'", *name, file->alias);
 }
 
+/* What the file has of a path; NULL: what it lacks. */
+static const struct node *list_of(const struct software_file *file, const char *path)
+{
+    return !path ? file->lacks.node : file->has.node ? node_get(file->has.node, path) : NULL;
+}
+
 int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
                   const struct node **list, struct error *err)
 {
@@ -259,7 +265,7 @@ int software_list(struct arena *arena, const char *like, struct loc loc, const c
         if (software_load(arena, &like, loc, &file, err))
             return -1;
         *title = depth ? *title : file.title;
-        *list = file.has.node ? node_get(file.has.node, path) : NULL;
+        *list = list_of(&file, path);
         loc = field_loc(&software_file_table, &file, "like");
         like = file.like;
     }

@@ -44,7 +44,8 @@ int software_lay_own(struct arena *arena, const struct node *own, const struct s
                      struct error *err);
 
 /* The file's title, and its list of the values that it has of a key ("strategy.zero"), or that of the first file that has
- * one of those that it begins with; what stands under conditions does not count. *list NULL: nobody looked it up. */
+ * one of those that it begins with; what stands under conditions does not count. path NULL: what it cannot run instead,
+ * [{if: CONDITION, why: TEXT}]. *list NULL: nobody looked it up. */
 int software_list(struct arena *arena, const char *like, struct loc loc, const char *path, const char **title,
                   const struct node **list, struct error *err);
 
@@ -64,5 +65,7 @@ struct software_lack {
 enum software_has software_has(struct arena *arena, const struct software_names *names,
                                const struct software_parts *parts, const struct software_ask *asks, size_t count,
                                struct software_lack *lack);
+/* The lack in words, in the arena. */
+const char *software_lack_text(struct arena *arena, const struct software_names *names, const struct software_lack *lack);
 
 #endif

@@ -1,4 +1,5 @@
 #include "stage/memory.h"
+#include "stage/stage_exchange.h"
 #include "stage/stage_memory.h"
 
 #include <math.h>
@@ -75,7 +76,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.gradients += recipe_share(recipe, HELD_GRADIENTS, stage->trained);
         sum.weights += recipe_share(recipe, HELD_WEIGHTS, stage_weights(stage));
         sum.stashed += stage_stashed(stage, scenario);
-        sum.states += recipe_share(recipe, HELD_STATES, stage_states(stage, scenario));
+        sum.states += recipe_share(recipe, HELD_STATES, stage->states);
         sum.compression += stage->compression;
         sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
         sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
@@ -84,9 +85,9 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.scattered = fmax(sum.scattered, stage->scattered.outside + stage->scattered.blocks);
         sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
         if (at > 0)
-            arrives += stages[at - 1].boundary;
+            arrives += boundary_arriving(scenario, stages, at - 1, rank);
         if (at + 1 < plan_virtual_stages(plan))
-            arrives += stage->boundary;
+            arrives += boundary_arriving(scenario, stages, at, rank);
         sum.arrives = fmax(sum.arrives, arrives);
     }
     return sum;
@@ -143,7 +144,8 @@ static double context(const struct scenario *scenario)
     return bytes;
 }
 
-struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank)
+/* Of ranks that all have the same degrees. */
+static struct memory states_of(const struct scenario *scenario, const struct stage *stages, int program_rank)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     struct holding holding = holding_of(scenario, stages, program_rank % scenario->plan.stages);
@@ -177,6 +179,16 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     return memory;
 }
 
+struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank)
+{
+    struct scenario seen;
+
+    if (!scenario->views)
+        return states_of(scenario, stages, program_rank);
+    seen = scenario_seen(scenario, program_rank % scenario->plan.stages);
+    return states_of(&seen, stages, program_rank);
+}
+
 double memory_fragmentation(const struct scenario *scenario)
 {
     const double usual = 0.055;
@@ -196,7 +208,8 @@ static void add_fragmentation(struct memory *memory, const struct scenario *scen
 double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    struct holding holding = holding_of(scenario, stages, rank);
+    const struct scenario seen = scenario_seen(scenario, rank);
+    struct holding holding = holding_of(&seen, stages, rank);
     double bytes = 0;
 
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS))
@@ -339,7 +352,9 @@ static void begin_peaks(const struct scenario *scenario, const struct stage *sta
 {
     for (int r = 0; r < ranks; r++) {
         kept[r] = (struct kept){0};
-        peaks[r] = (struct memory_peak){.memory = memory_states(scenario, stages, r)};
+        peaks[r] = (struct memory_peak){0};
+        if (scenario_has_rank(scenario, r))
+            peaks[r].memory = memory_states(scenario, stages, r);
     }
 }
 

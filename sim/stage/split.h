@@ -1,8 +1,8 @@
-/* split: how many of the model's layers each stage holds. */
+/* split: how many of the model's layers each stage holds, and the stages that hold them. */
 #ifndef DTSIM_SPLIT_H
 #define DTSIM_SPLIT_H
 
-#include "scenario/scenario.h"
+#include "stage/layer_cost.h"
 
 /* What a layer adds to its stage, for each micro-batch. */
 struct split_cost {
@@ -17,5 +17,15 @@ struct split_cost {
  * split that does not fit this model (EXIT_INFEASIBLE). */
 int split_blocks(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
                  const struct split_cost *costs, size_t count, size_t **begins, struct error *err);
+
+/* Whether replicas divide some parameters of layers, which are PARAMETERS_APART then. */
+bool stage_divides_parameters(const struct scenario *scenario);
+/* Fills the stages, and their times by `costs`, with the layers: those before the blocks go to the first stage, those after
+ * them to the last. begins: the first block of every stage, then the number of blocks. Stages of the same blocks share
+ * their slices, which nobody may change. */
+void stages_fill(struct arena *arena, struct layer_costs *costs, const struct layer *layers, size_t count,
+                 const size_t *begins, struct stage *stages, struct stage_times *times);
+/* Whether virtual stage s holds what the stage before it holds, and as many ranks hold it. */
+bool stages_repeat(const struct plan *plan, const struct stage *stages, int s);
 
 #endif

@@ -107,6 +107,8 @@ struct stage {
     struct stage_workspace { double forward, backward; } plain, recompute, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model; for a stage that holds the whole model */
+    struct by_class states;  /* B of the optimizer's states of all trained tensors, master weights included, before ZeRO
+                                divides them */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
     const struct stage_plan *plan;   /* if the stage is computed layer by layer: its plan (stage_plan.h), else NULL */
     double recomputed;       /* FLOP that the plan recomputes in a backward */

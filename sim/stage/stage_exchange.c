@@ -207,6 +207,44 @@ double scatter_in_pieces(double scatter, const struct pieces *product, double sh
                    (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
 }
 
+double column_overlapped(const struct column_exchange *exchange, const struct stage_columns *columns)
+{
+    double returning = columns->returning.whole > 0 ?
+                       gather_in_pieces(exchange->gather, &columns->returning, exchange->n) : exchange->gather;
+
+    return returning + contention_exposed(exchange->gather, columns->input, exchange->share) +
+           contention_exposed(exchange->scatter, columns->weight, exchange->share);
+}
+
+double column_pieces(const struct column_exchange *exchange, const struct stage_columns *columns)
+{
+    return gather_in_pieces(exchange->gather, &columns->gathering, exchange->n) +
+           scatter_in_pieces(exchange->scatter, &columns->scattering, exchange->share);
+}
+
+enum group_kind context_ring(const struct parallelism *spec)
+{
+    return spec->context_attention == CONTEXT_HYBRID ? GROUP_RING : GROUP_CONTEXT;
+}
+
+double context_next_bytes(const struct scenario *scenario, double bytes)
+{
+    double gradients = bytes * sizeof(float) / dtype_bytes(precision_dtype(&scenario->memory.precision));
+
+    return scenario->parallelism.context_blocks ? gradients : 2 * bytes;
+}
+
+struct context_steps context_steps_of(const struct scenario *scenario, const struct stage_times *times)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    int n = scenario->groups.of[context_ring(spec)].size;
+
+    return (struct context_steps){
+        .n = n, .gathered = spec->context_attention == CONTEXT_ALL_GATHER, .apart = spec->context_blocks,
+        .waits = !spec->overlap_context, .forward = times->attention[0] / n, .backward = times->attention[1] / n,
+    };
+}
+
 static double step_exposed(const struct context_steps *steps, double exchange, double kernels)
 {
     return steps->waits ? exchange : fmax(0, exchange - kernels);
@@ -227,4 +265,23 @@ double steps_backward(const struct context_steps *steps)
         return step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, pass + next, kernels) +
                step_exposed(steps, next, kernels) + next;
     return 2 * step_exposed(steps, pass, kernels) + (steps->n - 2) * step_exposed(steps, next, kernels);
+}
+
+double boundary_whole(const struct scenario *scenario, const struct stage *stages, int stage)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    int rank = plan_rank(&scenario->plan, 0, stage, 0, NULL);
+    bool divided = spec->sequence_parallel || spec->scatter_gather;
+
+    return stages[stage].boundary * (divided ? scenario_tensor(scenario, rank) : 1) * scenario_rank_replicas(scenario, rank);
+}
+
+double boundary_arriving(const struct scenario *scenario, const struct stage *stages, int stage, int rank)
+{
+    const struct rank_view *const *views = scenario->views;
+
+    if (!views || (views[plan_rank(&scenario->plan, 0, stage, 0, NULL)] == views[rank] &&
+                   views[plan_rank(&scenario->plan, 0, stage + 1, 0, NULL)] == views[rank]))
+        return stages[stage].boundary;
+    return boundary_whole(scenario, stages, stage) / (views[rank]->tensor * views[rank]->data);
 }

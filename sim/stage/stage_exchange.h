@@ -40,6 +40,22 @@ double gather_in_pieces(double gather, const struct pieces *product, int n);
  * product's. */
 double scatter_in_pieces(double scatter, const struct pieces *product, double share);
 
+/* s of exchanges of the tensor group that the kernels beside a column-parallel product do not hide: a gather of `gather` s,
+ * a sum of `scatter` s, in a group of n whose exchanges take a share of the multiprocessors. */
+struct column_exchange { double gather, scatter, share; int n; };
+/* In a backward (EXCHANGE_OVERLAPPED): sums overlap with the product for weights, gathers before them with the product for
+ * inputs (Korthikanti et al. 2022, section 4.2.2). The backward of a row-parallel product gathers its input too: exposed,
+ * as in every EXCHANGE_TENSOR, or overlapped with pieces of that product. */
+double column_overlapped(const struct column_exchange *exchange, const struct stage_columns *columns);
+/* In a forward (EXCHANGE_PIECES): gathers and sums overlap with pieces of products. */
+double column_pieces(const struct column_exchange *exchange, const struct stage_columns *columns);
+
+/* The group around which keys and values are passed: the context group, or one ring of a hybrid one. */
+enum group_kind context_ring(const struct parallelism *spec);
+/* B that a GPU passes on in a step of the backward, where its own keys and values are of so many: gradients in fp32 alone,
+ * where they go apart, or both. */
+double context_next_bytes(const struct scenario *scenario, double bytes);
+
 /* Steps of attention block by block, in a context group of n: s that an exchange of keys and values takes, `pass`, of all
  * at once where they are gathered; of their gradients alone, or of both together, `next`; and of a step's kernels. */
 struct context_steps {
@@ -49,6 +65,9 @@ struct context_steps {
     bool waits;              /* nothing overlaps */
     double pass, next, forward, backward;
 };
+/* Without `pass` and `next`. Under the zigzag split all steps attend to equally many keys, so each step takes 1/n of the
+ * attention. */
+struct context_steps context_steps_of(const struct scenario *scenario, const struct stage_times *times);
 /* The seconds of exchanges that kernels do not hide. Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU
  * attends to one block of keys and values, and the block goes on to the next GPU, n - 1 times. In the backward the
  * gradients of a block follow it a step later: the first step passes the block, the last step its gradients, all other
@@ -56,5 +75,10 @@ struct context_steps {
  * (PyTorch, _templated_ring_attention_backward). */
 double steps_forward(const struct context_steps *steps);
 double steps_backward(const struct context_steps *steps);
+
+/* B of the boundary after a stage, of all GPUs that hold the stage and of all samples of a micro-batch. */
+double boundary_whole(const struct scenario *scenario, const struct stage *stages, int stage);
+/* Of it B that each GPU of a pipeline rank gets, which is on one side of the boundary. */
+double boundary_arriving(const struct scenario *scenario, const struct stage *stages, int stage, int rank);
 
 #endif

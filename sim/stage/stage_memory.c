@@ -35,6 +35,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
         workspace.backward += layer->output;     /* an unfused loss needs one more tensor of that size */
     stage->activation += layer->activation;
     peaks->blocks += layer->role == LAYER_BLOCK;
+    peaks->waiting += scenario->batch.slice * layer->key_value_bytes;
     if (stage->slices[0].recompute) {        /* the layer's: slices begin with the last one */
         bool begins = peaks->run++ % every == 0;
         double back = layer->activation - (begins ? layer->within : 0);      /* without the checkpoint, which is kept */
@@ -153,7 +154,7 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
 
     stage->working = ahead ? stage->working_split : fmax(0, peaks->kept - stage->checkpoint);
     stage->plain.forward = fmax(0, peaks->plain.forward - stage->activation);
-    stage->plain.backward = fmax(0, peaks->plain.backward - stage->activation);
+    stage->plain.backward = fmax(0, peaks->plain.backward - stage->activation) + peaks->waiting;
     stage->recompute.forward = stage->ahead.forward = fmax(0, peaks->recompute.forward - stage->checkpoint);
     stage->ahead.backward = peaks->ahead;
     stage->recompute.backward =

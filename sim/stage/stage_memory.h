@@ -10,6 +10,7 @@
 struct stage_peaks {
     struct stage_workspace plain, recompute;
     double ahead;            /* B of the largest workspace of a backward */
+    double waiting;          /* B of gradients of the keys and values of earlier slices, for these slices' backwards */
     double kept;             /* B under recomputation: checkpoints and one segment's activations */
     double segment;          /* B of the segment's activations so far */
     int blocks;              /* blocks so far */
@@ -23,7 +24,7 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
 /* Sets `gathered` and `scattered`: the layers that ZeRO 3 holds whole at once. */
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario);
 
-/* B of the optimizer's states of all trained tensors, master weights included, before ZeRO divides them. */
+/* stage.states. */
 struct by_class stage_states(const struct stage *stage, const struct scenario *scenario);
 /* B of the older versions of its weights, which replicas hold whole (asynchronous schedules). */
 double stage_stashed(const struct stage *stage, const struct scenario *scenario);

@@ -124,8 +124,10 @@ static int load_base(struct sweep *sweep, struct node **base, struct error *err)
     struct arena *arena = &sweep->arena;
 
     if (sweep->base->kind == NODE_SCALAR && !node_is_null(sweep->base)) {
-        const char *path = data_beside(arena, sweep->file, sweep->base->text);
+        const char *path = data_beside(arena, (struct loc){.file = sweep->file}, sweep->base->text, err);
 
+        if (!path)
+            return -1;
         sweep->name = data_stem(arena, path);
         return conf_load(arena, path, base, err);
     }

@@ -18,6 +18,23 @@ static int slots_of(const struct scenario *scenario, enum group_kind kind)
     return by_stage(kind) ? plan_virtual_stages(&scenario->plan) : scenario->parallelism.pipeline;
 }
 
+/* The pipeline rank of a slot, the first one where the slot is for all. */
+static int slot_rank(const struct scenario *scenario, enum group_kind kind, int slot)
+{
+    return by_stage(kind) ? plan_rank(&scenario->plan, 0, slot, 0, NULL) : slot;
+}
+
+/* The groups of the kind in a slot: of replicas, or a group for each replica. */
+static int count_groups(const struct scenario *scenario, enum group_kind kind, int slot)
+{
+    int rank = slot_rank(scenario, kind, slot);
+    const struct process_group *like = &scenario_groups(scenario, rank)->of[kind];
+
+    return like->axis == AXIS_PIPELINE ? scenario_replicas(scenario) :
+           like->axis == AXIS_REPLICA  ? scenario_rank_replicas(scenario, rank) / like->size
+                                       : scenario_rank_replicas(scenario, rank);
+}
+
 static void add_rank(struct rank_group *group, int replica, int p, int pipeline)
 {
     group->ranks[group->nranks++] = replica * pipeline + p;
@@ -26,12 +43,14 @@ static void add_rank(struct rank_group *group, int replica, int p, int pipeline)
 /* The group of that number in a slot. */
 static struct rank_group group_make(const struct scenario *scenario, enum group_kind kind, int slot, int number)
 {
-    const struct process_group *like = &scenario->groups.of[kind];
+    int rank = slot_rank(scenario, kind, slot);
+    const struct process_group *like = &scenario_groups(scenario, rank)->of[kind];
     const struct plan *plan = &scenario->plan;
     int pipeline = scenario->parallelism.pipeline, directions = plan_directions(plan);
     int holders = by_stage(kind) ? plan_holders(plan, slot) : 1;
     struct rank_group group = {.kind = kind, .gpus = like->size * like->tensors * holders,
-                               .alike = scenario->parallelism.tensor / like->tensors};
+                               .alike = (like->axis == AXIS_PIPELINE ? scenario->parallelism.tensor
+                                                                     : scenario_tensor(scenario, rank)) / like->tensors};
 
     group.ranks = xcalloc((size_t)(like->size * holders), sizeof *group.ranks);
     if (like->axis == AXIS_TENSOR) {
@@ -42,7 +61,8 @@ static struct rank_group group_make(const struct scenario *scenario, enum group_
     for (int i = 0; i < like->size; i++)
         for (int h = 0; h < holders; h++)
             if (like->axis == AXIS_PIPELINE)
-                add_rank(&group, number, like->first + i * like->stride, pipeline);
+                add_rank(&group, layout_partners(number, scenario_replicas(scenario), scenario_rank_replicas(
+                    scenario, like->first + i * like->stride)).first, like->first + i * like->stride, pipeline);
             else if (!by_stage(kind))
                 add_rank(&group, group_index(like, number, i), slot, pipeline);
             else
@@ -69,15 +89,18 @@ static int same_ranks(const struct rank_groups *groups, enum group_kind kind, in
 
 static void add_kind(struct rank_groups *groups, const struct scenario *scenario, enum group_kind kind)
 {
-    const struct process_group *like = &scenario->groups.of[kind];
-    int slots = slots_of(scenario, kind);
-    int numbers = like->axis == AXIS_REPLICA ? group_count(scenario, like) : scenario_replicas(scenario);
-    int *ids = xcalloc((size_t)slots * (size_t)numbers, sizeof *ids);
+    int slots = slots_of(scenario, kind), numbers = 0, *ids;
 
+    for (int slot = 0; slot < slots; slot++) {
+        int count = count_groups(scenario, kind, slot);
+
+        numbers = count > numbers ? count : numbers;
+    }
+    ids = xcalloc((size_t)slots * (size_t)numbers, sizeof *ids);
     groups->ids[kind] = ids;
     groups->numbers[kind] = numbers;
     for (int slot = 0; slot < slots; slot++) {
-        for (int number = 0; number < numbers; number++) {
+        for (int number = 0; number < count_groups(scenario, kind, slot); number++) {
             ids[slot * numbers + number] = (int)groups->list.count;
             *GROW(&groups->list) = group_make(scenario, kind, slot, number);
             int same = number == 0 && by_stage(kind) ? same_ranks(groups, kind, slot) : slot;
@@ -119,8 +142,8 @@ void rank_groups_release(struct rank_groups *groups)
 int rank_group_find(const struct rank_groups *groups, const struct scenario *scenario, enum group_kind kind, int rank,
                     int stage)
 {
-    const struct process_group *like = &scenario->groups.of[kind];
     int pipeline = scenario->parallelism.pipeline, replica = rank / pipeline;
+    const struct process_group *like = &scenario_groups(scenario, rank % pipeline)->of[kind];
     int slot = slots_of(scenario, kind) == 1 ? 0 : by_stage(kind) ? stage : rank % pipeline;
 
     if (!groups->ids[kind] || slot < 0)

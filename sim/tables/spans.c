@@ -200,7 +200,7 @@ static int *ranks_of_gpus(const struct scenario *scenario)
     ranks = xcalloc((size_t)most + 1, sizeof *ranks);
     for (int r = 0; r < replicas; r++)
         for (int p = 0; p < spec->pipeline; p++)
-            for (int t = 0; t < spec->tensor; t++)
+            for (int t = 0; t < scenario_tensor(scenario, p) && r < scenario_rank_replicas(scenario, p); t++)
                 ranks[scenario_gpu(scenario, t, r, p)] = r * spec->pipeline + p;
     return ranks;
 }

@@ -30,6 +30,8 @@ void memory_write(const struct run *run, FILE *out)
 
     fputs("rank\tt\tkind\tbytes\treplicas\n", out);
     for (int r = 0; r < program->ranks; r++) {
+        if (!scenario_has_rank(run->workload->scenario, r))
+            continue;
         held[r] = run->metrics.ranks[r].memory;
         held[r].bytes[MEMORY_ACTIVATIONS] = held[r].bytes[MEMORY_WORKSPACE] = 0;
         for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)

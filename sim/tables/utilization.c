@@ -72,11 +72,11 @@ static double window_width(const struct run *run)
     return width;
 }
 
-struct bins { struct bin { double from, to, seconds[ACCOUNT_KIND_COUNT]; } *items; size_t count, capacity; };
+struct bins { struct bin { double from, to, seconds[ACCOUNT_KIND_COUNT]; } *items; size_t count, capacity; double weight; };
 
 /* Works of a rank that overlap: each of them takes the time of all, with its share of the rank. */
 struct together { struct account_step *items; size_t count, capacity; };
-struct sums { struct bins bins; struct together *ranks; };
+struct sums { struct bins bins; struct together *ranks; const struct scenario *scenario; };
 
 /* Windows of that width from `from` to `to`, the last one up to half as wide again, or half as wide. */
 static void cut(struct bins *bins, double from, double to, double width)
@@ -103,7 +103,7 @@ static size_t first_after(const struct bins *bins, double time)
     return low;
 }
 
-/* Adds the share of a step to the windows. */
+/* Adds the share of a step to the windows, with the weight of its rank. */
 static void add_step(struct bins *bins, const struct account_step *step, double share)
 {
     for (size_t i = first_after(bins, step->from); i < bins->count && bins->items[i].from < step->end; i++) {
@@ -112,7 +112,7 @@ static void add_step(struct bins *bins, const struct account_step *step, double 
 
         account_add(step, &window, seconds);
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-            bins->items[i].seconds[kind] += share * seconds[kind];
+            bins->items[i].seconds[kind] += bins->weight * share * seconds[kind];
     }
 }
 
@@ -142,6 +142,7 @@ static void take_step(void *context, const struct account_step *step)
 {
     struct sums *sums = context;
     struct together *works = &sums->ranks[step->rank];
+    sums->bins.weight = scenario_rank_weight(sums->scenario, step->rank);
     bool follows = works->count && step->op && step->start - works->items[works->count - 1].end <= 1e-9 * step->start;
 
     if (!follows)
@@ -161,7 +162,8 @@ void utilization_write(const struct run *run, FILE *out)
     double width = window_width(run), makespan = run->timeline.makespan;
     int ranks = run->lowered.program.ranks;
     struct cells cells = {.out = out};
-    struct sums sums = {.ranks = xcalloc((size_t)ranks + 1, sizeof *sums.ranks)};
+    struct sums sums = {.ranks = xcalloc((size_t)ranks + 1, sizeof *sums.ranks), .scenario = run->workload->scenario};
+    double weights = scenario_rank_weights(sums.scenario, ranks);
 
     if (width > 0) {
         cut(&sums.bins, 0, window->from, width);
@@ -179,7 +181,7 @@ void utilization_write(const struct run *run, FILE *out)
         cells_number(&cells, bin->from);
         cells_number(&cells, bin->to);
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-            cells_number(&cells, bin->seconds[kind] / (bin->to - bin->from) / ranks);
+            cells_number(&cells, bin->seconds[kind] / (bin->to - bin->from) / weights);
         cells_end_line(&cells);
     }
     cells_flush(&cells);

@@ -4,12 +4,6 @@
 
 #include <math.h>
 
-void way_through(struct topology_way *way, int link)
-{
-    BUG_IF(way->count == WAY_MAX);
-    way->links[way->count++] = link;
-}
-
 static int ceiling(int a, int b)
 {
     return (a - 1) / b + 1;

@@ -17,7 +17,11 @@ struct topology_class {
 extern const struct topology_class topology_torus, topology_dragonfly, topology_file;
 
 /* Adds a link to a way. */
-void way_through(struct topology_way *way, int link);
+static inline void way_through(struct topology_way *way, int link)
+{
+    BUG_IF(way->count == WAY_MAX);
+    way->links[way->count++] = link;
+}
 /* Nodes of a torus, or of a dragonfly: of 64 bits, as files may say any numbers. */
 long long torus_nodes(const struct topology *topology);
 long long dragonfly_nodes(const struct topology *topology);

@@ -108,6 +108,19 @@ double failures_wall(const struct failures *failures, const struct course *cours
     return wall;
 }
 
+double failures_step_wall(const struct failures *failures, const struct course *course)
+{
+    const struct zone *zone = course->zones.items;
+    double mtbf = failures_mtbf(failures, zone->nodes), survival = 0;
+
+    if (!failures->count)
+        return course->end;
+    for (size_t i = 0; i < failures->count; i++)
+        survival += failures->causes[i].rate / failures->rate *
+                    exp(-(failures->causes[i].detect + zone->reroute) / mtbf);
+    return course->end * mtbf / survival * expm1(course->step / mtbf) / course->step;
+}
+
 double luck_share(struct luck *luck)
 {
     return random_share(luck->seed, luck->index++);

@@ -35,6 +35,10 @@ double failures_recovery(const struct failures *failures, double load);
  * one to the next begins where the earlier one was finished, and begins anew where its stall ended. */
 double failures_wall(const struct failures *failures, const struct course *course);
 
+/* The same where a failure costs the step under way, its detection and the pause of the course's own zone, and nodes
+ * are always replaced: each step is an interval without a stall. */
+double failures_step_wall(const struct failures *failures, const struct course *course);
+
 /* Random numbers of a trial, each by its index, and the time until the next failure in units of the mean time between
  * failures. */
 struct luck { uint64_t seed, index; double left; };

@@ -77,14 +77,16 @@ static json_t *closed_form_json(const struct training *training)
     return json;
 }
 
-/* What it is on each number of nodes below its own: the shapes, the largest first. */
+/* What it is on each number of nodes below its own, where holes are possible on its own too: the shapes, the largest
+ * first. */
 static json_t *shapes_json(const struct training *training)
 {
     const struct course *course = &training->course;
     json_t *list = json_array();
 
-    for (int nodes = course->shapes.nodes - 1; nodes > 0; nodes--) {
+    for (int nodes = course->shapes.nodes - !course->holed; nodes > 0; nodes--) {
         const struct shape *shape = &course->shapes.on[nodes];
+        const struct zone *zone = nodes == course->shapes.nodes ? course->zones.items : &course->shrunk[nodes];
         json_t *json;
 
         if (shape->nodes != nodes)
@@ -101,7 +103,7 @@ static json_t *shapes_json(const struct training *training)
         json_put(json, "iteration_time_s", json_finite(shape->seconds));
         if (shape->holed_seconds > 0)
             json_put(json, "holed_iteration_time_s", json_finite(shape->holed_seconds));
-        json_put(json, "pace", json_finite(course->shrunk[nodes].pace));
+        json_put(json, "pace", json_finite(zone->pace));
         json_append(list, json);
     }
     return list;
@@ -313,7 +315,7 @@ static void write_result(const void *context, FILE *out)
     const struct writing *writing = context;
     json_t *json = training_json(writing->training);
 
-    json_identify(json, writing->digests);
+    digests_identify(json, writing->digests);
     json_put(json, "build", json_words(sources_digest));
     json_print(json, out);
     json_decref(json);

@@ -34,7 +34,8 @@ static const struct training_key keys[] = {
     {"time_shares.initialisation", "of the job"},
     {"time_shares.loading", "of checkpoints"},
     {"time_shares.fewer_nodes", "what steps on fewer nodes take longer; of trainings with 'elastic' alone"},
-    {"time_shares.redundant_work", "what steps take longer because nodes do the work of others too; of 'elastic: redundancy' alone"},
+    {"time_shares.redundant_work",
+     "what steps take longer because nodes do the work of others too; of 'elastic: redundancy' alone"},
     {"failures", "of a trial, mean"},
     {"nodes_lost", "of these, with a node"},
     {"memory_lost", "times that all copies in memory of a share of a checkpoint were lost, mean"},
@@ -52,7 +53,8 @@ static const struct training_key keys[] = {
      "null: nothing fails, or not exponentially; else young, daly, exact and chosen (interval_s and goodput, of "
      "blocking checkpoints), days and goodput (of this training; null: it has spare nodes)"},
     {"shapes",
-     "with 'elastic' alone: what it is on fewer nodes, each with nodes, gpus, replicas, pipeline, iteration_time_s of the "
+     "with 'elastic' alone: what it is on fewer nodes, each with nodes, gpus, replicas, pipeline, iteration_time_s of "
+     "the "
      "whole batch, and pace: its speed over that on all nodes; deep_replicas of them have deep_pipeline stages; "
      "holed_iteration_time_s: while a node does its lost neighbour's work too"},
     {"notes", "what to know before relying on the numbers"},

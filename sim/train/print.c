@@ -129,8 +129,8 @@ static void print_failures(const struct training *training, FILE *out)
         return;
     fprintf(out, "failures: %.1f a training, one each %s; a recovery%s takes %s; %zu trials, seed %llu\n",
             training->failed, seconds(training->mtbf, mtbf), training_keeps_work(training) ? " from a checkpoint" : "",
-            seconds(training->recovery, recovery),
-            training->options.trials, (unsigned long long)training->options.seed);
+            seconds(training->recovery, recovery), training->options.trials,
+            (unsigned long long)training->options.seed);
 }
 
 static void optimum(const char *name, struct optimum optimum, FILE *out)
@@ -333,9 +333,11 @@ const char **training_notes(struct arena *arena, const struct training *training
     if (training->course.shrunk)
         note(&notes, training_elastic_note(training));
     if (training_faster_shape(training))
-        note(&notes, arena_printf(arena, "a step takes less time on %d nodes than on all of them: the scenario's own shape is not "
-                                         "the fastest, and fewer nodes may be a gain",
-                                  training_faster_shape(training)));
+        note(&notes,
+             arena_printf(arena,
+                          "a step takes less time on %d nodes than on all of them: the scenario's own shape is not "
+                          "the fastest, and fewer nodes may be a gain",
+                          training_faster_shape(training)));
     if (training->course.zones.count > 1)
         note(&notes, "a change of the number of GPUs takes no time but that of a checkpoint");
     if (training->ended[TRIAL_STOPPED])

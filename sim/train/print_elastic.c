@@ -22,7 +22,8 @@ static void print_shape(const struct shape *shape, FILE *out)
     }
     fprintf(out, ", a step takes %s", unit_format_short(UNIT_TIME, shape->seconds, text, sizeof text));
     if (shape->holed_seconds > 0)
-        fprintf(out, ", with a lost neighbour's work %s", unit_format_short(UNIT_TIME, shape->holed_seconds, text, sizeof text));
+        fprintf(out, ", with a lost neighbour's work %s",
+                unit_format_short(UNIT_TIME, shape->holed_seconds, text, sizeof text));
     fputc('\n', out);
 }
 
@@ -54,15 +55,19 @@ void training_print_elastic(const struct training *training, FILE *out)
 const char *training_elastic_note(const struct training *training)
 {
     static const char *const notes[] = {
-        [ELASTIC_VARUNA] = "on fewer nodes the batch stays as it is, idle nodes do not fail, GPU-hours are of the nodes that train, "
-                           "and nodes that come back are taken when the next checkpoint is finished",
-        [ELASTIC_REDUNDANCY] = "redundancy: the neighbour of a lost node does the work of both, and all wait for it; holes are filled "
-                               "after the step in which nodes come back; the work since the last checkpoint is lost where two "
-                               "neighbours are",
-        [ELASTIC_TEMPLATES] = "templates: a loss costs the step under way, not the work since the last checkpoint, unless all replicas "
-                              "lose the same layers at once; at most two numbers of stages stand side by side",
-        [ELASTIC_LIVEPUT] = "liveput: the nodes of the time ahead are known exactly, where Parcae predicts them; a loss costs the "
-                            "step under way, unless all replicas lose the same stage at once",
+        [ELASTIC_VARUNA] =
+            "on fewer nodes the batch stays as it is, idle nodes do not fail, GPU-hours are of the nodes that train, "
+            "and nodes that come back are taken when the next checkpoint is finished",
+        [ELASTIC_REDUNDANCY] =
+            "redundancy: the neighbour of a lost node does the work of both, and all wait for it; holes are filled "
+            "after the step in which nodes come back; the work since the last checkpoint is lost where two "
+            "neighbours are",
+        [ELASTIC_TEMPLATES] =
+            "templates: a loss costs the step under way, not the work since the last checkpoint, unless all replicas "
+            "lose the same layers at once; at most two numbers of stages stand side by side",
+        [ELASTIC_LIVEPUT] =
+            "liveput: the nodes of the time ahead are known exactly, where Parcae predicts them; a loss costs the "
+            "step under way, unless all replicas lose the same stage at once",
     };
 
     return notes[training->scenario->train->elastic->system];

@@ -74,16 +74,22 @@ struct growth trial_next_growth(struct going *going, const struct zone *zone)
     return growth;
 }
 
-/* The training goes on from the checkpoint, or the step, that is finished now, on more nodes. The cause, where a failure comes before.
+/* The training goes on from the checkpoint, or the step, that is finished now, on more nodes. The cause, where a
+ * failure comes before.
  */
 const struct cause *trial_grow(struct going *going)
 {
     const struct cause *cause;
 
     if (!trial_begins_again(going)) {
+        int nodes = zone_now(going)->nodes, holes = going->holes;
+
         trial_resize(going);
+        if (!holes && zone_now(going)->nodes == nodes)
+            return NULL;
         cause = trial_spend(going, zone_now(going), zone_now(going)->reroute, LOSS_INITIALISATION);
-        trial_settle(going);
+        if (!cause)
+            trial_settle(going);
         return cause;
     }
     trial_lose_work(going, zone_now(going));

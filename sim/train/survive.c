@@ -72,7 +72,10 @@ const struct cause *trial_reroute(struct going *going)
 }
 
 /* A part of the time ahead in which as many nodes are up. */
-struct segment { double seconds; int nodes, lost; };
+struct segment {
+    double seconds;
+    int nodes, lost;
+};
 enum { SEGMENTS = 256 };
 
 static int segments_of(const struct going *going, int there, struct segment segments[SEGMENTS])
@@ -117,8 +120,8 @@ static double good_for(const struct going *going, const struct segment *segment,
     return zone->pace * fmax(0, segment->seconds - stands);
 }
 
-/* Of all ways to change its shape when nodes come or go the one that gets furthest in the time ahead, by dynamic programming
- * (Duan et al. 2024, section 7), where Parcae predicts the nodes and here the trace is known. */
+/* Of all ways to change its shape when nodes come or go the one that gets furthest in the time ahead, by dynamic
+ * programming (Duan et al. 2024, section 7), where Parcae predicts the nodes and here the trace is known. */
 int trial_foresee(const struct going *going, int there)
 {
     const struct shapes *shapes = &going->rules->course->shapes;
@@ -130,6 +133,8 @@ int trial_foresee(const struct going *going, int there)
         int first = s ? 0 : going->held, last = s ? whole : going->held;
 
         for (int from = first; from <= last; from++) {
+            if (from != going->held && shapes->on[from].nodes != from)
+                continue;
             before[from] = 0;
             for (int to = segments[s].nodes < whole ? segments[s].nodes : whole; to > 0; to--) {
                 double far;

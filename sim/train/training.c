@@ -73,7 +73,8 @@ static int check_spares(const struct training *training, struct error *err)
 /* A training whose mean wall time is HOPELESS times that of its steps is refused: nobody waits for it. */
 static int check_progress(const struct training *training, struct error *err)
 {
-    double wall = failures_wall(&training->failures, &training->course);
+    const struct failures *failures = &training->failures;
+    double wall = (training_keeps_work(training) ? failures_step_wall : failures_wall)(failures, &training->course);
     const struct step *step = steps_of(&training->steps, training->main);
     double interval = isnan(training->every.steps) ? training->every.seconds : training->every.steps * step->seconds;
     char mtbf[48], every[48], recovery[48];
@@ -146,8 +147,7 @@ static double energy_of(const struct training *training, const struct trial *tri
 
 static double days_of(const struct training *training, const struct trial *trial)
 {
-    (void)training;
-    return trial->wall / SECONDS_A_DAY;
+    return (void)training, trial->wall / SECONDS_A_DAY;
 }
 
 static double goodput_of(const struct training *training, const struct trial *trial)

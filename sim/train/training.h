@@ -64,7 +64,8 @@ void training_print(const struct training *training, FILE *out);
 /* Of these, of an elastic training: what it is on fewer nodes; what to know of how it goes on. */
 void training_print_elastic(const struct training *training, FILE *out);
 const char *training_elastic_note(const struct training *training);
-/* Whether it is elastic and keeps its work where nodes are lost. Fewer nodes than it wants on which a step is faster; 0: none. */
+/* Whether it is elastic and keeps its work where nodes are lost. Fewer nodes than it wants on which a step is faster;
+ * 0: none. */
 bool training_keeps_work(const struct training *training);
 int training_faster_shape(const struct training *training);
 /* The same as a line of a Markdown table, whose head is training_row_head(), beside what was reported. */

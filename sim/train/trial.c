@@ -74,8 +74,9 @@ static const struct cause *fail(struct going *going, const struct zone *zone, in
     going->kept = cause->loses_node && (kept || !going->recovers) && trial_survives(going);
     going->trial.failures++;
     trial_tell(going, EVENT_FAILURE, node, cause->name,
-               going->recovers || going->kept ? 0 :
-               course_steps_since(going->rules->course, trial_last_mark(going), going->clock));
+               going->recovers || going->kept ?
+                   0 :
+                   course_steps_since(going->rules->course, trial_last_mark(going), going->clock));
     if (going->recovers && kept && !going->kept)
         trial_lose_work(going, zone);
     return cause;
@@ -215,7 +216,8 @@ static void lose(struct going *going, const struct zone *zone, double lost, doub
     going->trial.joules += lost * (going->fewer || zone->pace != 1 ? course->joules / course->end : zone->power);
 }
 
-/* The work since the last checkpoint is lost. Where it was done by several shapes, it counts with the pace of the whole. */
+/* The work since the last checkpoint is lost. Where it was done by several shapes, it counts with the pace of the
+ * whole. */
 void trial_lose_work(struct going *going, const struct zone *zone)
 {
     const struct course *course = going->rules->course;
@@ -313,8 +315,8 @@ static void recover(struct going *going, const struct cause *cause)
             going->trial.end = TRIAL_STUCK;
         else if (!(cause = trial_spend(going, zone, of->detect, LOSS_DETECTION)) && going->kept)
             cause = trial_reroute(going);
-        else if (!cause && !(cause = trial_take_spares(going, zone)) &&
-                 (trial_wait_for_trace(going, zone), true) && going->trial.end == TRIAL_FINISHED)
+        else if (!cause && !(cause = trial_take_spares(going, zone)) && (trial_wait_for_trace(going, zone), true) &&
+                 going->trial.end == TRIAL_FINISHED)
             cause = start_again(going, of, zone_now(going));
     }
     going->recovers = going->stored = going->kept = false;

@@ -6,10 +6,13 @@
 
 /* Where the wall time of a trial goes besides steps, checkpoints and validations. */
 #define LOSSES(X) \
-    X(LOSS_WORK, "lost_work") X(LOSS_DETECTION, "detection") X(LOSS_WAITING, "waiting") \
-    X(LOSS_REPLACEMENT, "replacement") X(LOSS_INITIALISATION, "initialisation") X(LOSS_LOADING, "loading") \
-    X(LOSS_FEWER, "fewer_nodes")     /* what steps on fewer nodes take longer; from here on: of elastic trainings alone */ \
-    X(LOSS_REDUNDANT, "redundant_work")      /* what steps take longer because nodes do the work of others too */
+    X(LOSS_WORK, "lost_work") \
+    X(LOSS_DETECTION, "detection") \
+    X(LOSS_WAITING, "waiting") X(LOSS_REPLACEMENT, "replacement") X(LOSS_INITIALISATION, "initialisation") \
+        X(LOSS_LOADING, "loading") \
+            X(LOSS_FEWER, \
+              "fewer_nodes") /* what steps on fewer nodes take longer; from here on: of elastic trainings alone */ \
+        X(LOSS_REDUNDANT, "redundant_work") /* what steps take longer because nodes do the work of others too */
 enum loss { LOSSES(ENUM_VALUE) LOSS_COUNT };
 extern const char *const loss_names[];
 
@@ -53,7 +56,7 @@ struct trial_rules {
     const struct failures *failures;
     const struct spares_spec *spares;        /* NULL: there is always one */
     int copies, stored; /* of checkpoints in memory, as struct checkpoint_spec has them; copies 0: in the storage */
-    const struct elastic_spec *elastic;      /* NULL: it waits for nodes */
+    const struct elastic_spec *elastic; /* NULL: it waits for nodes */
     double init;                     /* s until a training of another size runs */
     double most;                     /* s of wall time after which a trial is stuck */
     uint64_t seed;

@@ -25,11 +25,12 @@ struct going {
     } repairs;                       /* s of wall time at which nodes come back, ascending */
     size_t repaired;                 /* of these, how many have */
     size_t row;                      /* of a trace: that will be next */
-    int lost[LOST_MOST], nlost;      /* nodes that were lost since the training stands still, or was last without holes;
-                                      * places in the shape that holds the states, ascending; with copies in memory: as lost */
-    int held;                        /* the nodes of that shape; of an elastic training */
-    bool kept;                       /* no work since the last checkpoint is lost, for all parts of the model are still there */
-    int holes;                       /* lost nodes whose work others do */
+    int lost[LOST_MOST],
+        nlost; /* nodes that were lost since the training stands still, or was last without holes;
+                * places in the shape that holds the states, ascending; with copies in memory: as lost */
+    int held;  /* the nodes of that shape; of an elastic training */
+    bool kept; /* no work since the last checkpoint is lost, for all parts of the model are still there */
+    int holes; /* lost nodes whose work others do */
     bool gone;                       /* all copies of a share in memory */
     bool stored;                     /* what is loaded comes from the storage, because copies in memory are lost */
     int fewer;                       /* nodes that are there, too few for the whole training; 0: it is whole */

@@ -25,7 +25,7 @@ static const struct field failures_fields[] = {
     {KEY(failures_spec, per_node_day), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
      .brief = "failures for each node and day, from your own cluster's logs"},
     {KEY(failures_spec, causes), .kind = FIELD_LIST, .table = &cause_table, .brief = "the same, cause by cause"},
-    {KEY(failures_spec, source), .kind = FIELD_STRING,
+    {KEY(failures_spec, source), .kind = FIELD_STRING, .files = "platforms/failures",
      .brief = "published failures of another system: a name (dtsim list failures), or a file"},
     {KEY(failures_spec, trace), .kind = FIELD_STRING,
      .brief = "a file that says how many nodes are up over time: a header 'time_s,nodes' (or time_h; or change: nodes "

@@ -61,18 +61,23 @@ static int check_elastic_keys(const struct training_spec *spec, struct error *er
     bool redundant = elastic->system == ELASTIC_REDUNDANCY, rates = !spec->failures || !spec->failures->trace;
 
     if (redundant && isnan(elastic->redundant))
-        return error_add(err, EXIT_INPUT, elastic->node->loc, "train: elastic: redundancy: missing key 'redundant', the share by "
+        return error_add(err, EXIT_INPUT, elastic->node->loc,
+                         "train: elastic: redundancy: missing key 'redundant', the share by "
                          "which steps take longer for the work that is done twice; try 0 and 0.33, its bounds");
     if (!redundant && !isnan(elastic->redundant))
-        return error_clash(err, node_loc(elastic->node, "redundant"), "train: elastic: redundant: it goes with 'system: redundancy'");
+        return error_clash(err, node_loc(elastic->node, "redundant"),
+                           "train: elastic: redundant: it goes with 'system: redundancy'");
     if (redundant && elastic->pipeline.count)
-        return error_clash(err, node_loc(elastic->node, "pipeline"), "train: elastic: pipeline: redundancy keeps the scenario's "
+        return error_clash(err, node_loc(elastic->node, "pipeline"),
+                           "train: elastic: pipeline: redundancy keeps the scenario's "
                            "number of stages");
     if (elastic->system == ELASTIC_VARUNA && !isnan(elastic->reroute))
-        return error_clash(err, node_loc(elastic->node, "reroute"), "train: elastic: reroute: varuna begins again from a checkpoint; "
+        return error_clash(err, node_loc(elastic->node, "reroute"),
+                           "train: elastic: reroute: varuna begins again from a checkpoint; "
                            "expected another 'system'");
     if (elastic->system == ELASTIC_LIVEPUT && rates)
-        return error_clash(err, elastic->node->loc, "train: elastic: liveput: it chooses for the nodes of the time ahead, which a rate "
+        return error_clash(err, elastic->node->loc,
+                           "train: elastic: liveput: it chooses for the nodes of the time ahead, which a rate "
                            "of failures does not say; expected 'failures: {trace: FILE}'");
     return 0;
 }
@@ -118,8 +123,8 @@ static int load_trace(struct arena *arena, struct failures_spec *failures, struc
 
     if (!failures->trace)
         return 0;
-    failures->trace = data_beside(arena, loc.file, failures->trace);
-    if (trace_load(arena, failures->trace, loc, trace, err))
+    failures->trace = data_beside(arena, loc, failures->trace, err);
+    if (!failures->trace || trace_load(arena, failures->trace, loc, trace, err))
         return -1;
     failures->traced = trace;
     failures->trace = data_absolute(arena, failures->trace, err);

@@ -64,12 +64,12 @@ struct training_spec {
     } *spares;
     struct elastic_spec {            /* what the training is on fewer nodes than it wants; NULL: it waits */
         const struct node *node;
-        int system;                  /* enum elastic_system */
-        struct list pipeline;        /* of int: numbers of stages to choose from; empty: the scenario's, or of templates all */
+        int system;           /* enum elastic_system */
+        struct list pipeline; /* of int: numbers of stages to choose from; empty: the scenario's, or of templates all */
         int least;                   /* replicas */
-        double redundant;            /* share by which a step takes longer for the work that is done twice; NaN: not said */
-        double reroute;              /* s that a loss stops it whose work it keeps, and nodes that join; NaN: by the bytes */
-        double ahead;                /* s of the trace that it knows in advance */
+        double redundant; /* share by which a step takes longer for the work that is done twice; NaN: not said */
+        double reroute;   /* s that a loss stops it whose work it keeps, and nodes that join; NaN: by the bytes */
+        double ahead;     /* s of the trace that it knows in advance */
     } *elastic;
     struct validation_spec {
         const struct node *node;
@@ -110,12 +110,12 @@ enum checkpoint_mode { CHECKPOINT_MODES(ENUM_VALUE) };
 #define SPARES_EMPTIES(X) X(SPARES_WAIT, "wait") X(SPARES_SHRINK, "shrink") X(SPARES_STOP, "stop")
 enum spares_empty { SPARES_EMPTIES(ENUM_VALUE) };
 
-/* Varuna begins again from a checkpoint; the others keep their work, unless a part of the model is on no node that is left:
- * redundancy (Bamboo) because each node also does the work of the next one in its pipeline, templates (Oobleck) and liveput
- * (Parcae) because replicas hold the same weights. */
+/* Varuna begins again from a checkpoint; the others keep their work, unless a part of the model is on no node that is
+ * left: redundancy (Bamboo) because each node also does the work of the next one in its pipeline, templates (Oobleck)
+ * and liveput (Parcae) because replicas hold the same weights. */
 #define ELASTIC_SYSTEMS(X) \
-    X(ELASTIC_VARUNA, "varuna") X(ELASTIC_REDUNDANCY, "redundancy") X(ELASTIC_TEMPLATES, "templates") \
-    X(ELASTIC_LIVEPUT, "liveput")
+    X(ELASTIC_VARUNA, "varuna") \
+    X(ELASTIC_REDUNDANCY, "redundancy") X(ELASTIC_TEMPLATES, "templates") X(ELASTIC_LIVEPUT, "liveput")
 enum elastic_system { ELASTIC_SYSTEMS(ENUM_VALUE) };
 
 /* A file of platforms/failures/: what was published of the failures of one system. */

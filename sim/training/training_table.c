@@ -118,36 +118,46 @@ static const struct table spares_table = {
 
 static const struct field elastic_fields[] = {
     {KEY(elastic_spec, system), .kind = FIELD_CHOICE, .fallback = "varuna", .choices = CHOICES(ELASTIC_SYSTEMS),
-     .choice_briefs = NAMES(
-         "begins again from the last checkpoint, and takes nodes that come back when one is finished (job morphing, Athlur et al. "
-         "2022, arXiv 2111.04007)",
-         "each node also does the work of the next one in its pipeline, so that a lost one's neighbour goes on with both; only "
-         "two neighbours lost are a loss of work (Bamboo, Thorpe et al. 2023, arXiv 2204.12013)",
-         "replicas of unequal numbers of stages side by side use all nodes; what a lost node held is copied from another replica "
-         "(Oobleck, Jang et al. 2023, arXiv 2309.08125)",
-         "shapes as varuna, chosen for the time ahead, whose losses are known; weights are copied from other replicas (Parcae, "
-         "Duan et al. 2024, arXiv 2403.14097)"),
+     .choice_briefs = NAMES("begins again from the last checkpoint, and takes nodes that come back when one is "
+                            "finished (job morphing, Athlur et al. "
+                            "2022, arXiv 2111.04007)",
+                            "each node also does the work of the next one in its pipeline, so that a lost one's "
+                            "neighbour goes on with both; only "
+                            "two neighbours lost are a loss of work (Bamboo, Thorpe et al. 2023, arXiv 2204.12013)",
+                            "replicas of unequal numbers of stages side by side use all nodes; what a lost node held "
+                            "is copied from another replica "
+                            "(Oobleck, Jang et al. 2023, arXiv 2309.08125)",
+                            "shapes as varuna, chosen for the time ahead, whose losses are known; weights are copied "
+                            "from other replicas (Parcae, "
+                            "Duan et al. 2024, arXiv 2403.14097)"),
      .brief = "how it goes on"},
     {KEY(elastic_spec, pipeline), .kind = FIELD_INTS, .min = 1, .max = 1048576, .may_be_empty = true,
-     .brief = "numbers of stages, of which the fastest on the nodes that are there is taken; left out: the scenario's, or of "
+     .brief = "numbers of stages, of which the fastest on the nodes that are there is taken; left out: the scenario's, "
+              "or of "
               "templates all"},
     {KEY(elastic_spec, least), .kind = FIELD_INT, .min = 1, .max = 1048576, .fallback = "1",
-     .brief = "replicas that there are at least: with fewer the training waits; of templates f + 1, to survive any f losses at once"},
+     .brief = "replicas that there are at least: with fewer the training waits; of templates f + 1, to survive any f "
+              "losses at once"},
     {KEY(elastic_spec, redundant), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 10,
-     .brief = "redundancy needs it: share by which steps take longer for the work that is done twice, as you measured it; 0: all "
+     .brief = "redundancy needs it: share by which steps take longer for the work that is done twice, as you measured "
+              "it; 0: all "
               "of it is in bubbles; a whole forward more is about 0.33"},
     {KEY(elastic_spec, reroute), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
-     .brief = "all but varuna: time that the training stands still for a loss that costs no work, and for nodes that join; left "
+     .brief = "all but varuna: time that the training stands still for a loss that costs no work, and for nodes that "
+              "join; left "
               "out: restart.init and the copy of a node's share of a checkpoint over its NICs"},
     {KEY(elastic_spec, ahead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "12 min",
-     .brief = "liveput: how far ahead the nodes of the trace are known (Parcae's optimizer looks at 8 to 12 intervals of a "
-              "minute)"},
+     .brief =
+         "liveput: how far ahead the nodes of the trace are known (Parcae's optimizer looks at 8 to 12 intervals of a "
+         "minute)"},
 };
 static const struct table elastic_table = {
     TABLE("train: elastic",
-          "fewer nodes than the training wants: it goes on with fewer replicas, or shallower ones, and the same batch, until "
+          "fewer nodes than the training wants: it goes on with fewer replicas, or shallower ones, and the same batch, "
+          "until "
           "nodes come back",
-          elastic_spec, elastic_fields), .shorthand = "system",
+          elastic_spec, elastic_fields),
+    .shorthand = "system",
 };
 
 static const struct field validation_fields[] = {

@@ -29,9 +29,17 @@ static struct numbers tensor_values(const struct facts *facts)
     return kept;
 }
 
+/* Nodes have a power of two of GPUs, and some models 61 or 126 layers: where no degree of such a pipeline divides them,
+ * stages are uneven, of which one is longer by a fourth at most. */
 static struct numbers pipeline_values(const struct facts *facts)
 {
-    return divisors(facts->layers, 128);
+    enum { LEAST_LAYERS = 4 };
+    struct numbers found = {.count = 0};
+
+    for (int degree = 1; degree <= facts->layers && degree <= 128; degree++)
+        if (facts->layers % degree == 0 || (!(degree & (degree - 1)) && facts->layers / degree >= LEAST_LAYERS))
+            add_number(&found, degree);
+    return found;
 }
 
 static struct numbers powers_of_two(int most)
@@ -89,7 +97,7 @@ static struct numbers zero_values(const struct facts *facts)
 static const struct automatic automatics[] = {
     {"strategy.tensor", tensor_values, .usual = true,
      .why = "divides the GPUs of a node, the attention heads and the key-value heads"},
-    {"strategy.pipeline", pipeline_values, .usual = true, .why = "divides the layers"},
+    {"strategy.pipeline", pipeline_values, .usual = true, .why = "divides the layers, or is a power of two and leaves a stage 4 layers"},
     {"strategy.schedule", .words = "1f1b interleaved", .usual = true, .framework = true,
      .why = "the usual schedules; list others by name"},
     {"strategy.chunks", chunk_values, .why = "model chunks of a rank: divides the layers, at most 8"},
@@ -97,6 +105,7 @@ static const struct automatic automatics[] = {
      .asked = all_micro_values, .asked_why = "powers of two that divide the batch"},
     {"memory.recompute", .words = "none selective full", .usual = true, .framework = true,
      .why = "all, or only the core of attention, or nothing"},
+    {"memory.offload", .words = "none tensors", .why = "nothing, or the tensors that do not fit"},
     {"strategy.zero", zero_values, .framework = true, .why = "optimizer states whole, or divided over the replicas"},
     {"strategy.context", context_values, .why = "powers of two up to 8"},
     {"strategy.expert", expert_values, .why = "divides the experts"},

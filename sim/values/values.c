@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "report/caveats.h"
 #include "run/memory_advice.h"
 #include "values/automatic.h"
 #include "workload/workload.h"
@@ -55,14 +54,15 @@ static void ask(struct arena *arena, const struct node *root, const char *set, c
     const struct scenario written = {.node = root, .name = name, .arena.cache = arena->cache};
     struct scenario varied = {0};
     struct workload workload = {0};
+    struct software_lack lack;
     struct error found = {0};
 
     if (scenario_vary(&written, &set, 1, &varied, &found) || workload_init(&workload, &varied, &found))
         asked->why = arena_strdup(arena, found.messages[0].text);
     else if (memory_is_short(&workload))
         asked->but = "what a GPU holds all the time is more than its memory";
-    else
-        asked->but = caveat_framework(arena, &varied);
+    else if ((asked->foreign = scenario_in_framework(arena, &varied, &lack) == SOFTWARE_LACKS))
+        asked->but = software_lack_text(arena, &varied.software.names, &lack);
     workload_release(&workload);
     scenario_release(&varied);
     error_release(&found);

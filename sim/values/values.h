@@ -12,6 +12,7 @@ struct asked_value {
     const char *why;                 /* it does not go: the first message; NULL: it goes */
     const char *but;                 /* it goes, but a GPU surely holds too much, or the framework's release does not
                                         have it; NULL: nothing is against it */
+    bool foreign;                    /* `but` is that the release does not have it */
 };
 struct asked_values {
     const char *path;

@@ -18,7 +18,7 @@ static stage_seconds *average_seconds(const struct workload *workload)
 
     for (int r = 0; r < replicas; r++)
         for (int p = 0; p < plan->stages; p++)
-            for (int chunk = 0; chunk < plan_chunks(plan, p); chunk++) {
+            for (int chunk = 0; chunk < plan_chunks(plan, p) && scenario_rank_replicas(workload->scenario, p) > r; chunk++) {
                 int s = plan_virtual_stage(plan, p, chunk);
 
                 holders[s]++;
@@ -79,7 +79,7 @@ static int add_class(struct workload *workload, struct gpu_class like, struct er
     scenario.parallelism.split.count = (size_t)count;
     scenario.batch.micro = like.samples;
     kernels.speed /= like.slower;
-    if (stages_cost(&workload->arena, &scenario, &kernels, &like.stages, &like.times, err))
+    if (class_cost(&workload->arena, &scenario, &kernels, &like, err))
         return -1;
     if (like.samples == workload->scenario->batch.micro)
         like.stages = workload->stages;
@@ -106,7 +106,7 @@ static double slower_of(const struct scenario *scenario, int kind, int replica, 
 
     if (!scenario->layout.mixed)
         return scenario_slower(scenario, replica, p);
-    for (int t = 0; t < scenario->parallelism.tensor; t++) {
+    for (int t = 0; t < scenario_tensor(scenario, p); t++) {
         struct seat seat = scenario_seat(scenario, t, replica, p);
 
         slowest = seat.kind == kind ? fmax(slowest, seat.slower) : slowest;
@@ -152,7 +152,7 @@ static const struct gpu_class *slowest_class(const struct workload *workload, in
     const struct gpu_class *slowest = NULL;
     int stage = plan_virtual_stage(&workload->plan, p, 0);
 
-    for (int t = 0; t < (scenario->layout.mixed ? scenario->parallelism.tensor : 1); t++) {
+    for (int t = 0; t < (scenario->layout.mixed ? scenario_tensor(scenario, p) : 1); t++) {
         const struct gpu_class *own = find_class(workload, class_like(scenario, t, replica, p));
 
         if (!slowest || both_works(&own->times[stage]) > both_works(&slowest->times[stage]))
@@ -169,7 +169,8 @@ static void note_classes(struct workload *workload)
         return;
     workload->of = ARENA_ARRAY(&workload->arena, const struct gpu_class *, replicas * stages);
     for (int i = 0; i < replicas * stages; i++)
-        workload->of[i] = slowest_class(workload, i / stages, i % stages);
+        workload->of[i] = scenario_has_rank(workload->scenario, i) ? slowest_class(workload, i / stages, i % stages)
+                                                                   : workload->classes;
 }
 
 static int build_classes(struct workload *workload, const int *layers, struct error *err)
@@ -188,14 +189,13 @@ static int build_classes(struct workload *workload, const int *layers, struct er
         settled.parallelism.split.items = (void *)layers;
         settled.parallelism.split.count = (size_t)plan_virtual_stages(&workload->plan);
     }
-    if (stages_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->stages,
-                    &workload->classes[0].times, err))
+    if (class_cost(&workload->arena, &settled, &scenario->kernels[usual], &workload->classes[0], err))
         return -1;
-    workload->classes[0].stages = workload->stages;
+    workload->stages = workload->classes[0].stages;
     for (int r = 0; (scenario->uneven & (UNEVEN_GPUS | UNEVEN_SAMPLES) || scenario->layout.mixed) &&
                     r < scenario_replicas(scenario); r++)
         for (int p = 0; p < workload->plan.stages; p++)
-            for (int t = 0; t < scenario->parallelism.tensor; t++) {
+            for (int t = 0; t < scenario_tensor(scenario, p) && r < scenario_rank_replicas(scenario, p); t++) {
                 struct gpu_class like = class_like(scenario, t, r, p);
 
                 if (!find_class(workload, like) && add_class(workload, like, err))

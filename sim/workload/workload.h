@@ -16,6 +16,10 @@ struct workload {
         double slower;               /* their kernels take so many times as long as those of an ordinary GPU */
         struct stage *stages;        /* the workload's, or of so many samples; and */
         struct stage_times *times;   /* one of each a virtual stage */
+        struct token_slice {         /* works of one slice of a micro-batch's tokens */
+            struct stage *stages;
+            struct stage_times *times;
+        } *slices;                   /* plan_slices: the works of `stages` and `times` are their mean; NULL: there is one */
     } *classes;                      /* first ordinary GPUs of the first seat's kind with batch.micro samples, then others */
     size_t nclasses;
     const struct gpu_class **of;     /* [replica * pipeline + rank]: workload_class; NULL: there is one class */
@@ -40,6 +44,15 @@ void workload_begin(struct workload *workload, const struct scenario *scenario);
 void workload_release(struct workload *workload);
 /* The class of the GPUs of a pipeline rank of a replica: of its slowest GPU. */
 const struct gpu_class *workload_class(const struct workload *workload, int replica, int p);
+/* What works of the micro-batch or slice of this number (struct work) hold and take on such GPUs. */
+static inline struct token_slice class_slice(const struct plan *plan, const struct gpu_class *class, int mb)
+{
+    return class->slices ? class->slices[mb % plan_slices(plan)] : (struct token_slice){class->stages, class->times};
+}
+/* class_cost.c: the stages of the class and their times: those of the mean slice, if micro-batches have several. Errors: those
+ * of stages_cost. */
+int class_cost(struct arena *arena, struct scenario *scenario, const struct kernel_costs *kernels, struct gpu_class *class,
+               struct error *err);
 /* The times of all virtual stages on these. */
 const struct stage_times *workload_times(const struct workload *workload, int replica, int p);
 /* The times of all virtual stages on ordinary GPUs, of batch.micro samples. Plans of layers and figures of schedules are made from them. */

@@ -10,7 +10,7 @@ static char *random_scenario(unsigned number, const char *engine)
     static const char *const recompute[] = {"none", "optimal", "optimal", "full"};
     static const char *const offload[] = {
         "none", "activations", "weights", "optimizer", "[activations, weights]", "[weights, optimizer]",
-        "[activations, weights, optimizer]",
+        "[activations, weights, optimizer]", "tensors", "tensors", "[tensors, weights]", "[tensors, weights, optimizer]",
     };
     uint64_t seed = number * UINT64_C(0x9e3779b97f4a7c15);
     int pipeline = 1 + random_below(&seed, 4), schedule = random_below(&seed, (int)COUNT(schedules));

@@ -1,23 +1,30 @@
-/* Elastic trainings that keep their work: by hand, by counting which losses are survived, and against shapes that are tried
- * one by one. */
+/* Elastic trainings that keep their work: by hand, by counting which losses are survived, by Daly's form, and against a
+ * model of their own. */
+#include "base/random.h"
+#include "train/closed_form.h"
 #include "trained.h"
 
 /* 4 nodes of a GPU, a replica each, and micro-batches of 3 s; checkpoints each 20 steps. */
 #define REPLICAS \
     "model: {stages: {forward: 1 s, backward: 2 s}}\n" \
-    "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n" \
+    "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, " \
+    "latency: 0}}\n" \
     "batch: {global: 4, micro: 1}\n" \
-    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, replace: 5 s, " \
+    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, " \
+    "replace: 5 s, " \
     "init: 3 s, load: 2 s}, elastic: {%s}}\n"
 /* 8 nodes: 2 replicas of 4 stages, a stage on each node. */
 #define STAGES \
     "model: {stages: {forward: 1 s, backward: 2 s}}\n" \
-    "cluster: {nodes: 8, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n" \
+    "cluster: {nodes: 8, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, " \
+    "latency: 0}}\n" \
     "batch: {global: 16, micro: 1}\nstrategy: {pipeline: 4}\n" \
-    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, replace: 5 s, " \
+    "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 1 s}, restart: {detect: 10 s, " \
+    "replace: 5 s, " \
     "init: 3 s, load: 2 s}, elastic: {%s}}\n"
 
-static void train_rows(struct trained *trained, const char *scenario, int steps, const char *rows, const char *elastic, size_t trials)
+static void train_rows(struct trained *trained, const char *scenario, int steps, const char *rows, const char *elastic,
+                       size_t trials)
 {
     char path[] = "/tmp/dtsim-survivors-XXXXXX", *text;
     int fd = mkstemp(path);
@@ -45,12 +52,13 @@ static void check_sums(const struct trained *trained)
     }
 }
 
-/* 20 steps and a stall take 61 s, on 2 or 3 nodes 121 s. A node is lost at 1001 s, 25 s after the 16th checkpoint: the step
- * under way loses 1 s. 14 s later the training goes on at clock 1000, at a pace of 61/121. At 2000 s, clock 1496.57, the node
- * is back: the step ends at clock 1464 + 33 = 1497, and 4 s later 4 nodes do the rest. */
+/* 20 steps and a stall take 61 s, on 2 or 3 nodes 121 s. A node is lost at 1001 s, 25 s after the 16th checkpoint: the
+ * step under way loses 1 s. 14 s later the training goes on at clock 1000, at a pace of 61/121. At 2000 s, clock
+ * 1496.57, the node is back: the step ends at clock 1464 + 33 = 1497, and 4 s later 4 nodes do the rest. */
 static void test_step_is_lost(void **state)
 {
-    static const char *const systems[] = {"system: templates, pipeline: [1], reroute: 4 s", "system: liveput, reroute: 4 s"};
+    static const char *const systems[] = {"system: templates, pipeline: [1], reroute: 4 s",
+                                          "system: liveput, reroute: 4 s"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(systems); i++) {
@@ -70,19 +78,21 @@ static void test_step_is_lost(void **state)
     }
 }
 
-/* One replica of 4 stages: work that is done twice makes a step longer by a tenth; a lost node makes its neighbour, and so all,
- * slower by what a straggler of 2 does; nothing else is lost until the node is back. */
+/* One replica of 4 stages: work that is done twice makes a step longer by a tenth; a lost node makes its neighbour, and
+ * so all, slower by what a straggler of 2 does; nothing else is lost until the node is back. */
 static void test_hole(void **state)
 {
-    static const char text[] =
-        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
-        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
-        "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\n"
-        "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 0 s}, restart: {detect: 10 s, replace: 5 s, "
-        "init: 3 s, load: 2 s}, elastic: {%s}}\n";
+    static const char text[] = "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+                               "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, "
+                               "network: {bandwidth: 1 GB/s, latency: 0}}\n"
+                               "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\n"
+                               "train: {steps: %d, failures: {trace: %s}, checkpoint: {every: 20 steps, block: 0 s}, "
+                               "restart: {detect: 10 s, replace: 5 s, "
+                               "init: 3 s, load: 2 s}, elastic: {%s}}\n";
     static const char straggling[] =
         "model: {stages: {forward: 1 s, backward: 2 s}}\n"
-        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, "
+        "latency: 0}}\n"
         "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\nsimulation: {stragglers: [{gpu: 2, slower: 2}]}\n"
         "train: {steps: 1}\n";
     struct trained trained, slower;
@@ -90,7 +100,8 @@ static void test_hole(void **state)
     double step, holed, clock, slow, ends;
 
     (void)state;
-    train_rows(&trained, text, 1000, "time_s,change\n0,4\n5000,-1\n9000,1\n", "system: redundancy, redundant: 0.1, reroute: 4 s", 3);
+    train_rows(&trained, text, 1000, "time_s,change\n0,4\n5000,-1\n9000,1\n",
+               "system: redundancy, redundant: 0.1, reroute: 4 s", 3);
     check_sums(&trained);
     step = steps_of(&training->steps, training->main)->seconds;
     assert_true(fabs(step - 33) < 0.01);
@@ -113,12 +124,15 @@ static void test_hole(void **state)
     trained_release(&trained);
 }
 
-/* Two nodes of 8 are lost at once: 28 pairs. Of these 8 are neighbours on the rings of 4, which redundancy does not survive;
- * 4 are the same stage of both replicas, which copies do not survive. Three of 8: of 56 cases 16 leave no neighbours lost (two
- * opposite ones of a ring, and any one of the other), and in 24 a stage is lost. */
+/* Two nodes of 8 are lost at once: 28 pairs. Of these 8 are neighbours on the rings of 4, which redundancy does not
+ * survive; 4 are the same stage of both replicas, which copies do not survive. Three of 8: of 56 cases 16 leave no
+ * neighbours lost (two opposite ones of a ring, and any one of the other), and in 24 a stage is lost. */
 static void test_which_losses(void **state)
 {
-    static const struct { const char *elastic, *rows; double lost; } cases[] = {
+    static const struct {
+        const char *elastic, *rows;
+        double lost;
+    } cases[] = {
         {"system: redundancy, redundant: 0", "time_s,change\n0,8\n1000,-2\n1001,2\n", 8.0 / 28},
         {"system: liveput", "time_s,change\n0,8\n1000,-2\n1001,2\n", 4.0 / 28},
         {"system: templates", "time_s,change\n0,8\n1000,-2\n1001,2\n", 4.0 / 28},
@@ -143,75 +157,6 @@ static void test_which_losses(void **state)
         trained_release(&trained);
         free(elastic);
     }
-}
-
-/* On each number of nodes the templates are as fast as the best of all sets of replicas and all divisions of the micro-batches,
- * each replica simulated among as many alike. */
-struct brute { struct scenario *scenario; double time[7][7][25]; };
-
-static double time_of(struct brute *brute, int replicas, int stages, int micro)
-{
-    double *time = &brute->time[replicas][stages][micro];
-
-    if (*time == 0) {
-        char *changed = xprintf("strategy.pipeline=%d strategy.data=%d batch.global=%d cluster.nodes=%d", stages, replicas,
-                                replicas * micro, replicas * stages);
-        const char *sets[4], *at = strtok(changed, " ");
-        size_t count = 0;
-
-        for (; at; at = strtok(NULL, " "))
-            sets[count++] = at;
-        *time = varied_seconds(brute->scenario, sets, count, NULL);
-        free(changed);
-    }
-    return *time;
-}
-
-static double best_of(struct brute *brute, int replicas, int left, int nodes, int micro, int least)
-{
-    double best = INFINITY;
-
-    if (!left)
-        return micro ? INFINITY : 0;
-    for (int stages = least; stages <= nodes; stages++)
-        for (int own = 1; own <= micro - (left - 1); own++) {
-            double rest = best_of(brute, replicas, left - 1, nodes - stages, micro - own, stages);
-
-            if (rest < best)
-                best = fmin(best, fmax(rest, time_of(brute, replicas, stages, own)));
-        }
-    return best;
-}
-
-static void test_templates(void **state)
-{
-    static const char text[] =
-        "model: {transformer: {layers: 12, hidden: 2048, heads: 16, sequence: 1024, vocabulary: 1024}}\n"
-        "cluster: {platform: dgx-a100, nodes: 6, gpus_per_node: 1}\n"
-        "batch: {global: 12, micro: 1}\nstrategy: {pipeline: 6}\nsimulation: {engine: fast}\n"
-        "train: {steps: 100, failures: {per_node_day: 1}, spares: {nodes: 0, empty: shrink, repair: 1 h}, "
-        "checkpoint: {every: 10 steps, block: 1 s}, restart: {detect: 1 s, replace: 1 s, init: 1 s, load: 1 s}, "
-        "elastic: {system: templates, reroute: 1 s, pipeline: [2, 3, 4, 5, 6]}}\n";
-    struct trained trained;
-    const struct shapes *shapes = &trained.training.course.shapes;
-    struct brute *brute = xcalloc(1, sizeof *brute);
-
-    (void)state;
-    train_whole(&trained, text, (struct training_options){5, 7, 1});
-    brute->scenario = &trained.scenario;
-    assert_int_equal(shapes->on[1].nodes, 0);
-    for (int nodes = 2; nodes < 6; nodes++) {
-        double best = INFINITY;
-
-        for (int replicas = 1; replicas <= nodes / 2; replicas++)
-            best = fmin(best, best_of(brute, replicas, replicas, nodes, 12, 2));
-        if (shapes->on[nodes].seconds < best * (1 - 1e-9) || shapes->on[nodes].seconds > best * 1.01)
-            fail_msg("%d nodes: %g s; the best is %g s", nodes, shapes->on[nodes].seconds, best);
-    }
-    /* 5 nodes are all in use: replicas of 2 and 3 stages */
-    assert_true(shapes->on[5].nodes == 5);
-    trained_release(&trained);
-    free(brute);
 }
 
 /* Which sets of lost nodes leave every part of the model on some node, tried at many parts. */
@@ -254,8 +199,9 @@ static void test_keeps(void **state)
     }
 }
 
-/* A node that comes back for less time than it takes to join is not taken by whoever knows that: 2 of 4 nodes train then, and
- * a loss hits them in half of the cases, where it takes the others' detection and pause each time, and that of joining. */
+/* A node that comes back for less time than it takes to join is not taken by whoever knows that: 2 of 4 nodes train
+ * then, and a loss hits them in half of the cases, where it takes the others' detection and pause each time, and that
+ * of joining. */
 static void test_foresight(void **state)
 {
     static const char rows[] = "time_s,change\n0,4\n500,-1\n1000,1\n1010,-1\n2000,1\n2010,-1\n3000,1\n";
@@ -278,17 +224,20 @@ static void test_foresight(void **state)
     trained_release(&templates);
 }
 
-/* Rates: each node alone is up 0.8 of the time, and with no time for recoveries and steps that are short the training has that
- * share of its speed (test_closed_form of elastic.c, for systems that lose a step instead of work since a checkpoint). */
+/* Rates: each node alone is up 0.8 of the time, and with no time for recoveries and steps that are short the training
+ * has that share of its speed (test_closed_form of elastic.c, for systems that lose a step instead of work since a
+ * checkpoint). */
 static void test_rates(void **state)
 {
-    static const char text[] =
-        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
-        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, latency: 0}}\n"
-        "batch: {global: 12, micro: 1}\n"
-        "train: {steps: 80000, failures: {per_node_day: 2.4}, spares: {nodes: 0, empty: shrink, repair: 2.5 h}, checkpoint: {every: "
-        "500 steps, block: 0 s}, restart: {detect: 0 s, replace: 0 s, init: 0 s, load: 0 s}, elastic: {system: templates, pipeline: "
-        "[1], reroute: 0 s}}\n";
+    static const char text[] = "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+                               "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, "
+                               "network: {bandwidth: 1 GB/s, latency: 0}}\n"
+                               "batch: {global: 12, micro: 1}\n"
+                               "train: {steps: 80000, failures: {per_node_day: 2.4}, spares: {nodes: 0, empty: shrink, "
+                               "repair: 2.5 h}, checkpoint: {every: "
+                               "500 steps, block: 0 s}, restart: {detect: 0 s, replace: 0 s, init: 0 s, load: 0 s}, "
+                               "elastic: {system: templates, pipeline: "
+                               "[1], reroute: 0 s}}\n";
     struct trained trained;
 
     (void)state;
@@ -299,12 +248,100 @@ static void test_rates(void **state)
     trained_release(&trained);
 }
 
+/* The share of its speed that a ring of 4 nodes has, in a model of its own: nodes fail each 20 h, each alone, and are
+ * back 2.5 h later; with a hole it goes at `slow`; when two neighbours are holes it stands. All holes are filled at
+ * once, when all nodes are back; those that wait for that do not fail. */
+static double ring_speed(double slow, double hours, uint64_t seed)
+{
+    double back[4] = {0}, now = 0, done = 0;
+    bool hole[4] = {false}, stands = false;
+
+    for (uint64_t draw = 0; now < hours;) {
+        double next = INFINITY;
+        int event = -1, holes = 0;
+
+        for (int i = 0; i < 4; i++) {
+            double at = hole[i] ? back[i] : now - 20 * log1p(-random_share(seed, draw++));
+
+            holes += hole[i];
+            if (at > now && at < next) {
+                next = at;
+                event = hole[i] ? -1 : i;
+            }
+        }
+        done += (next - now) * (stands ? 0 : holes ? slow : 1);
+        now = next;
+        if (event >= 0) {
+            hole[event] = true;
+            back[event] = now + 2.5;
+            stands |= hole[(event + 1) % 4] || hole[(event + 3) % 4];
+        } else if (fmax(fmax(back[0], back[1]), fmax(back[2], back[3])) <= now) {
+            memset(hole, 0, sizeof hole);
+            stands = false;
+        }
+    }
+    return done / now;
+}
+
+static void test_ring(void **state)
+{
+    static const char text[] =
+        "model: {stages: {forward: 1 s, backward: 2 s}}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, "
+        "latency: 0}}\n"
+        "batch: {global: 8, micro: 1}\nstrategy: {pipeline: 4}\n"
+        "train: {steps: 100000, failures: {per_node_day: 1.2}, spares: {nodes: 0, empty: shrink, repair: 2.5 h}, "
+        "checkpoint: {every: 1 step, block: 0 s}, restart: {detect: 0 s, replace: 0 s, init: 0 s, load: 0 s}, "
+        "elastic: {system: redundancy, redundant: 0, reroute: 0 s}}\n";
+    struct trained trained;
+    const struct training *training = &trained.training;
+    double speed;
+
+    (void)state;
+    train_whole(&trained, text, (struct training_options){200, 3, 1});
+    check_sums(&trained);
+    speed = ring_speed(
+        steps_of(&training->steps, training->main)->seconds / training->course.shapes.on[4].holed_seconds, 4e6, 5);
+    printf("speed %.4f +- %.4f; by a model of its own %.4f\n", training->goodput.mean, training->goodput_error, speed);
+    assert_true(training->goodput_error < 0.002);
+    assert_true(fabs(training->goodput.mean - speed) < 3 * training->goodput_error + 0.0005);
+    trained_release(&trained);
+}
+
+/* Spare nodes are always there, so that a loss costs the step under way, its detection and the pause: Daly's form with
+ * an interval of a step and no stall. Each of 4 replicas holds the model, so that more is lost only when all are, in a
+ * recovery: in 1 of 10,000 failures. */
+static void test_closed_form(void **state)
+{
+    static const char text[] =
+        "model: {stages: {forward: 5 s, backward: 10 s}}\n"
+        "cluster: {nodes: 4, gpus_per_node: 1, inside: {bandwidth: 1 GB/s, latency: 0}, network: {bandwidth: 1 GB/s, "
+        "latency: 0}}\n"
+        "batch: {global: 4, micro: 1}\n"
+        "train: {steps: 4000, failures: {per_node_day: 72}, spares: {nodes: 4, empty: shrink, repair: 60 s}, "
+        "checkpoint: {every: 10 steps, block: 0 s}, restart: {detect: 10 s, replace: 0 s, init: 0 s, load: 0 s}, "
+        "elastic: {system: templates, pipeline: [1], reroute: 20 s}}\n";
+    struct trained trained;
+    double closed = 1 / closed_form_wall(15, 0, 30, 300), formula;
+
+    (void)state;
+    train_whole(&trained, text, (struct training_options){400, 3, 1});
+    check_sums(&trained);
+    printf("goodput %.5f +- %.5f; closed form %.5f\n", trained.training.goodput.mean, trained.training.goodput_error,
+           closed);
+    formula = failures_step_wall(&trained.training.failures, &trained.training.course);
+    assert_true(fabs(formula / trained.training.course.useful * closed - 1) < 1e-12);
+    assert_true(trained.training.goodput_error < 0.001);
+    assert_true(fabs(trained.training.goodput.mean - closed) < 3 * trained.training.goodput_error);
+    trained_release(&trained);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_is_lost), cmocka_unit_test(test_hole), cmocka_unit_test(test_which_losses),
-        cmocka_unit_test(test_templates), cmocka_unit_test(test_keeps), cmocka_unit_test(test_foresight),
-        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_step_is_lost), cmocka_unit_test(test_hole),      cmocka_unit_test(test_which_losses),
+        cmocka_unit_test(test_keeps),        cmocka_unit_test(test_foresight), cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_closed_form),  cmocka_unit_test(test_ring),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,9 +11,9 @@ static const char *const floors[] = {
     "base", "sheet", "cache", "files", "process", "config", "expression", "topology", "hardware", "layout", "precision", "kernels",
     "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
     "scenario", "stage", "recompute", "alike", "workload", "lower", "settle", "ledger", "steady", "energy", "run", "course",
-    "explain", "tables", "report", "values", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs",
+    "values", "explain", "tables", "report", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs",
     "emit", "store",
-    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "modules", "cli",
+    "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "app", "modules", "cli",
 };
 
 static inline int is_source(const struct dirent *entry)

@@ -18,6 +18,8 @@ static const struct rule rules[] = {
     {"sim/page/", NULL, " base/ files/ results/ recorded/ page/ ", NULL},
     {"sim/trace/", NULL, " base/ files/ recorded/ trace/ ", NULL},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
+    {"", " sim/modules/http.c ", NULL, " microhttpd.h "},
+    {"sim/modules/http", NULL, " base/ app/http.h ", NULL},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
     {"calibration/", NULL, " base/ bench_options.h case.h case_list.h device.h device_kernels.h flash_graph.h "
@@ -33,7 +35,7 @@ static const struct rule rules[] = {
     {"sim/cli/", NULL, NULL, " modules/ "},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
-    {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
+    {"sim/schedule/", NULL, " base/ cache/ config/field.h schedule/ strategies/list.h ", NULL},
     {"sim/run/metric", NULL, " base/ evidence/anchor.h stage/memory.h lower/lower.h energy/energy.h run/account.h run/metrics.h run/certainty.h ",
      " kernels/ "},
     {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},

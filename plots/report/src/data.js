@@ -17,8 +17,9 @@ function fromBase64(text) {
   return bytes;
 }
 
-export async function readParts() {
-  const packed = new Blob([fromBase64(document.getElementById('data').textContent)]);
+export const readParts = () => partsOf(document.getElementById('data').textContent);
+export async function partsOf(text) {
+  const packed = new Blob([fromBase64(text)]);
   const stream = packed.stream().pipeThrough(new DecompressionStream('deflate'));
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
   const parts = {};

@@ -74,13 +74,13 @@ export function ThemeSwitch({ first }) {
     <option value="">of the system</option><option value="light">light</option><option value="dark">dark</option></select></label>`;
 }
 
-// Reads the data of the page and shows what `view(parts, head)` makes of them: {title, page}.
+// Reads the data of the page and shows what `view(parts, head)` makes of them: {title, page, whole: the title says all}.
 export async function show(view) {
   const place = document.getElementById('page'), root = document.documentElement;
   try {
-    const parts = await readParts(), head = jsonOf(parts.page), { title, page } = view(parts, head);
+    const parts = await readParts(), head = jsonOf(parts.page), { title, page, whole } = view(parts, head);
     if (head.theme) root.dataset.theme = head.theme;
-    document.title = `${title} - dtsim report`;
+    document.title = whole ? title : `${title} - dtsim report`;
     place.replaceChildren();
     render(page, place);
     root.dataset.opened = Math.round(performance.now());

@@ -59,6 +59,7 @@ export function TimelineView({ spans, head, pieces }) {
     if (!now || now.waits) return;
     now.waits = requestAnimationFrame(() => {
       now.waits = 0;
+      if (!scroller.current) return;       // the page shows another timeline by now
       now.draw(scroller.current.scrollTop);
       setWindow(`${time(now.from * ns, 6)} to ${time(now.to * ns, 6)} of ${time(spans.until * ns, 6)}`);
     });

@@ -141,12 +141,12 @@ static void platform_constants(void **state)
 static void data_of_ones_own(void **state)
 {
     (void)state;
-    assert_string_equal(data_beside(&arena, "a/b/c.yaml", "d.yaml"), "a/b/d.yaml");
-    assert_string_equal(data_beside(&arena, "c.yaml", "d.yaml"), "d.yaml");
-    assert_string_equal(data_beside(&arena, "/c.yaml", "../d.yaml"), "/../d.yaml");
-    assert_string_equal(data_beside(&arena, "a/c.yaml", "/d.yaml"), "/d.yaml");
-    assert_string_equal(data_beside(&arena, NULL, "x/d.yaml"), "x/d.yaml");
-    assert_string_equal(data_beside(&arena, "--set cluster=x/d.yaml", "x/d.yaml"), "x/d.yaml");
+    assert_string_equal(data_beside(&arena, (struct loc){.file = "a/b/c.yaml"}, "d.yaml", &error), "a/b/d.yaml");
+    assert_string_equal(data_beside(&arena, (struct loc){.file = "c.yaml"}, "d.yaml", &error), "d.yaml");
+    assert_string_equal(data_beside(&arena, (struct loc){.file = "/c.yaml"}, "../d.yaml", &error), "/../d.yaml");
+    assert_string_equal(data_beside(&arena, (struct loc){.file = "a/c.yaml"}, "/d.yaml", &error), "/d.yaml");
+    assert_string_equal(data_beside(&arena, (struct loc){.file = NULL}, "x/d.yaml", &error), "x/d.yaml");
+    assert_string_equal(data_beside(&arena, (struct loc){.file = "--set cluster=x/d.yaml"}, "x/d.yaml", &error), "x/d.yaml");
     const char *path = folder;
     assert_int_equal(data_file(&arena, "platforms", "mine", &path, &error), 0);
     assert_null(path);

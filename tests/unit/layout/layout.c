@@ -75,7 +75,7 @@ static void test_orders(void **state)
             order[k] = order[other];
             order[other] = swapped;
         }
-        layout_make(&layout, &cluster, degree, order);
+        layout_make(&layout, &cluster, degree, order, NULL);
         assert_true(cluster_gpus(&cluster) >= layout.seats && !layout.mixed);
         check_seats(&layout, &cluster, order);
     }
@@ -99,7 +99,7 @@ static void test_kinds(void **state)
                               [DIMENSION_CONTEXT] = 1};
         struct layout layout;
 
-        layout_make(&layout, &cluster, degree, megatron);
+        layout_make(&layout, &cluster, degree, megatron, NULL);
         assert_int_equal(layout.seats, cases[i].seats);
         assert_int_equal(layout.mixed, cases[i].mixed);
         check_seats(&layout, &cluster, megatron);

@@ -194,6 +194,97 @@ static void test_combined(void **state)
                  rest + q * 2 * scores + scores + n * f * (3 / 8. - q) - 0.75 * q * n * (2 * h + h + f));
 }
 
+/* The tensors of a block, by hand: bytes of a token that every GPU of the tensor group keeps, bytes of a token that the
+ * group divides, and bytes of a score, which it divides too. NULL ends them. */
+static const struct {
+    const char *model;
+    enum dtype dtype;
+    struct { const char *name; double whole, divided, score; } tensors[16];
+} lists[] = {
+    {"preset: gpt2-355m", DTYPE_FP16, {
+        {"norm input", 2 * 1024, 0, 0}, {"norm input", 2 * 1024, 0, 0}, {"qkv input", 2 * 1024, 0, 0},
+        {"up input", 2 * 1024, 0, 0}, {"dropout masks", 2 * 1024, 0, 0}, {"qkv", 0, 2 * 3 * 1024, 0},
+        {"projection input", 0, 2 * 1024, 0}, {"function input", 0, 2 * 4096, 0}, {"down input", 0, 2 * 4096, 0},
+        {"softmax", 0, 0, 2}, {"attention mask", 0, 0, 1}, {"probabilities", 0, 0, 2}}},
+    {"{preset: llama3-8b, with: {flash_attention: true}}", DTYPE_BF16, {
+        {"norm input", 2 * 4096, 0, 0}, {"norm input", 2 * 4096, 0, 0}, {"qkv input", 2 * 4096, 0, 0},
+        {"up input", 2 * 4096, 0, 0}, {"qkv", 0, 2 * (4096 + 2 * 1024), 0}, {"attention output", 0, 2 * 4096, 0},
+        {"function input", 0, 2 * 14336, 0}, {"gate", 0, 2 * 14336, 0}, {"down input", 0, 2 * 14336, 0},
+        {"sums of scores", 0, 4 * 32, 0}}},
+    {"{preset: bert-large, with: {fused_gelu: false}}", DTYPE_FP32, {
+        {"norm input", 4 * 1024, 0, 0}, {"norm input", 4 * 1024, 0, 0}, {"qkv input", 4 * 1024, 0, 0},
+        {"up input", 4 * 1024, 0, 0}, {"dropout masks", 2 * 1024, 0, 0}, {"qkv", 0, 4 * 3 * 1024, 0},
+        {"projection input", 0, 4 * 1024, 0}, {"function input", 0, 4 * 4096, 0}, {"function input", 0, 4 * 4096, 0},
+        {"function input", 0, 4 * 4096, 0}, {"function input", 0, 4 * 4096, 0}, {"function input", 0, 4 * 4096, 0},
+        {"function input", 0, 4 * 4096, 0}, {"function input", 0, 4 * 4096, 0}, {"down input", 0, 4 * 4096, 0}}},
+};
+
+static void test_tensors(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(lists); i++)
+        for (int tensor = 1; tensor <= 4; tensor *= 2) {
+            struct model model = load_good(lists[i].model);
+            const struct transformer *shape = model.transformer;
+            struct shard shard = {.micro = 3, .tensor = tensor, .dtype = lists[i].dtype};
+            const struct layer *block = &cut(&model, shard).items[1];
+            double tokens = 3. * shape->sequence, scores = tokens * shape->heads * shape->sequence, sum = 0;
+            size_t count = 0;
+
+            for (; count < COUNT(lists[i].tensors) && lists[i].tensors[count].name; count++) {
+                double bytes = tokens * (lists[i].tensors[count].whole + lists[i].tensors[count].divided / tensor) +
+                               scores / tensor * lists[i].tensors[count].score;
+
+                assert_true(count < block->nsaved);
+                assert_string_equal(block->saved[count].name, lists[i].tensors[count].name);
+                assert_close(block->saved[count].bytes, bytes);
+                assert_true(block->saved[count].core == (lists[i].tensors[count].score > 0 ||
+                                                         !strcmp(block->saved[count].name, "sums of scores")));
+                sum += bytes;
+            }
+            for (size_t k = count; k < block->nsaved; k++) {     /* BERT's core */
+                assert_true(i == 2 && block->saved[k].core);
+                sum += block->saved[k].bytes;
+            }
+            assert_close(sum, block->activation);
+        }
+}
+
+/* In each form, and under every mode of recomputation that computes blocks' tensors again, they add up to what a block
+ * keeps. */
+static void test_sums(void **state)
+{
+    static const char *const texts[] = {
+        "preset: gpt2-355m", "{preset: llama3-8b, with: {fused_kernels: false}}", "preset: mixtral-8x7b",
+        "preset: deepseek-v3", "{preset: gpt2-355m, with: {flash_attention: true}}",
+    };
+    static const struct shard shards[] = {
+        {.saved = {.few_bit = 3}}, {.saved = {.randomized_linear = 0.1}}, {.saved = {.activations_bits = 4}},
+        {.recompute = RECOMPUTE_SELECTIVE}, {.recompute = RECOMPUTE_MODULES, .again = MODULES_CHEAP},
+        {.recompute = RECOMPUTE_MODULES, .again = 1u << MODULE_CORE | 1u << MODULE_MLP}, {.recompute = RECOMPUTE_FULL},
+        {.saved = {.few_bit = 2, .activations_bits = 8}}, {.formula = ACTIVATIONS_RAJBHANDARI},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++)
+        for (size_t k = 0; k < COUNT(shards); k++) {
+            struct model model = load_good(texts[i]);
+            struct shard shard = shards[k];
+            struct layers layers;
+
+            shard.micro = 2, shard.tensor = 1 + (int)(k % 2), shard.dtype = DTYPE_BF16;
+            layers = cut(&model, shard);
+            for (size_t l = 0; l < layers.count; l++) {
+                double sum = 0;
+
+                for (size_t t = 0; t < layers.items[l].nsaved; t++)
+                    sum += layers.items[l].saved[t].bytes;
+                if (layers.items[l].role == LAYER_BLOCK)
+                    assert_close(sum, layers.items[l].activation);
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +293,8 @@ int main(void)
         cmocka_unit_test_teardown(test_least_rows, forget),
         cmocka_unit_test_teardown(test_quantized, forget),
         cmocka_unit_test_teardown(test_combined, forget),
+        cmocka_unit_test_teardown(test_tensors, forget),
+        cmocka_unit_test_teardown(test_sums, forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

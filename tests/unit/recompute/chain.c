@@ -159,6 +159,13 @@ static void test_valid(void **state)
     assert_true(fitting > 80 && offloading > 20);
 }
 
+static struct chain_limit limited(double memory, int in_flight, double host_bandwidth, bool recompute)
+{
+    return (struct chain_limit){
+        .memory = memory, .in_flight = in_flight, .host_bandwidth = host_bandwidth, .recompute = recompute,
+    };
+}
+
 static double planned(const struct chain_layer *layers, size_t n, struct chain_limit limit)
 {
     struct arena arena = {0};
@@ -213,12 +220,12 @@ static void test_selective(void **state)
         layers[l].space.selective = 4;
     }
     /* all selective, and one whole for a while: 6 each and 4 */
-    assert_true(fabs(planned(layers, MOST, (struct chain_limit){2 * 6 * MOST + 4, 2, 0, true, NULL}) - 3.1 * MOST) <
+    assert_true(fabs(planned(layers, MOST, limited(2 * 6 * MOST + 4, 2, 0, true)) - 3.1 * MOST) <
                 1e-9);
-    assert_true(isinf(planned(layers, MOST, (struct chain_limit){2 * 6 * MOST + 4, 2, 0, false, NULL})));
+    assert_true(isinf(planned(layers, MOST, limited(2 * 6 * MOST + 4, 2, 0, false))));
     for (double memory = 40; memory <= 200; memory += 10) {
-        double with = planned(layers, MOST, (struct chain_limit){memory, 2, 0, true, NULL});
-        double without = planned(plain, MOST, (struct chain_limit){memory, 2, 0, true, NULL});
+        double with = planned(layers, MOST, limited(memory, 2, 0, true));
+        double without = planned(plain, MOST, limited(memory, 2, 0, true));
 
         assert_true(with <= without * (1 + 1e-9));
         faster += with < 0.99 * without;
@@ -240,12 +247,12 @@ static void test_full_recomputation(void **state)
 
     (void)state;
     alike(layers, MOST);
-    assert_true(planned(layers, MOST, (struct chain_limit){MOST + 9, 1, 0, true, NULL}) == 3 * MOST + MOST - 1);
-    assert_true(planned(layers, MOST, (struct chain_limit){4 * MOST + 9.5, 4, 0, true, NULL}) == 3 * MOST + MOST);
-    assert_true(planned(layers, MOST, (struct chain_limit){4 * MOST * 10, 4, 0, true, NULL}) == 3 * MOST);
-    assert_true(isinf(planned(layers, MOST, (struct chain_limit){11.5, 1, 0, true, NULL})) == 0);
-    assert_true(isinf(planned(layers, MOST, (struct chain_limit){9.5, 1, 0, true, NULL})));
-    assert_true(isinf(planned(layers, MOST, (struct chain_limit){99, 1, 0, false, NULL})));
+    assert_true(planned(layers, MOST, limited(MOST + 9, 1, 0, true)) == 3 * MOST + MOST - 1);
+    assert_true(planned(layers, MOST, limited(4 * MOST + 9.5, 4, 0, true)) == 3 * MOST + MOST);
+    assert_true(planned(layers, MOST, limited(4 * MOST * 10, 4, 0, true)) == 3 * MOST);
+    assert_true(isinf(planned(layers, MOST, limited(11.5, 1, 0, true))) == 0);
+    assert_true(isinf(planned(layers, MOST, limited(9.5, 1, 0, true))));
+    assert_true(isinf(planned(layers, MOST, limited(99, 1, 0, false))));
 }
 
 /* More memory never makes a plan slower, except for rounding to slots. */
@@ -257,7 +264,7 @@ static void test_memory_helps(void **state)
     (void)state;
     alike(layers, MOST);
     for (double memory = 11; memory <= 101; memory += 2) {
-        double time = planned(layers, MOST, (struct chain_limit){memory, 1, 0, true, NULL});
+        double time = planned(layers, MOST, limited(memory, 1, 0, true));
 
         assert_true(time <= before);
         before = time;
@@ -268,10 +275,11 @@ static void test_memory_helps(void **state)
 static double both_ways(const struct chain_layer *layers, double memory, double bandwidth, bool recompute)
 {
     struct arena arena = {0};
+    struct chain_limit limit = limited(memory, 2, bandwidth, recompute);
     struct chain_plan plan;
     double time = INFINITY, moving;
 
-    if (!chain_plan(&arena, layers, MOST, &(struct chain_limit){memory, 2, bandwidth, recompute, NULL}, &plan)) {
+    if (!chain_plan(&arena, layers, MOST, &limit, &plan)) {
         moving = plan.offloaded > 0 ? plan.offloaded / bandwidth : 0;
         time = fmax(MOST, moving) + fmax(2 * MOST + recomputed(layers, &plan), moving);
     }

@@ -1,0 +1,182 @@
+/* What the passes of a lowering have found, as text, for people. */
+#include "lower/exchange_internal.h"
+
+/* Which rank of which replica, as all passes print it. */
+static void print_rank(const struct lowering *lowering, int prank, FILE *out)
+{
+    fprintf(out, "%4d.%-4d", prank / lowering->plan->stages, prank % lowering->plan->stages);
+}
+
+const char *const step_names[] = {
+    [STEP_WORKS] = "works", [STEP_ARRIVE] = "arrive", [STEP_MEET] = "meet", [STEP_HAND_ROUND] = "hand-round",
+    [STEP_SUM] = "sum", [STEP_JOIN] = "join", [STEP_TIE] = "tie", [STEP_UPDATE] = "update", [STEP_GATHER] = "gather",
+    [STEP_RENEW] = "renew", NULL,
+};
+_Static_assert(COUNT(step_names) == STEP_COUNT + 1, "a name for every step_kind");
+
+/* The words of a label: its name, and what its stage and its number are; NULL: it has none. */
+static const struct label_words { const char *name, *stage, *number; } label_words[LABEL_KIND_COUNT] = {
+    [LABEL_ACTIVATION] = {"activations", "for stage", "of micro-batch"},
+    [LABEL_GRADIENT] = {"gradients", "for stage", "of micro-batch"},
+    [LABEL_COMPLETE] = {"complete gradients", "of stage", "for sum"},
+    [LABEL_COPY] = {"complete gradients", "of tied copy", "for sum"},
+    [LABEL_COPIES] = {"complete gradients of both tied copies", NULL, "for sum"},
+    [LABEL_UPDATED] = {"updated weights", "of stage", NULL},
+    [LABEL_MET] = {"arrivals of a barrier group", "on rank", "at entry"},
+    [LABEL_ALL] = {"arrivals of all replicas", NULL, "at entry"},
+};
+
+void label_print(const struct labels *labels, uint32_t number, FILE *out)
+{
+    const struct label_block *block = labels->blocks;
+    const struct label_words *words;
+    uint32_t rest;
+
+    while (number - block->first >= block->replicas * block->directions * block->stages * block->numbers)
+        block++;
+    words = &label_words[block - labels->blocks];
+    rest = number - block->first;
+    fputs(words->name, out);
+    if (words->number)
+        fprintf(out, " %s %u", words->number, rest % block->numbers);
+    rest /= block->numbers;
+    if (words->stage)
+        fprintf(out, " %s %u", words->stage, rest % block->stages);
+    rest /= block->stages;
+    if (block->directions > 1)
+        fprintf(out, " in direction %u", rest % block->directions);
+    if (block->replicas > 1)
+        fprintf(out, " of replica %u", rest / block->directions);
+}
+
+/* The works from an entry on that are one step: "0F3", or "0F3+1B0". */
+static void print_works(const struct lowering *lowering, int rank, size_t entry, FILE *out)
+{
+    struct work work = {.with_next = true};
+    char cell[40];
+
+    for (size_t i = entry; work.with_next; i++) {
+        work = row_entry(lowering, rank, i);
+        fprintf(out, "%c%s", i == entry ? ' ' : '+', work_format(lowering->plan, rank, work, cell, sizeof cell));
+    }
+}
+
+/* What the numbers of a step are. */
+static void print_numbers(const struct lowering *lowering, const struct step *step, FILE *out)
+{
+    switch ((enum step_kind)step->kind) {
+    case STEP_WORKS:
+        print_works(lowering, (int)step->row / lowering->out->alike.replicas, step->at, out);
+        break;
+    case STEP_ARRIVE: case STEP_HAND_ROUND: case STEP_UPDATE: case STEP_RENEW:
+        fprintf(out, " entry %u", step->at);
+        break;
+    case STEP_MEET: fprintf(out, " entry %u, %u replicas", step->at, step->number); break;
+    case STEP_SUM: fprintf(out, " %u of stage %u", step->number, step->at); break;
+    case STEP_JOIN: case STEP_GATHER: fprintf(out, " stage %u", step->at); break;
+    case STEP_TIE: case STEP_COUNT: break;
+    }
+}
+
+static void print_labels(const struct labels *labels, const char *word, const uint32_t *items, uint32_t count, FILE *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        fputs(i ? ", " : word, out);
+        label_print(labels, items[i], out);
+    }
+}
+
+/* Numbered in the order of the rows. */
+static void print_step(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+                       const struct step *step, FILE *out)
+{
+    int rank = (int)(step->row / script->replicas), replica = (int)(step->row % script->replicas);
+
+    fprintf(out, "%5zu  ", (size_t)(step - script->all.items));
+    print_rank(lowering, program_rank(lowering, replica, rank), out);
+    fprintf(out, " %-10s", step_names[step->kind]);
+    print_numbers(lowering, step, out);
+    fputs(step->shared ? " (shared)" : "", out);
+    print_labels(labels, "; waits for ", script->needs.items + step->needs.first, step->needs.count, out);
+    print_labels(labels, "; gives ", script->gives.items + step->gives.first, step->gives.count, out);
+    fputc('\n', out);
+}
+
+void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+                  const struct step *const *order, size_t count, FILE *out)
+{
+    fprintf(out, "# steps: %zu, %s\n# step  replica.rank  what; the labels that it waits for; those that it gives\n", count,
+            order ? "as they are lowered, shared ones once" : "row by row");
+    for (size_t i = 0; i < count; i++)
+        print_step(lowering, script, labels, order ? order[i] : &script->all.items[i], out);
+}
+
+void rows_print(const struct lowering *lowering, FILE *out)
+{
+    fputs("# rows\n# rank entry  work\n", out);
+    for (int rank = 0; rank < lowering->plan->stages; rank++)
+        for (size_t i = 0; i < row_entries(lowering, rank); i++) {
+            struct work work = row_entry(lowering, rank, i);
+            const struct place *here = &lowering->first_places[rank * lowering->plan->chunks + work.chunk];
+            const struct micro_batch_state *state = here->state + work.mb;
+            char cell[40];
+
+            fprintf(out, "%6d %5zu  %s", rank, i, work.kind == UPDATE ? "update" : work.kind == GATHER ? "gather" :
+                    work_format(lowering->plan, rank, work, cell, sizeof cell));
+            fputs(work.with_next ? " with the next" : "", out);
+            fputs(work.kind == FORWARD && state->recomputes ? ", recomputed later" : "", out);
+            fputs(work.kind == BACKWARD_INPUT && state->split ? ", half of a backward" : "", out);
+            fputs(lowering->completes[rank][i] ? ", completes gradients" : "", out);
+            fputc('\n', out);
+        }
+}
+
+/* One exchange of a bucket; nothing if it has no bytes. */
+static void print_sum(const struct lowering *lowering, int stage, size_t number, const struct collective *collective,
+                      double bytes, FILE *out)
+{
+    const struct bucket *bucket = &lowering->sums.buckets[stage].items[number];
+    const struct process_groups *groups = &lowering->scenario->groups;
+
+    if (bytes > 0)
+        fprintf(out, "%6d %7zu  %s of %.0f B over %s, ready after the backward of %zu of %zu layers\n", stage, number,
+                collective_op_names[collective->op], bytes, groups->of[groups->sums[bucket->class]].name,
+                bucket->slice + 1, lowering->workload->stages[stage].nslices);
+}
+
+static const char *const exchanged_names[MEASURED_COUNT] = {
+    [EXCHANGE_TENSOR] = "tensor", [EXCHANGE_OVERLAPPED] = "tensor beside the backward, attention",
+    [EXCHANGE_OVERLAPPED + COLUMN_MLP] = "tensor beside the backward, MLP",
+    [EXCHANGE_OVERLAPPED + COLUMN_OUTPUT] = "tensor beside the backward, output",
+    [EXCHANGE_PIECES] = "tensor in pieces, attention", [EXCHANGE_PIECES + COLUMN_MLP] = "tensor in pieces, MLP",
+    [EXCHANGE_PIECES + COLUMN_OUTPUT] = "tensor in pieces, output", [EXCHANGE_ROWS] = "rows of experts",
+    [EXCHANGE_DISPATCH] = "dispatch", [EXCHANGE_ATTENTION] = "keys and values",
+    [EXCHANGE_ATTENTION_BACKWARD] = "keys, values and gradients", [EXCHANGE_HEADS] = "heads", [EXCHANGE_QKV] = "queries, keys, values",
+    [EXCHANGE_GATHER] = "tensor gather", [EXCHANGE_PASS] = "a block of keys and values",
+    [EXCHANGE_PASS_BOTH] = "a block and its gradients",
+};
+
+void exchanges_print(const struct lowering *lowering, FILE *out)
+{
+    fprintf(out, "# exchanges over replicas, as %s\n# stage  bucket  what\n",
+            lowering->out->alike.measured ? "durations that were measured" : "messages");
+    for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
+        for (size_t b = 0; b < lowering->sums.buckets[stage].count; b++)
+            for (int i = 0; i < LEGS_MAX; i++) {
+                const struct leg *leg = &lowering->sums.buckets[stage].items[b].sum.legs[i];
+
+                print_sum(lowering, stage, b, scenario_all_reduce(lowering->scenario), leg->plain, out);
+                print_sum(lowering, stage, b, leg->collective, leg->bytes, out);
+            }
+    fputs("# exchanges within works, of one layer\n# replica.rank  chunk  what\n", out);
+    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++)
+        for (int kind = 0; kind < MEASURED_COUNT; kind++) {
+            const struct exchange_cost *cost = &lowering->chunk_states[i].exchanges[kind];
+
+            if (cost->bytes_sent == 0)
+                continue;
+            print_rank(lowering, i / lowering->plan->chunks, out);
+            fprintf(out, " %4d  %s: %.10g s, sends %.0f B\n", i % lowering->plan->chunks, exchanged_names[kind], cost->seconds,
+                    cost->bytes_sent);
+        }
+}

@@ -1,0 +1,136 @@
+/* What works of a class of GPUs cost: on each rank by its degrees, and of each slice of a micro-batch's tokens, of which a later
+ * one attends to more keys. */
+#include "workload/workload.h"
+
+#include <string.h>
+
+static void scale(struct work_times *times, double by)
+{
+    double *const all[] = {&times->seconds, &times->starved, &times->dispatching.shared, &times->dispatching.before,
+                           &times->dispatching.others, &times->extrapolated};
+
+    for (size_t i = 0; i < COUNT(all); i++)
+        *all[i] *= by;
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            times->bases.seconds[kind][basis] *= by;
+}
+
+/* The mean of all slices' works of a kind on stage s, or on one of its layers (-1: the whole stage). */
+static struct work_times mean_times(const struct token_slice *slices, int n, int s, int layer, int kind)
+{
+    struct work_times mean = {0};
+
+    for (int i = 0; i < n; i++) {
+        const struct stage_times *own = &slices[i].times[s];
+
+        work_times_add(&mean, layer < 0 ? &own->work[kind] : &own->slices[layer].work[kind]);
+    }
+    scale(&mean, 1.0 / n);
+    return mean;
+}
+
+/* Works of stage s, and what they keep, in the mean of all slices. Slices of as many tokens exchange as much. */
+static void average_stage(const struct token_slice *slices, int n, int s, struct stage *stage, struct stage_times *times)
+{
+    int layers = (int)stage->nslices;
+
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+        times->work[kind] = mean_times(slices, n, s, -1, kind);
+        for (int l = 0; l < layers; l++)
+            times->slices[l].work[kind] = mean_times(slices, n, s, l, kind);
+    }
+    for (int i = 1; i < n; i++) {
+        const struct stage *own = &slices[i].stages[s];
+        double part = 1.0 / (i + 1);             /* a running mean: equal numbers give their very value */
+
+        stage->activation += (own->activation - stage->activation) * part;
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+            stage->work[kind].flop += (own->work[kind].flop - stage->work[kind].flop) * part;
+            for (int l = 0; l < layers; l++)
+                stage->slices[l].work[kind].flop +=
+                    (own->slices[l].work[kind].flop - stage->slices[l].work[kind].flop) * part;
+        }
+    }
+}
+
+/* Copies of the first slice's, whose layers are their own. */
+static void copy_first(struct arena *arena, const struct token_slice *first, int count, struct gpu_class *class)
+{
+    class->stages = ARENA_ARRAY(arena, struct stage, count);
+    class->times = ARENA_ARRAY(arena, struct stage_times, count);
+    for (int s = 0; s < count; s++) {
+        size_t layers = first->stages[s].nslices;
+
+        class->stages[s] = first->stages[s];
+        class->times[s] = first->times[s];
+        class->stages[s].slices = ARENA_ARRAY(arena, struct slice, (int)layers);
+        class->times[s].slices = ARENA_ARRAY(arena, struct slice_times, (int)layers);
+        memcpy(class->stages[s].slices, first->stages[s].slices, layers * sizeof(struct slice));
+        memcpy(class->times[s].slices, first->times[s].slices, layers * sizeof(struct slice_times));
+    }
+}
+
+/* The stages of a scenario and their times: where ranks differ in their degrees each stage by those of its rank. All have
+ * the layers that the first rank's have. */
+static int cost_stages(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
+                       struct stage **stages, struct stage_times **times, struct error *err)
+{
+    const struct plan *plan = &scenario->plan;
+    int count = plan_virtual_stages(plan), *layers = ARENA_ARRAY(arena, int, count);
+    bool *done = ARENA_ARRAY(arena, bool, count);
+
+    if (!scenario->views)
+        return stages_cost(arena, scenario, kernels, stages, times, err);
+    *stages = ARENA_ARRAY(arena, struct stage, count);
+    *times = ARENA_ARRAY(arena, struct stage_times, count);
+    for (int first = 0; first < count; first++) {
+        int rank = plan_rank(plan, 0, first, 0, NULL);
+        struct scenario seen = scenario_seen(scenario, rank);
+        struct stage *own;
+        struct stage_times *own_times;
+
+        if (done[first])
+            continue;
+        seen.parallelism.node = ((const struct stage_spec *)scenario->parallelism.stages.items)[rank].node;
+        if (first > 0)
+            seen.parallelism.split = (struct list){.items = layers, .count = (size_t)count, .node = seen.parallelism.split.node};
+        if (stages_cost(arena, &seen, kernels, &own, &own_times, err))
+            return -1;
+        for (int s = first; s < count; s++)
+            if (scenario->views[plan_rank(plan, 0, s, 0, NULL)] == scenario->views[rank]) {
+                (*stages)[s] = own[s];
+                (*times)[s] = own_times[s];
+                done[s] = true;
+            }
+        for (int s = 0; first == 0 && s < count; s++)
+            layers[s] = own[s].layers;
+    }
+    return 0;
+}
+
+int class_cost(struct arena *arena, struct scenario *scenario, const struct kernel_costs *kernels, struct gpu_class *class,
+               struct error *err)
+{
+    int n = plan_slices(&scenario->plan), count = plan_virtual_stages(&scenario->plan);
+    int *layers = ARENA_ARRAY(arena, int, count);
+
+    if (n == 1)
+        return cost_stages(arena, scenario, kernels, &class->stages, &class->times, err);
+    class->slices = ARENA_ARRAY(arena, struct token_slice, n);
+    for (int i = 0; i < n; i++) {
+        scenario->batch.slice = i;
+        if (cost_stages(arena, scenario, kernels, &class->slices[i].stages, &class->slices[i].times, err))
+            return -1;
+        for (int s = 0; s < count; s++)      /* all slices go through the same stages */
+            layers[s] = class->slices[0].stages[s].layers;
+        if (!scenario->model.stages.count) {
+            scenario->parallelism.split.items = layers;
+            scenario->parallelism.split.count = (size_t)count;
+        }
+    }
+    copy_first(arena, &class->slices[0], count, class);
+    for (int s = 0; s < count; s++)
+        average_stage(class->slices, n, s, &class->stages[s], &class->times[s]);
+    return 0;
+}
