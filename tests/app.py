@@ -3,18 +3,12 @@
 
 usage: app.py DTSIM [requests of each scenario of the tour, whose times are printed]
 """
-import atexit
 import base64
 import ctypes
-import glob
-import http.client
 import json
 import os
-import random
 import re
-import signal
 import socket
-import statistics
 import struct
 import subprocess
 import sys
@@ -24,70 +18,13 @@ import time
 import traceback
 import zlib
 
+from app_client import App, endless, noise, small, times
+
 dtsim = os.path.abspath(sys.argv[1])
-small = {"model": {"stages": {"forward": "1 s", "backward": "2 s"}}, "cluster": "ideal",
-         "batch": {"micro_batches": 4}, "strategy": {"pipeline": 2}}
-endless = {**small, "batch": {"micro_batches": 2048}, "strategy": {"pipeline": 32},
-           "simulation": {"jitter": 0.1, "repeat": 1000}}
 
 
-class App:
-    def __init__(self, *options, **how):
-        self.process = subprocess.Popen([dtsim, "app", "--no-open", *options], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, encoding="utf-8", **how)
-        atexit.register(self.process.kill)               # also where a part of the test fails
-        self.address = self.process.stdout.readline().strip()
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=([0-9a-f]{64})", self.address)
-        assert found, (self.address, self.process.stderr.read())
-        self.port, self.token, self.cookie = int(found[1]), found[2], ""
-        self.origin = f"http://127.0.0.1:{self.port}"
-        self.count = 0
-
-    def send(self, method, path, body=None, **headers):
-        """Status, headers and body. A header None is left out."""
-        usual = {"Host": f"127.0.0.1:{self.port}", "Cookie": self.cookie or None}
-        if method == "POST":
-            usual.update({"Origin": self.origin, "Content-Type": "application/json"})
-        usual.update({name.replace("_", "-"): value for name, value in headers.items()})
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-        if body is not None and "Content-Length" not in usual and "Transfer-Encoding" not in usual:
-            usual["Content-Length"] = str(len(body))
-        for name, value in usual.items():
-            if value is not None:
-                connection.putheader(name, value)
-        connection.endheaders()
-        try:
-            if body is not None:
-                connection.send(body)
-        except (BrokenPipeError, ConnectionResetError):
-            pass                     # the reply comes before all is sent
-        reply = connection.getresponse()
-        text = reply.read()
-        connection.close()
-        return reply.status, reply.headers, text
-
-    def enter(self):
-        status, headers, _ = self.send("GET", f"/?token={self.token}")
-        assert status == 303, status
-        self.cookie = headers["Set-Cookie"].split(";")[0]
-        return headers
-
-    def ask(self, question, number=None, **headers):
-        self.count += 1
-        status, _, text = self.send("POST", f"/compute/{number or self.count}", json.dumps(question).encode(), **headers)
-        assert status == 200, (status, text)
-        return json.loads(text)
-
-    def works(self):
-        answer = self.ask({"text": json.dumps(small)})
-        assert answer["exit_code"] == 0 and answer["numbers"]["iteration_time_s"] == 15, answer
-
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(20) == 130, self.process.returncode
-        rest = self.process.stderr.read()
-        assert "Sanitizer" not in rest, rest
+def start(*options, **how):
+    return App(dtsim, "--no-open", *options, **how)
 
 
 def enters(app):
@@ -115,7 +52,7 @@ def enters(app):
 
 def enters_by_page():
     """Where another site's page holds the address, a page of the server's own takes the next step."""
-    app = App("--state", "#tour=04-1f1b&strategy.tensor=2")
+    app = start("--state", "#tour=04-1f1b&strategy.tensor=2")
     status, headers, page = app.send("GET", f"/?token={app.token}", Sec_Fetch_Site="cross-site")
     assert status == 200 and headers["Set-Cookie"] and b"0;url=/#tour=04-1f1b&strategy.tensor=2" in page, (status, page)
     assert b"script" not in page
@@ -123,6 +60,32 @@ def enters_by_page():
     for wrong in ("tour=1", "#<script>", "#a\"b", "#" + "a" * 70000, "# a", "#a\r\nSet-Cookie: a=b"):
         done = subprocess.run([dtsim, "app", "--no-open", "--state", wrong], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         assert done.returncode == 2 and b"--state" in done.stderr, (wrong[:20], done)
+
+
+def opens():
+    """The browser is started with a file that only this person reads; no argument of a process has the token."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log")
+        with open(os.path.join(folder, "xdg-open"), "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nstat -c %a \"$1\" >{log}.new; echo \"$*\" >>{log}.new; cat \"$1\" >>{log}.new; mv {log}.new {log}\n")
+        os.chmod(os.path.join(folder, "xdg-open"), 0o755)
+        app = App(dtsim, env={"PATH": f"{folder}:/usr/bin:/bin", "DISPLAY": ":0", "XDG_RUNTIME_DIR": folder})
+        for _ in range(100):
+            if os.path.exists(log):
+                break
+            time.sleep(0.1)
+        with open(log, encoding="utf-8") as file:
+            mode, argument, page = file.read().split("\n", 2)
+        assert mode == "600" and argument.startswith(f"{folder}/dtsim-app-") and app.token not in argument, (mode, argument)
+        assert f"url={app.address}\"" in page, page
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    assert app.token.encode() not in file.read(), pid
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        app.enter()
+        app.end()
 
 
 def refuses(app):
@@ -379,66 +342,10 @@ def slow_clients(app):
         one.close()
 
 
-def noise(app, seconds):
-    """Bytes that are nearly requests."""
-    seed = random.randrange(1 << 30)
-    draw = random.Random(seed)
-    body = json.dumps({"text": json.dumps(small)})
-    whole = (f"POST /compute/1 HTTP/1.1\r\nHost: 127.0.0.1:{app.port}\r\nOrigin: {app.origin}\r\nCookie: {app.cookie}\r\n"
-             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}").encode()
-    words = [b"\r\n", b"\0", b"\xff", b":", b" ", b"Content-Length: -1\r\n", b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n",
-             b"HTTP/1.0", b"%00", b"?token=", b"Upgrade: h2c\r\n", b"Connection: keep-alive\r\n", b";", b"=", b"\"", b"{", b"A" * 5000,
-             b"Content-Length: 99999999999999999999\r\n", f"Host: 127.0.0.1:{app.port}\r\n".encode(), b"&a ", b"*a", b"<<: "]
-    until, count = time.monotonic() + seconds, 0
-    while time.monotonic() < until:
-        bytes_ = bytearray(whole)
-        for _ in range(draw.randrange(1, 8)):
-            at = draw.randrange(len(bytes_) + 1)
-            kind = draw.randrange(4)
-            if kind == 0:
-                bytes_[at:at] = draw.choice(words)
-            elif kind == 1:
-                del bytes_[at:at + draw.randrange(1, 40)]
-            elif kind == 2 and at < len(bytes_):
-                bytes_[at] = draw.randrange(256)
-            else:
-                end = min(len(bytes_), at + draw.randrange(60))
-                bytes_[at:at] = bytes_[at:end]
-        with socket.create_connection(("127.0.0.1", app.port)) as one:
-            one.settimeout(15)
-            try:
-                one.sendall(bytes_)
-                one.shutdown(socket.SHUT_WR)
-                while one.recv(65536):
-                    pass
-            except OSError:
-                pass
-        count += 1
-        assert app.process.poll() is None, f"the server ended with {app.process.returncode}; seed {seed}"
-    app.works()
-    return count
-
-
-def times(app, count):
-    """s from a request to its reply, by scenario of the tour."""
-    found = {}
-    for path in sorted(glob.glob("scenarios/tour/*.yaml")):
-        name = os.path.basename(path)[:-5]
-        for what in ("numbers", "timeline"):
-            each = []
-            for _ in range(count):
-                begun = time.monotonic()
-                answer = app.ask({"tour": name, "what": what})
-                each.append(time.monotonic() - begun)
-                assert answer["exit_code"] == 0, answer
-            found[name, what] = statistics.median(each)
-    return found
-
-
 def apart(part, failures):
     """A part with a server of its own, beside the others."""
     try:
-        app = App()
+        app = start()
         app.enter()
         part(app)
         if app.process.poll() is None:
@@ -448,7 +355,7 @@ def apart(part, failures):
 
 
 def main():
-    app = App()
+    app = start()
     enters(app)
     if len(sys.argv) > 3 and sys.argv[2] == "noise":
         print(noise(app, float(sys.argv[3])), "requests")
@@ -461,6 +368,7 @@ def main():
         for thread in threads:
             thread.start()
         enters_by_page()
+        opens()
         refuses(app)
         refuses_paths(app)
         bodies(app)

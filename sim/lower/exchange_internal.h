@@ -131,6 +131,10 @@ struct event gather_layer(struct lowering *lowering, struct place here, const st
  * replicas that hold it. Returns the last sum, or `after` if there is none. */
 struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
                            struct event after);
+/* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its
+ * backward. Returns its last operation. */
+uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
+                      struct new_op op);
 /* Measures an exchange of a replica's group, and adds it to the contention of the kernels that overlap with it. Zero if
  * the group has one member. */
 struct measured exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,

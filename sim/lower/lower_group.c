@@ -65,14 +65,13 @@ static struct exchange_cost column_cost(const struct exchange_cost *both, double
     };
 }
 
-/* Costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED. */
-static void column_costs(const struct lowering *lowering, const struct stage_times *times, int tensor,
+/* Costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED among n GPUs. */
+static void column_costs(const struct parallelism *spec, const struct stage_times *times, int n,
                          struct chunk_state *chunk_state)
 {
-    const struct parallelism *spec = &lowering->scenario->parallelism;
     const struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
     double gather = spec->sequence_parallel ? chunk_state->exchanges[EXCHANGE_GATHER].seconds : 0;
-    const struct column_exchange exchange = {gather, both.seconds - gather, both.share, tensor};
+    const struct column_exchange exchange = {gather, both.seconds - gather, both.share, n};
 
     for (int c = 0; c < COLUMN_COUNT; c++) {
         if (spec->overlap_tensor)
@@ -304,7 +303,7 @@ static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
     if (has_steps(spec))
         step_costs(lowering, here);
     if (tensor > 1)
-        column_costs(lowering, here->times, tensor, here->chunk_state);
+        column_costs(spec, here->times, tensor, here->chunk_state);
 }
 
 int exchange_costs(struct lowering *lowering)

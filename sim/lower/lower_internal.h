@@ -295,10 +295,6 @@ static inline bool zero_in_turn(const struct lowering *lowering)
     return lowering->rules.zero && lowering->scenario->recipe.in_turn;
 }
 void make_host_lanes(struct lowering *lowering);
-/* A work of a stage under ZeRO 3 that gathers tensor by tensor; `fused`: a layer is recomputed right before its
- * backward. Returns its last operation. */
-uint32_t tensors_work(struct lowering *lowering, struct place here, struct work work, bool fused, bool completes,
-                      struct new_op op);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
 /* The first GPU of a rank and its node, whose host copies and updates for the rank. */
 struct seat host_seat(const struct lowering *lowering, int prank);

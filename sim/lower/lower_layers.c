@@ -8,15 +8,14 @@
  * Without reshard_after_forward a backward finds the weights that its forward gathered; with sums_once a forward finds
  * those of the backward before it. With both a chunk's first forward gathers for the iteration, and all other works are
  * as without ZeRO.
- * Without `flatten` weights come tensor by tensor (lower_tensors.c), but layer by layer where there is a plan. With
+ * Without `flatten` weights come tensor by tensor (lower_exchange.c, tensors_work), but layer by layer where there is a plan. With
  * `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the collectives of a loop over
  * recomputed layers on the stream that computes: openxla/xla issue 14397).
  *
  * The host: activations go there after their layer's forward and come back before its backward, when the plan says.
  * Weights come before each layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), double-buffered.
- * Under ZeRO
- * 3 a layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once for a
- * recomputation and the backward right after it. A copy takes its latency, and its bytes at the bandwidth that every
+ * Under ZeRO 3 a layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once for
+ * a recomputation and the backward right after it. A copy takes its latency, and its bytes at the bandwidth that every
  * GPU of a node gets while all of them copy. So copies of different GPUs do not contend. */
 #include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
@@ -48,8 +47,7 @@ static struct new_op copied(const struct walk *walk, double takes, double frees)
 }
 
 /* Copies a layer's weights, under ZeRO 3 the rank's share of them, from the host; returns `after` if they are not
- * there.
- *  */
+ * there. */
 static struct event fetch(struct walk *walk, const struct slice *layer, struct event after)
 {
     const struct scenario *scenario = walk->lowering->scenario;

@@ -154,8 +154,8 @@ static void finish(struct lowering *lowering, const struct place *here, struct w
         there->due = id;
 }
 
-/* The same of a forward and a backward as Megatron Core puts them together (models/common/model_chunk_schedule_plan.py,
- * TransformerLayerSchedulePlan.run), block by block in four phases: the backward's all-to-all back from the experts beside
+/* The share of all-to-alls that kernels hide where a forward and a backward go together as in Megatron Core
+ * (models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run), block by block in four phases: the backward's all-to-all back from the experts beside
  * the forward up to the router, the forward's to the experts beside the experts' backward, the backward's beside the
  * experts' forward, the forward's back beside the rest of the backward. */
 static double hidden_in_phases(const struct places *places)

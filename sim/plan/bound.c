@@ -161,7 +161,7 @@ static void expose_context(struct bounding *bounding, int rank, const struct sta
 }
 
 /* s of each kind of work of a virtual stage on a rank. Where the GPU waits for launches, exchanges that overlap go on
- * (lower_exchange.c, exposed_share). */
+ * (lower_compute.c, exposed_share). */
 static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage, double seconds[WORK_KIND_COUNT])
 {
     const struct gpu_class *class = workload_class(bounding->workload, 0, rank);

@@ -24,6 +24,7 @@ static const char *const bases[] = {
     TRANSFORMER CLUSTER("1", "2") REST "strategy: {tensor: 2}\n",
     TRANSFORMER CLUSTER("1", "2") REST "strategy: {data: 2, zero: 1}\nmemory: {recompute: full}\n",
     TRANSFORMER CLUSTER("2", "1") REST "strategy: {pipeline: 2}\nmemory: {recompute: optimal, offload: activations}\n",
+    TRANSFORMER CLUSTER("2", "1") REST "strategy: {pipeline: 2}\nmemory: {recompute: optimal, offload: tensors}\n",
     TRANSFORMER CLUSTER("2", "1") REST "strategy: {data: 2, compression: {method: top-k, share: 0.1}}\n",
 };
 

@@ -27,6 +27,8 @@ static const char *const bases[] = {
     "oversubscription: 2}}}\nbatch: {global: 32}\nstrategy: {zero: 3}\n" SMALL,
     "model: {preset: gpt2-124m}\ncluster: {platform: dgx-1-v100, nodes: 1}\nbatch: {global: 32, micro: 2}\n"
     "strategy: {pipeline: 4, schedule: 1f1b}\nmemory: {recompute: none, offload: activations}\n" SMALL,
+    "model: {preset: gpt2-124m}\ncluster: {platform: dgx-1-v100, nodes: 1}\nbatch: {global: 32, micro: 2}\n"
+    "strategy: {pipeline: 2, schedule: 1f1b}\nmemory: {recompute: none, offload: tensors, limit: 5 GB}\n" SMALL,
     "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {global: 32, micro: 2}\n"
     "strategy: {tensor: 2, sequence_parallel: true, pipeline: 2, schedule: interleaved, chunks: 2}\n"
     "memory: {recompute: optimal, limit: 6 GB}\n" SMALL,

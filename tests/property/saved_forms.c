@@ -95,6 +95,9 @@ static void test_plans(void **state)
                     12e9);
         assert_true(needs_of(forms[k].form, ", offload: activations, limit: 12 GB}\nstrategy: {data: 1}").peak <=
                     12e9);
+        assert_true(needs_of(forms[k].form, ", offload: tensors, limit: 11 GB}\nstrategy: {data: 1}").peak <= 11e9);
+        assert_true(needs_of(forms[k].form, ", recompute: optimal, offload: tensors, limit: 6 GB}\n"
+                                            "strategy: {tensor: 2, data: 2, zero: 3}").peak <= 6e9);
     }
 }
 

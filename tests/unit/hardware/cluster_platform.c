@@ -1,6 +1,7 @@
 /* The platforms and GPUs that come with dtsim, and where they are found. */
 #include "cluster_files.h"
 
+#include "cache/cache.h"
 #include "collective/collective.h"
 
 static void gpus_are_sane(void **state)
@@ -173,9 +174,36 @@ static void data_of_ones_own(void **state)
     assert_int_equal(unsetenv("DTSIM_DATA"), 0);
 }
 
+/* Where names alone are allowed, a path counts only if one of the program's own files has it. */
+static void paths_of_others(void **state)
+{
+    static const char *const others[] = {NULL, "scenario", "--set cluster=/x", "stdin", "/tmp/x.yaml", DTSIM_SOURCE_DIR "x/y.yaml"};
+    struct cache cache;
+    struct arena guarded = {.cache = &cache};
+    struct error found = {0};
+
+    (void)state;
+    cache_init(&cache, CACHE_BYTES);
+    cache.names_only = true;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        assert_null(data_beside(&guarded, (struct loc){.file = others[i]}, "/etc/passwd", &found));
+        assert_int_equal(found.count, i + 1);
+        assert_non_null(strstr(found.messages[i].text, "'/etc/passwd' is a path"));
+    }
+    error_release(&found);
+    assert_non_null(data_beside(&guarded, (struct loc){.file = DTSIM_SOURCE_DIR "/platforms/dgx-a100.yaml"}, "x.csv", &found));
+    assert_int_equal(found.count, 0);
+    cache.refused = true;
+    cache_renew(&cache);             /* it is emptied, and as strict as before */
+    assert_true(cache.names_only);
+    cache_release(&cache);
+    arena_release(&guarded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_of_others),
         cmocka_unit_test(gpus_are_sane),
         cmocka_unit_test(gpu_constants),
         cmocka_unit_test(platforms_are_sane),

@@ -70,7 +70,7 @@ function Page() {
         <button id="reset" onClick=${() => put({ ...variant, set: [], latest: null })} disabled=${!variant.set.length}>take all changes back</button>
       </div>
       <div class="standing"><p class="engine">engine <b>fast</b> <span class=${answered.busy ? 'busy' : ''} role="status" id="status">${answered.busy ? 'computing' : said || 'ready'}</span></p>
-      <p class="brief" id="brief">${whole ? html`<b>${time(whole.iteration_time_s)}</b>${has(whole.tokens_per_s_per_gpu) ? `, ${number(whole.tokens_per_s_per_gpu)} tokens a second and GPU` : ''}${
+      <p class="brief" id="brief">${whole ? html`<b>${time(whole.iteration_time_s)}</b>${has(whole.tokens_per_s_per_gpu) ? `, ${number(whole.tokens_per_s_per_gpu)} tokens/s/GPU` : ''}${
         whole.peak_memory_bytes > 0 ? `, ${bytes(whole.peak_memory_bytes)}` : ''}` : answered.answer ? html`<b class="bad">not possible</b>` : '\u00a0'}</p></div>
       <${ThemeSwitch}/></header>
     <div class="columns">
