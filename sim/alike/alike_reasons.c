@@ -35,7 +35,7 @@ static const struct alike_text texts[] = {
      "collectives: measured"},
     {"simulation.fold", "it says off", "fold: auto"},
     {"strategy.local_steps", "replicas make steps of their own between all-reduces", "local_steps: 1"},
-    {"strategy.schedule", "it has no flush, has several batches, or decides its order at run time",
+    {"strategy.schedule", "it has no flush, has several batches or slices of micro-batches, or decides its order at run time",
      "a synchronous schedule with a fixed order (1f1b, say)"},
     {"batch", "the rows have no period, or too few works or micro-batches for one",
      "more micro-batches, or a schedule that repeats itself"},

@@ -1,5 +1,8 @@
 /* The emitter of exchanges: a collective over all members of a stage becomes operations, message by message or as a
- * measured duration, and an event for their ends. And what ZeRO 3 exchanges, by layer or by tensor. */
+ * measured duration, and an event for their ends. And what ZeRO 3 exchanges, by layer or by tensor.
+ *
+ * Reads members and the events after which each of them begins, or a place and a layer.
+ * Adds operations on lanes of collectives, and the events of their ends. */
 #include "lower/exchange_internal.h"
 #include "stage/stage_memory.h"
 

@@ -1,6 +1,9 @@
 /* Exchanges within works: all GPUs of a group exchange at the same point of the same work, so the time is part of the
  * work's duration. It is measured on the simulated cluster, while the groups that share nodes with this group exchange
- * too. */
+ * too.
+ *
+ * Reads the bytes of each stage's exchanges, process groups and the cluster.
+ * Adds the costs of each exchange on each chunk, before any operation is written. */
 #include "lower/exchange_internal.h"
 #include "stage/stage_exchange.h"
 

@@ -16,7 +16,10 @@
  * Weights come before each layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), double-buffered.
  * Under ZeRO 3 a layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once for
  * a recomputation and the backward right after it. A copy takes its latency, and its bytes at the bandwidth that every
- * GPU of a node gets while all of them copy. So copies of different GPUs do not contend. */
+ * GPU of a node gets while all of them copy. So copies of different GPUs do not contend.
+ *
+ * Reads a place, and the plan of its stage.
+ * Adds the operations of its layers, gathers, scatters and copies. */
 #include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
 

@@ -1,4 +1,7 @@
-/* Members of exchanges: the ranks that hold a stage, by group, and which groups share links. */
+/* Members of exchanges: the ranks that hold a stage, by group, and which groups share links.
+ *
+ * Reads process groups, the layout and the cluster.
+ * Adds members, each once for a kind of group and a stage. */
 #include "lower/exchange_internal.h"
 
 #include <limits.h>

@@ -5,7 +5,10 @@
  * One process launches all kernels and exchanges on the GPUs' default streams, so nothing overlaps: each entry of the
  * rows begins when all GPUs have come to it, after the exchanges before it. Weights and gradients travel in buffers of
  * 10 MiB (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce). A kernel fills a buffer of several
- * tensors. The process's own time (threads, Python) is not modelled. */
+ * tensors. The process's own time (threads, Python) is not modelled.
+ *
+ * Reads an entry of the rows, when all GPUs have come to it.
+ * Adds the exchanges before it, and what its works wait for. */
 #include "lower/exchange_internal.h"
 
 #include <stdlib.h>

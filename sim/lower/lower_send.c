@@ -1,4 +1,7 @@
-/* Boundaries between stages: their transfers, and the copies that sockets need. */
+/* Boundaries between stages: their transfers, and the copies that sockets need.
+ *
+ * Reads a place whose work has ended, and the degrees of the rank that holds the neighbouring stage.
+ * Adds transfers, and what the stage there waits for. */
 #include "lower/exchange_internal.h"
 #include "stage/stage_exchange.h"
 

@@ -1,5 +1,9 @@
-/* The sums of gradients over the replicas, by the recipe. Which members end together, and how much sums slow down the backward
- * that they overlap with, is measured before any operation is written. Backwards are cut where buckets become ready. */
+/* The sums of gradients over the replicas, by the recipe. Which members end together, and how much sums slow down the
+ * backward that they overlap with, is measured before any operation is written. Backwards are cut where buckets become
+ * ready.
+ *
+ * Reads buckets, the recipe, and the operations after which gradients are complete.
+ * Adds pieces of backwards, sums, and the events after which a rank may update. */
 #include "lower/exchange_internal.h"
 
 #include <stdlib.h>

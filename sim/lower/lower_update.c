@@ -4,7 +4,10 @@
  * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5). Gradients go to the host
  * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
  * another, with clipping when they have all gradients. Weights come back. These are three streams. From ZeRO 1 on each
- * replica does so with its share. With offload: weights the updated weights go to the host. */
+ * replica does so with its share. With offload: weights the updated weights go to the host.
+ *
+ * Reads the ends of sums.
+ * Adds updates, copies to and from hosts, and gathers of weights. */
 #include "lower/exchange_internal.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* The works of a row: their operations, what these wait for, and the events that others wait for. */
+/* The works of a row: their operations, what these wait for, and the events that others wait for.
+ *
+ * Reads an entry of a row and those that overlap with it, and the table of works (work_rules).
+ * Adds their operations, and for later works what these leave and send. */
 #include "lower/exchange_internal.h"
 
 #include <stdlib.h>
@@ -57,9 +60,9 @@ static uint32_t opportunistic_work(struct lowering *lowering, const struct place
 /* Whether the work becomes one operation that differs from others of its kind and chunk in its micro-batch alone. */
 static bool is_usual(const struct lowering *lowering, const struct place *here, struct work work, bool cut)
 {
-    return !cut && plan_slices(lowering->plan) == 1 && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) && !lowering->rules.replicates &&
-           !lowering->rules.opportunistic && !(work.kind == FORWARD && here->chunk_state->coming) &&
-           lowering->places.count == 1 && lowering->ranks[here->prank].overlapped.collective == 0;
+    return !cut && plan_slices(lowering->plan) == 1 && !here->held->plan && !zero_by_layers(lowering, here->chunk_state) &&
+           !lowering->rules.replicates && !lowering->rules.opportunistic && lowering->places.count == 1 &&
+           !(work.kind == FORWARD && here->chunk_state->coming) && lowering->ranks[here->prank].overlapped.collective == 0;
 }
 
 /* Such a work, like the one before. */
@@ -96,10 +99,10 @@ static void set_memory(const struct place *here, struct work work, struct new_op
 static uint32_t lower_work(struct lowering *lowering, const struct place *here, struct work work, bool completes)
 {
     const struct stage_plan *plan = here->held->plan;
-    bool sliced = completes && lowering->sums.buckets[here->stage].count;
+    bool in_buckets = completes && lowering->sums.buckets[here->stage].count;
     bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->rules.opportunistic &&
                    lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
-    bool usual = is_usual(lowering, here, work, sliced || in_time);
+    bool usual = is_usual(lowering, here, work, in_buckets || in_time);
     struct usual_work *before = &here->chunk_state->usual[work.kind];
     struct usual_work own = {.recomputes = here->state->recomputes, .split = here->state->split};
     struct work_cost cost;
@@ -124,7 +127,7 @@ static uint32_t lower_work(struct lowering *lowering, const struct place *here, 
         replicated_memory(lowering, *here, work, &op);
         return lower_compute(lowering, here, work, &cost, &op);
     }
-    if (sliced)
+    if (in_buckets)
         return sliced_backward(lowering, here, work, in_time, op);
     if (in_time)
         return timed_backward(lowering, here, work, op);
@@ -155,9 +158,10 @@ static void finish(struct lowering *lowering, const struct place *here, struct w
 }
 
 /* The share of all-to-alls that kernels hide where a forward and a backward go together as in Megatron Core
- * (models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run), block by block in four phases: the backward's all-to-all back from the experts beside
- * the forward up to the router, the forward's to the experts beside the experts' backward, the backward's beside the
- * experts' forward, the forward's back beside the rest of the backward. */
+ * (models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run), block by block in four phases: the
+ * backward's all-to-all back from the experts beside the forward up to the router, the forward's to the experts beside
+ * the experts' backward, the backward's beside the experts' forward, the forward's back beside the rest of the
+ * backward. */
 static double hidden_in_phases(const struct places *places)
 {
     double exposed = 0, all = 0;
