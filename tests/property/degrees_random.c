@@ -121,12 +121,13 @@ static double list_schedule(const struct workload *workload, const int *data, do
     while (left)
         for (int p = 0; p < ranks; p++)
             for (int r = 0; r < data[p]; r++) {
-                struct work work = workload->rows[p].items[done[r][p]];
+                bool over = (size_t)done[r][p] == workload->rows[p].count;
+                struct work work = workload->rows[p].items[over ? 0 : done[r][p]];
                 bool back = work.kind == BACKWARD;
                 int other = back ? p + 1 : p - 1;
                 double begin = ready[r][p];
 
-                if ((size_t)done[r][p] == workload->rows[p].count || (work.kind != FORWARD && work.kind != BACKWARD))
+                if (over || (work.kind != FORWARD && work.kind != BACKWARD))
                     continue;
                 for (int k = 0; other >= 0 && other < ranks && k < data[other]; k++)     /* samples k / d to (k + 1) / d */
                     if (k * data[p] < (r + 1) * data[other] && r * data[other] < (k + 1) * data[p])
