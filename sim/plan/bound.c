@@ -76,7 +76,7 @@ static bool same_bytes(const struct stage *a, const struct stage *b)
     return true;
 }
 
-/* Measures the exchanges of the rank's tensor group as lower_group.c does. NULL: it is on several nodes, whose links
+/* Measures the exchanges of the rank's tensor group as exchange/within.c does. NULL: it is on several nodes, whose links
  * others use too. */
 static const struct tensor_group *tensor_group(struct bounding *bounding, int rank, const struct stage *stage)
 {
