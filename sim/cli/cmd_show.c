@@ -97,7 +97,7 @@ static void show_stages(const struct workload *workload, FILE *out)
         double held = stage->plan ? stage->plan->held : again ? stage->checkpoint : stage->activation;
 
         fprintf(out, " %12s %12s %12s %12s %12s %12s",
-                unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen, text[0], 48),
+                unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen + stage->packed, text[0], 48),
                 unit_format_like(UNIT_TIME, longest, times->work[FORWARD].seconds, text[1], 48),
                 unit_format_like(UNIT_TIME, longest, times->work[BACKWARD].seconds, text[2], 48),
                 unit_format_like(UNIT_TIME, longest, recompute, text[3], 48),

@@ -107,6 +107,8 @@ static void say_model(struct emit *e)
         say(e, "ffn-hidden-size %ld", emit_number(e, SHAPE "ffn"));
     if (emit_is(e, SHAPE "mlp", "swiglu"))
         say(e, "swiglu");
+    if (emit_is(e, SHAPE "mlp", "squared-relu"))
+        say(e, "squared-relu");
     if (emit_is(e, SHAPE "bias", "false") && emit_is(e, SHAPE "qkv_bias", "true"))
         say(e, "add-qkv-bias");
     say_attention(e);
@@ -146,6 +148,8 @@ static void say_experts(struct emit *e)
         say(e, "moe-router-force-load-balancing");
     if (emit_is(e, "software.fused_experts", "false"))
         say(e, "moe-grouped-gemm");
+    if (emit_is(e, "software.routed_rows", "copies"))
+        say(e, "moe-permute-fusion");
     if (emit_number(e, "strategy.expert") > 1)
         say_dispatcher(e);
     if (emit_number(e, "strategy.expert_tensor"))

@@ -38,8 +38,7 @@ const struct family hf_dense[] = {
                  "num_attention_heads: 16, num_key_value_heads: 4, max_position_embeddings: 32768, "
                  "tie_word_embeddings: true, attention_bias: false, mlp_bias: false, attention_dropout: 0, "
                  "sliding_window: null, no_rope_layer_interval: 4}"},
-    /* its squared ReLU costs what GELU costs */
-    {.types = "nemotron", .class = "NemotronConfig", .base = GPT, .fixed = "{positions: 0}",
+    {.types = "nemotron", .class = "NemotronConfig", .base = GPT, .fixed = "{positions: 0, mlp: squared-relu}",
      .defaults = "{vocab_size: 256000, hidden_size: 6144, intermediate_size: 24576, num_hidden_layers: 32, "
                  "num_attention_heads: 48, num_key_value_heads: null, head_dim: null, max_position_embeddings: 4096, "
                  "tie_word_embeddings: false, attention_bias: false, mlp_bias: false, attention_dropout: 0}"},

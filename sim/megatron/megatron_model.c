@@ -128,6 +128,8 @@ static void put_mlp(struct imported *m)
 
     if (gated)
         imported_put(m, SHAPE "mlp", "swiglu");
+    else if (imported_given(m, "squared-relu"))
+        imported_put(m, SHAPE "mlp", "squared-relu");
     if (imported_given(m, "quick-geglu"))
         imported_warn(m, "quick-geglu", "simulated as SwiGLU, which has the same three GEMMs");
     if (imported_given(m, "ffn-hidden-size"))

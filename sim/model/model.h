@@ -23,7 +23,7 @@ struct transformer {
     bool post_norms;             /* a further norm after the attention and after the MLP */
     int qk_norm;                 /* enum qk_norm: of queries and keys, before they are turned to their positions */
     bool parallel;               /* the MLP reads what the attention reads: a block has one norm before both */
-    int mlp;                     /* enum mlp: gelu (two products) | swiglu (three) */
+    int mlp;                     /* enum mlp: gelu, squared-relu (two products) | swiglu (three) */
     bool qkv_bias, bias;         /* biases of queries, keys and values; of the other products in a block */
     bool projection_bias;        /* of the attention's output; default: bias */
     bool head_bias;              /* of a language model's output layer */
@@ -53,6 +53,7 @@ struct transformer {
     bool widened_norms;          /* norms compute on a copy of their input in fp32 */
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
+    int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
     double swiglu_limit;         /* the inputs of SwiGLU are clamped to it; 0: they are not */
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
     bool fused_clamp;            /* by its kernel, and products of experts add their biases */
@@ -92,19 +93,23 @@ enum norm { NORMS(ENUM_VALUE) };
 /* head: each head alone, with one weight for all heads; width: all heads of a token together. */
 #define QK_NORMS(X) X(QK_NORM_NONE, "none") X(QK_NORM_HEAD, "head") X(QK_NORM_WIDTH, "width")
 enum qk_norm { QK_NORMS(ENUM_VALUE) };
-#define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu")
+#define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu") X(MLP_SQUARED_RELU, "squared-relu")
 enum mlp { MLPS(ENUM_VALUE) };
 /* How queries and keys are turned to their positions; rotary_traffic says what each takes. */
 #define ROTARIES(X) \
     X(ROTARY_FUSED, "fused") X(ROTARY_COMPLEX, "complex") X(ROTARY_HALVES, "halves") X(ROTARY_MATRICES, "matrices")
 enum rotary { ROTARIES(ENUM_VALUE) };
+#define ROUTED_ROWS(X) \
+    X(ROUTED_ROWS_COPIES, "copies") X(ROUTED_ROWS_INDICES, "indices") X(ROUTED_ROWS_OPERATORS, "operators")
+enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
     X(HEAD_NONE, "none")
 enum head { HEADS(ENUM_VALUE) };
 extern const struct table transformer_table;
 extern const struct table transformer_change_table;      /* the same keys, all of them optional */
-extern const char *const norm_names[], *const mlp_names[], *const head_names[], *const rotary_names[];
+extern const char *const norm_names[], *const mlp_names[], *const head_names[], *const rotary_names[],
+    *const routed_rows_names[];
 
 /* A layer whose times or FLOPs are given. With times, every number is per micro-batch. With `flops`, every number is
  * per sample, and bytes are at 4 bytes per value: they are scaled to the number format of the scenario. */
@@ -193,10 +198,14 @@ enum cross_entropy { CROSS_ENTROPIES(ENUM_VALUE) };
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen. An adapter X A B is added to each targeted
  * product X W, with A of in x rank and B of rank x out. It has the model's number format and no dropout. */
 enum lora_target { LORA_QKV, LORA_PROJECTION, LORA_MLP_UP, LORA_MLP_DOWN, LORA_TARGET_COUNT };
+#define LORA_WEIGHTS(X) X(LORA_WEIGHTS_FULL, "full") X(LORA_WEIGHTS_NF4, "nf4")
+enum lora_weights { LORA_WEIGHTS(ENUM_VALUE) };
 struct lora {
     const struct node *node;
     int rank;
     struct list targets;         /* of int, enum lora_target */
+    int weights;                 /* enum lora_weights: how blocks keep their frozen matrices; nf4: QLoRA (Dettmers et al.
+                                    2023, section 3), four bits a value and scales that are quantized too */
 };
 extern const struct table lora_table;
 
@@ -280,7 +289,9 @@ struct layer {
     double parameters;           /* trained elements on this GPU; tied ones are not counted again */
     double divided_parameters;   /* the part of `parameters` that belongs to experts: each GPU of the expert group holds
                                   * other experts */
-    double frozen;               /* elements on this GPU that are not trained (LoRA) */
+    double frozen;               /* elements on this GPU that are not trained (LoRA); those in fewer bits count by their
+                                  * bytes, and `packed` is how many fewer these are */
+    double packed;
     double tied;                 /* elements shared with LAYER_FIRST (in LAYER_LAST of a tied model): if the two are on
                                   * different pipeline stages, each has a copy, and their gradients are all-reduced */
     const double *tensors;       /* elements on this GPU of each trained tensor, in model order (sum: parameters) */

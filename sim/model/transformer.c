@@ -192,6 +192,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
         memcpy(copy, kernels->items, kernels->count * sizeof *copy);
     layer->parameters = tensors_sum(tensors, false);
     layer->frozen = tensors_sum(tensors, true);
+    layer->packed = tensors->packed;
     layer->tensors = sizes;
     layer->rows = rows;
     layer->linears = linears;

@@ -74,6 +74,7 @@ struct tensors {
         struct linear linear;    /* if it is the weight of a linear layer, else 0 x 0 */
     } items[48];
     size_t count, nexperts;
+    double packed;           /* elements that frozen matrices in fewer bits do not count */
 };
 struct tensors embedding_tensors(const struct cut *cut);
 struct tensors block_tensors(const struct cut *cut);
@@ -100,6 +101,8 @@ void attention_inputs(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);
 void router_kernels(struct kernels *list, const struct cut *cut);        /* parts of block_kernels where it has experts */
 void expert_kernels(struct kernels *list, const struct cut *cut);
+/* Whether PyTorch's operators, one by one, bring rows to experts and back (software.routed_rows). */
+bool rows_by_operators(const struct cut *cut);
 /* What clamps so many pairs of SwiGLU's inputs, where its kernel does not. */
 void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs);
 /* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */
@@ -143,6 +146,10 @@ bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted 
  * the block with its adapter. Return the place in the list where the last of these products begins. */
 size_t adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target);
 size_t adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product);
+/* Whether blocks keep their frozen matrices in four bits; bytes of the largest of them on this GPU once it is converted
+ * for its product, else 0. */
+bool weights_packed(const struct cut *cut);
+double unpacked_weight(const struct cut *cut);
 /* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
 

@@ -1,4 +1,4 @@
-/* A block's experts, which stand where the MLP would be: their rows and their kernels. */
+/* The activation functions of MLPs, and a block's experts, which stand where the MLP would be: their rows and kernels. */
 #include "model/transformer.h"
 
 #include <math.h>
@@ -75,6 +75,69 @@ void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs)
     plain_kernels(list, cut, "clamp", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, (2 * 3 + 4) * pairs * cut->value);
 }
 
+/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
+ * of inputs. */
+static void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    double index = cut->form.few_bit / 8.;
+
+    if (gated)                                                           /* a SiLU, and a product with the gate */
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+    else
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + index));
+    if (gated)
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
+                  elements * (2 * cut->value + index));
+}
+
+static void squared_relu(struct kernels *list, const struct cut *cut, const char *name, double elements)
+{
+    bool fused = cut->shape->fused_kernels;
+
+    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, fused ? 1 : 2, (fused ? 2 : 4) * elements * cut->value);
+    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, fused ? 1 : 4,
+                  (fused ? 3 : 2 + 2 + 3 + 3) * elements * cut->value);
+}
+
+/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
+ * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
+ * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
+ * sums of what reaches x on four ways.
+ * SwiGLU has a second input, the gate. In plain PyTorch it is a SiLU and a product; its backward is two products and
+ * then the SiLU's.
+ * A squared ReLU (So et al. 2021, Primer, section 4) has as many values as GELU in one kernel. In plain PyTorch it is
+ * a ReLU and a power; the power's backward copies its base, doubles the copy and multiplies it by the gradient, and the
+ * ReLU's reads its result and this (pytorch, tools/autograd/derivatives.yaml: pow_backward, threshold_backward). */
+void activation_function(struct kernels *list, const struct cut *cut, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    const char *name = mlp_names[cut->shape->mlp];
+    size_t first = list->count;
+
+    clamp_kernels(list, cut, elements);
+    if (cut->form.few_bit > 0) {
+        few_bit_function(list, cut, name, elements);
+    } else if (gated && !cut->shape->fused_kernels) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
+    } else if (cut->shape->mlp == MLP_SQUARED_RELU) {
+        squared_relu(list, cut, name, elements);
+    } else if (!gated && !cut->shape->fused_gelu) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
+                      (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
+    } else {
+        memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+               (gated ? 3 : 2) * elements * cut->value);
+        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+               (gated ? 5 : 3) * elements * cut->value);
+    }
+    mark_again(list, cut, 1u << MODULE_ACTIVATION, first);
+}
+
 /* The biases of the experts' last products, each times its token's probability, which is in fp32 (Megatron Core,
  * transformer/moe/experts.py: TEGroupedMLP._apply_bias). For each expert the bias times the probabilities, and the sum
  * with its rows; then all rows are put together and converted back. The backward, by autograd: the gradient in fp32;
@@ -91,13 +154,26 @@ static void weighted_biases(struct kernels *list, const struct cut *cut, double 
                   values * ((value + wide) + (wide + value) + 2 * 3 * wide + 2 * value));
 }
 
+/* The first product of an MLP of experts. Where it is gated, the gate's may be a product of its own; the gradients of
+ * their common input are then added. */
+static void expert_up(struct kernels *list, const struct cut *cut, enum product_id up, double experts, double rows,
+                      double ffn)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU, apart = gated && !cut->shape->fused_gate;
+
+    for (int product = 0; product <= apart; product++)
+        block_product(list, cut, up, experts, rows, gated && !apart ? 2 * ffn : ffn, cut->hidden);
+    if (apart)
+        memory_kernel(list, cut, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * rows * cut->hidden * cut->value);
+}
+
 /* An MLP of `rows` rows; with `experts` each of so many computes its share of the rows. */
 static void expert_mlp(struct kernels *list, const struct cut *cut, enum product_id up, enum product_id down,
                        double experts, double rows, double ffn)
 {
     double width = (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * ffn;
 
-    block_product(list, cut, up, experts, rows, width, cut->hidden);
+    expert_up(list, cut, up, experts, rows, ffn);
     if (cut->shape->bias)
         bias_kernels(list, cut, "expert-up-bias", rows, width, false);
     activation_function(list, cut, rows * ffn);
@@ -106,6 +182,72 @@ static void expert_mlp(struct kernels *list, const struct cut *cut, enum product
         weighted_biases(list, cut, experts, rows);
     else if (cut->shape->bias)
         bias_kernels(list, cut, "expert-down-bias", rows, cut->hidden, false);
+}
+
+bool rows_by_operators(const struct cut *cut)
+{
+    return cut->shape->routed_rows == ROUTED_ROWS_OPERATORS && !cut->dispatches_once;
+}
+
+/* torchtitan at bb308da6 (5 November 2025), models/moe/moe.py (MoE.forward) and utils.py (_permute, _unpermute), which
+ * torch.compile leaves out (models/llama4/infra/parallelize.py, apply_compile). Each operator reads and writes rows.
+ * Forward:
+ * - torch.gather copies each token's row for its experts;
+ * - torch.vstack appends a row of zeros, and an index puts rows into the order of the GPU's experts;
+ * - an indexed assignment puts their results back;
+ * - these are converted to fp32, multiplied by a broadcast score each, and converted back;
+ * - scatter_add adds them to a copy of the shared experts' result.
+ * Backward, by autograd:
+ * - of scatter_add, a gather;
+ * - of the conversions, two conversions; of the product, one by the scores, one by the results, and its sum over a row;
+ * - of the slice that leaves out the row of zeros, a tensor of zeros and a copy; of the assignment, an index; of the
+ *   index, zeros and a sum into them. torch.vstack's are views;
+ * - of the gather, zeros and a scatter_add.
+ * What converts, broadcasts or scatters computes an address for each value; whole rows are gathered by vectors
+ * (PyTorch 2.8, ATen/native/cuda/ScatterGatherKernel.cu). */
+static void rows_by_operators_kernels(struct kernels *list, const struct cut *cut)
+{
+    const double v = cut->value, wide = 4;
+    double own = cut->own_tokens * cut->hidden, sent = cut->sent * cut->hidden, there = cut->received * cut->hidden;
+    double converted = v < wide ? sent * ((v + wide) + (wide + v)) : 0;
+    int conversions = v < wide ? 2 : 0;
+    enum phase back = PHASE_BACKWARD_INPUT;
+
+    memory_kernel(list, cut, "permute", PHASE_FORWARD, CLASS_EXPERT_ROWS, (own + sent) * v);
+    plain_kernels(list, cut, "sort", PHASE_FORWARD, CLASS_EXPERT_ROWS, 2, 4 * there * v);
+    unvectorized_kernels(list, cut, "unsort", PHASE_FORWARD, CLASS_COPY, 1, there, 2 * there * v);
+    unvectorized_kernels(list, cut, "weigh", PHASE_FORWARD, CLASS_OTHER, 1 + conversions, (1 + conversions) * sent,
+                         converted + 2 * wide * sent);
+    memory_kernel(list, cut, "copy", PHASE_FORWARD, CLASS_COPY, 2 * own * v);
+    unvectorized_kernels(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
+
+    memory_kernel(list, cut, "combine", back, CLASS_EXPERT_ROWS, (own + sent) * v);
+    unvectorized_kernels(list, cut, "weigh", back, CLASS_OTHER, 1 + conversions, (1 + conversions) * sent,
+                         converted + 2 * wide * sent);
+    plain_kernels(list, cut, "weigh-scores", back, CLASS_OTHER, 2, sent * (3 * wide + wide));
+    plain_kernels(list, cut, "unsort", back, CLASS_EXPERT_ROWS, 3, (3 + 2) * there * v);
+    plain_kernels(list, cut, "sort", back, CLASS_OTHER, 2, 4 * there * v);
+    memory_kernel(list, cut, "clear", back, CLASS_OTHER, own * v);
+    unvectorized_kernels(list, cut, "permute", back, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
+}
+
+/* Megatron Core at 6a6cd478 (June 2025), moe_utils.py without fusion: permute is an index_select, unpermute zeros and a
+ * scatter_add_, sort_chunks_by_idxs a torch.split and a torch.cat, before the experts and after them. Backward: a gather;
+ * again a torch.cat for each sort; zeros and an index_add_. Probabilities are multiplied inside the experts. */
+static void rows_by_indices(struct kernels *list, const struct cut *cut, bool sorts)
+{
+    double own = cut->own_tokens * cut->hidden, sent = cut->sent * cut->hidden, v = cut->value;
+    static const char *const gathers[] = {"permute", "combine"}, *const adds[] = {"combine", "permute"};
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        bool back = phase == PHASE_BACKWARD_INPUT;
+
+        unvectorized_kernels(list, cut, gathers[back], (enum phase)phase, CLASS_COPY, 1, sent, (own + sent) * v);
+        if (sorts)
+            plain_kernels(list, cut, "sort", (enum phase)phase, CLASS_COPY, 2, 4 * cut->received * cut->hidden * v);
+        memory_kernel(list, cut, "clear", (enum phase)phase, CLASS_OTHER, own * v);
+        unvectorized_kernels(list, cut, adds[back], (enum phase)phase, CLASS_OTHER, 1, sent, (sent + 2 * own) * v);
+    }
 }
 
 /* Rows copied into the order of the experts, and the experts' results weighted and added. A GPU orders the rows before
@@ -118,6 +260,14 @@ static void rows_to_experts(struct kernels *list, const struct cut *cut)
     double rows = cut->dispatches_once ? cut->received : cut->sent;
     bool sorts = !cut->dispatches_once && cut->experts > 1 && cut->experts < cut->shape->experts;
 
+    if (rows_by_operators(cut)) {
+        rows_by_operators_kernels(list, cut);
+        return;
+    }
+    if (cut->shape->routed_rows == ROUTED_ROWS_INDICES && !cut->dispatches_once) {
+        rows_by_indices(list, cut, sorts);
+        return;
+    }
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         memory_kernel(list, cut, "permute", (enum phase)phase, CLASS_EXPERT_ROWS, (from + rows) * width);
         if (sorts)

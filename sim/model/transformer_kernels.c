@@ -135,6 +135,20 @@ static void random_projections(struct kernels *list, const struct cut *cut, doub
     product_kernel(list, cut, product);
 }
 
+/* What turns frozen weights of four bits into the format of the product, each time: the scales (one of 8 bits for 64
+ * values) are converted to fp32 and moved by their mean, then each value is looked up and scaled (bitsandbytes,
+ * functional.py: dequantize_4bit; autograd/_functions.py: MatMul4Bit, forward and backward). */
+static void unpack_kernels(struct kernels *list, const struct cut *cut, double weights)
+{
+    const double scales = weights / 64;
+
+    for (int phase = PHASE_FORWARD; weights_packed(cut) && phase <= PHASE_BACKWARD_INPUT; phase++) {
+        plain_kernels(list, cut, "unpack-scales", (enum phase)phase, CLASS_OTHER, 2, scales * ((1 + 4) + (4 + 4)));
+        memory_kernel(list, cut, "unpack", (enum phase)phase, CLASS_COPY,
+                      weights * (4 / 8. + cut->value) + scales * 4);
+    }
+}
+
 /* A product of weights in a block, or of the weights of `experts`. In fp8 (Micikevicius et al. 2022; Transformer
  * Engine on Hopper) the input, the weights and the output's gradient are cast first. For each of them one kernel
  * reads it and writes it in fp8 twice, as it is and transposed, because Hopper multiplies fp8 only in layout nt.
@@ -154,6 +168,7 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
 
     if (cut->fp8)
         eight.dtype = cut->narrow;
+    unpack_kernels(list, cut, out * in);
     products(list, &eight, product, experts, rows, out, in);
     random_projections(list, cut, rows, out, in);
     if (product == PRODUCT_Q_UP || product == PRODUCT_KV_UP)
@@ -246,55 +261,6 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
         memory_kernel(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                2 * elements * cut->value + mask);
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
-}
-
-/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
- * of inputs. */
-static void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-    double index = cut->form.few_bit / 8.;
-
-    if (gated)                                                           /* a SiLU, and a product with the gate */
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
-    else
-        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + index));
-    if (gated)
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
-                  elements * (2 * cut->value + index));
-}
-
-/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
- * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
- * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
- * sums of what reaches x on four ways.
- * SwiGLU has a second input, the gate. In plain PyTorch it is a SiLU and a product; its backward is two products and
- * then the SiLU's. */
-void activation_function(struct kernels *list, const struct cut *cut, double elements)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-    const char *name = mlp_names[cut->shape->mlp];
-    size_t first = list->count;
-
-    clamp_kernels(list, cut, elements);
-    if (cut->form.few_bit > 0) {
-        few_bit_function(list, cut, name, elements);
-    } else if (gated && !cut->shape->fused_kernels) {
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
-    } else if (!gated && !cut->shape->fused_gelu) {
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
-                      (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
-    } else {
-        memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
-               (gated ? 3 : 2) * elements * cut->value);
-        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
-               (gated ? 5 : 3) * elements * cut->value);
-    }
-    mark_again(list, cut, 1u << MODULE_ACTIVATION, first);
 }
 
 /* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with

@@ -148,7 +148,7 @@ static struct workspace context_workspace(const struct cut *cut)
  * - the gradients of the activation function's inputs and output;
  * - the gradients on both sides of the softmax and, under selective recomputation, the recomputed core; or those of
  *   FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32).
- * What was quantized is unpacked beside the gradients. */
+ * What was quantized is unpacked beside the gradients, and a weight of four bits beside all of that. */
 struct workspace block_workspace(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
@@ -162,8 +162,10 @@ struct workspace block_workspace(const struct cut *cut)
         attention += core_activation(cut);
     attention += context.backward;
     return (struct workspace){
-        .forward = fmax(context.forward + (shape->flash_attention ? 0 : cut->scores * cut->value), random_matrix(cut)),
-        .backward = cut->own_tokens * cut->hidden * cut->value + fmax(mlp_workspace(cut), attention),
+        .forward = fmax(context.forward + (shape->flash_attention ? 0 : cut->scores * cut->value), random_matrix(cut)) +
+                   unpacked_weight(cut),
+        .backward = cut->own_tokens * cut->hidden * cut->value + fmax(mlp_workspace(cut), attention) +
+                    unpacked_weight(cut),
     };
 }
 
@@ -212,9 +214,9 @@ struct workspace output_workspace(const struct cut *cut)
 
 static const char *few_bit_fault(const struct transformer *shape, const struct shard *shard)
 {
-    if (shape->mlp == MLP_SWIGLU && shape->fused_kernels)
-        return "saves nothing of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's result instead of "
-               "the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
+    if (shape->mlp == MLP_SQUARED_RELU || (shape->mlp == MLP_SWIGLU && shape->fused_kernels))
+        return "saves nothing of a squared ReLU, or of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's "
+               "result instead of the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
     if (shard->again >> MODULE_ACTIVATION & 1)
         return "does not go with recomputation of the activation function (recompute: modules), which needs its input";
     return NULL;

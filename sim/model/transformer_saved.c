@@ -79,7 +79,7 @@ static void save_mlp(struct saved_list *list, const struct cut *cut, double rows
 {
     bool again = runs_again(cut, MODULE_ACTIVATION), gated = cut->shape->mlp == MLP_SWIGLU;
     bool clamps = !again && gated && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
-    int gelu = again || cut->shape->fused_gelu ? 1 : 7, factors = again || cut->shape->fused_kernels ? 1 : 2;
+    int gelu = again || cut->shape->fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7, factors = again || cut->shape->fused_kernels ? 1 : 2;
     struct saved function = {.name = "function input", .kind = SAVED_FUNCTION, .part = SAVED_MLP, .rows = rows,
                              .width = ffn, .bytes = cut->value, .tensors = gated ? 1 : gelu};
 
@@ -97,10 +97,14 @@ static void save_mlp(struct saved_list *list, const struct cut *cut, double rows
  * experts is also the router's and is counted there. */
 static void save_experts(struct saved_list *list, const struct cut *cut)
 {
+    bool operators = rows_by_operators(cut);
+
     if (runs_again(cut, MODULE_EXPERTS))
         return;
     save_small(list, "router", SAVED_MLP, cut->own_tokens * cut->shape->experts, 4);
-    save_values(list, "expert rows", SAVED_MLP, cut->received + cut->sent, cut->hidden, cut->value);
+    save_values(list, "expert rows", SAVED_MLP, cut->received + !operators * cut->sent, cut->hidden, cut->value);
+    if (operators)               /* which keep the results in fp32 */
+        save_values(list, "expert results", SAVED_MLP, cut->sent, cut->hidden, 4);
     save_mlp(list, cut, cut->received, cut->expert_ffn);
     if (!runs_again(cut, MODULE_SHARED))
         save_mlp(list, cut, cut->tokens, cut->shared_ffn);

@@ -8,6 +8,7 @@ const char *const mlp_names[] = ENUM_NAMES(MLPS);
 static const char *const qk_norm_names[] = ENUM_NAMES(QK_NORMS);
 const char *const head_names[] = ENUM_NAMES(HEADS);
 const char *const rotary_names[] = ENUM_NAMES(ROTARIES);
+const char *const routed_rows_names[] = ENUM_NAMES(ROUTED_ROWS);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 
@@ -58,7 +59,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, parallel), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "attention and MLP read the same norm's output, so that a block has one norm (GPT-J, Falcon, Phi, "
               "Cohere)"},
-    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu has two GEMMs, swiglu three",
+    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu and squared-relu have two GEMMs, swiglu three",
      .fallback = "gelu", .choices = mlp_names},
     {KEY(transformer, swiglu_limit), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e6, .fallback = "0",
      .brief = "SwiGLU's inputs are clamped to this number (GPT OSS: 7); 0: they are not"},
@@ -139,6 +140,14 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
+    {KEY(transformer, routed_rows), .kind = FIELD_CHOICE, .fallback = "copies", .choices = routed_rows_names,
+     .choice_briefs = NAMES("kernels that copy each row once each way, and weight it on its way",
+                            "index_select and scatter_add, which compute an address for each value (Megatron Core "
+                            "without --moe-permute-fusion)",
+                            "PyTorch's operators, a kernel each: gather, padding, index, weights in fp32, scatter_add "
+                            "(torchtitan of 2025)"),
+     .brief = "how rows go into the order of their experts, and their results back; dispatchers that send a token once "
+              "copy"},
     {KEY(transformer, fused_clamp), .kind = FIELD_BOOL,
      .brief = "SwiGLU's kernel clamps its inputs, and the GEMMs of experts add their biases (Transformer Engine's "
               "op fuser); false: separate kernels do; left out: true if fused_kernels and fused_experts are"},
@@ -178,7 +187,8 @@ static const struct field transformer_fields[] = {
 };
 
 #define LENT "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts fused_clamp fused_bias"
+             "gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts routed_rows fused_clamp " \
+             "fused_bias"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),

@@ -4,6 +4,7 @@
  * of a GPU. */
 #include "model/transformer.h"
 
+#include <math.h>
 #include <stddef.h>
 
 /* ---- LoRA: which products have adapters, and the widths of these products on this GPU ---- */
@@ -12,11 +13,16 @@ static const char *const target_names[] = {
     [LORA_QKV] = "qkv", [LORA_PROJECTION] = "projection", [LORA_MLP_UP] = "mlp-up", [LORA_MLP_DOWN] = "mlp-down", NULL,
 };
 _Static_assert(COUNT(target_names) == LORA_TARGET_COUNT + 1, "a name for every target");
+static const char *const weights_names[] = ENUM_NAMES(LORA_WEIGHTS);
 static const struct field lora_fields[] = {
     {KEY(lora, rank), .kind = FIELD_INT, .required = true, .min = 1, .max = 65536,
      .brief = "rank of the adapters"},
     {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names,
      .fallback = "[qkv]", .brief = "the GEMMs of every block that get an adapter"},
+    {KEY(lora, weights), .kind = FIELD_CHOICE, .choices = weights_names, .fallback = "full",
+     .choice_briefs = NAMES("the model's number format", "four bits with quantized scales (QLoRA), converted before each "
+                            "GEMM (bitsandbytes)"),
+     .brief = "how blocks keep the weights of their GEMMs, which are frozen"},
 };
 const struct table lora_table = {
     TABLE("memory: lora", "low-rank adapters are trained and the model's own weights are frozen", lora, lora_fields),
@@ -44,6 +50,30 @@ bool lora_trains(const struct cut *cut, enum lora_target target)
     struct adapted adapted;
 
     return !cut->lora || lora_adapts(cut, target, &adapted);
+}
+
+/* Dettmers et al. 2023, section 3, "Double Quantization": 4 bits a value, 8 for the scale of 64 values, 32 for that of 256
+ * of these scales. */
+static const double packed_bytes = 4 / 8. + 1 / 64. + 4 / (64. * 256);
+
+bool weights_packed(const struct cut *cut)
+{
+    return cut->lora && cut->lora->weights == LORA_WEIGHTS_NF4;
+}
+
+double unpacked_weight(const struct cut *cut)
+{
+    double most = 0;
+
+    for (int target = 0; weights_packed(cut) && target < LORA_TARGET_COUNT; target++) {
+        struct adapted width;
+
+        lora_adapts(cut, (enum lora_target)target, &width);
+        if (target == LORA_MLP_UP && cut->shape->mlp == MLP_SWIGLU && !cut->shape->fused_gate)
+            width.out /= 2;
+        most = fmax(most, width.in * width.out);
+    }
+    return most * cut->value;
 }
 
 /* ---- tensors ---- */
@@ -210,8 +240,14 @@ struct tensors output_tensors(const struct cut *cut)
 
 void tensors_adapt(struct tensors *list, const struct cut *cut, bool block)
 {
-    for (size_t i = 0; cut->lora && i < list->count; i++)
-        list->items[i].frozen = true;
+    for (size_t i = 0; cut->lora && i < list->count; i++) {
+        struct tensor *item = &list->items[i];
+        double kept = block && weights_packed(cut) && item->linear.out > 0 ? packed_bytes / cut->value : 1;
+
+        item->frozen = true;
+        list->packed += item->elements * (1 - kept);
+        item->elements *= kept;
+    }
     for (int target = 0; block && target < LORA_TARGET_COUNT; target++) {
         struct adapted adapted;
 

@@ -70,6 +70,8 @@ static const char *meaning_of(const struct builder *builder, const char *path)
         return path;
     if (!strcmp(path, "batch.micro_batches") && !said)
         return builder->micro_batches;
+    if (!strcmp(path, "model.transformer.layers") && builder->facts->transformer)
+        return arena_printf(builder->arena, "%d", builder->facts->layers);
     if (!said)
         return word_in(degrees, path) ? "1" : NULL;
     if (said->kind != NODE_SCALAR)

@@ -7,7 +7,7 @@
 #include "run/certainty.h"
 
 struct caveats {
-    const char *items[22];       /* a sentence each, without a full stop; in the arena */
+    const char *items[23];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
@@ -20,6 +20,8 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
  * not; none. */
 const char *caveat_order(struct arena *arena, const struct scenario *scenario);
 const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario);
+/* What the time of frozen weights in four bits stands on. NULL: there are none. */
+const char *caveat_packed(struct arena *arena, const struct scenario *scenario);
 /* What batch.shares: auto gave each replica. NULL: it did not. */
 const char *caveat_shares(struct arena *arena, const struct scenario *scenario);
 /* Samples in the replicas' micro-batches: "4 samples", "3 + 5 samples", of more than eight replicas "3 to 5 samples". */

@@ -1,4 +1,5 @@
-/* Caveats of clusters whose nodes are of several kinds, and of replicas that get unequal shares of the batch. */
+/* Caveats of clusters whose nodes are of several kinds, of replicas that get unequal shares of the batch, and of frozen
+ * weights in few bits. */
 #include "report/caveats.h"
 
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
@@ -31,6 +32,16 @@ const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scen
                                         "several kinds%s%s%s: each work takes as long as on the slowest of their GPUs", r,
                                         p, kinds ? " (" : "", kinds ? kinds : "", kinds ? ")" : "");
     return NULL;
+}
+
+const char *caveat_packed(struct arena *arena, const struct scenario *scenario)
+{
+    const struct lora *lora = scenario->memory.lora;
+
+    (void)arena;
+    return !lora || lora->weights != LORA_WEIGHTS_NF4 ? NULL :
+           "frozen weights in nf4 are converted before each GEMM in the time of a copy of as many bytes; bitsandbytes' "
+           "kernels were not measured and take longer";
 }
 
 const char *samples_text(struct arena *arena, const struct scenario *scenario)

@@ -343,6 +343,8 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (memory->lora && unlike)
         rc = error_clash(err, lora, "memory: lora: does not say which GEMMs of %s have adapters; expected a dense model",
                          unlike);
+    if (memory->lora && memory->lora->weights == LORA_WEIGHTS_NF4 && precision_is_narrow(&memory->precision))
+        rc = error_clash(err, lora, "memory: lora: weights: nf4 are converted for GEMMs in 16 bits; expected mixed-bf16 or fp16");
     if (memory->activations == ACTIVATIONS_RAJBHANDARI && unlike)
         rc = error_clash(err, node_loc(memory->node, "activations"),
                          "memory: activations: rajbhandari counts a GPT's blocks and says nothing of %s; expected "

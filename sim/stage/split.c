@@ -250,7 +250,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->parameters += layer->parameters;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
         stage->trained.of[class] += slice->trained.of[class];
-    stage->frozen += layer->frozen;
+    stage->frozen += layer->frozen, stage->packed += layer->packed;
     stage_peaks_add(peaks, stage, scenario, layer);
     add_exchange_sizes(stage, layer);
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);

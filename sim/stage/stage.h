@@ -95,7 +95,7 @@ struct stage {
     double bytes[EXCHANGE_COUNT];    /* B of each exchange; for the context group B of this GPU's keys and values */
     double parameters;       /* trained elements on each GPU, before ZeRO divides them */
     struct by_class trained; /* `parameters` by class */
-    double frozen;           /* elements that are not trained (LoRA) */
+    double frozen, packed;   /* elements that are not trained (LoRA), and how many more they are (struct layer) */
     double tied;             /* elements that copy the first stage's embedding on another rank */
     int versions;            /* versions of the weights held at once: more than one under asynchronous schedules */
     double activation;       /* B kept from a forward to its backward */

@@ -56,10 +56,19 @@ def put(browser, name, text):
     settled(browser)
 
 
-def goes_to(browser, base, fragment):
+def goes_to(browser, fragment):
+    """Another state in the address, as by a link."""
+    before = browser.run("const read = document.documentElement.dataset.read ?? 0; if (location.hash === arguments[0]) return -1; "
+                         "location.hash = arguments[0]; return Number(read)", fragment)
+    browser.wait(f"return Number(document.documentElement.dataset.read ?? 0) > {before}", 30)
+    settled(browser)
+
+
+def opens_at(browser, base, fragment):
+    """The page opened anew."""
     browser.driver.get("about:blank")
     browser.driver.get(base + fragment)
-    browser.wait("return document.getElementById('status') && Number(document.documentElement.dataset.answered ?? 0) > 0", 30)
+    browser.wait("return document.documentElement.dataset.read && document.getElementById('status')", 30)
     settled(browser)
 
 
@@ -92,7 +101,7 @@ def opens(browser, address):
 
 def every_field(browser, base):
     """Each field has what the schema says, changes the question, is in the address, and can be taken back."""
-    goes_to(browser, base, "#tour=06-3d")
+    goes_to(browser, "#tour=06-3d")
     schema = json.loads(subprocess.run([dtsim, "schema"], stdout=subprocess.PIPE, check=True).stdout)["properties"]
     names = browser.run("return [...document.querySelectorAll('.field select, .field input')].map(one => one.id)")
     assert len(names) >= 21, names
@@ -136,7 +145,7 @@ def every_field(browser, base):
 
 def wrong_input(browser, base):
     """A value that is wrong is said at its field; what is not possible with its rule and a change that helps."""
-    goes_to(browser, base, "#tour=06-3d")
+    goes_to(browser, "#tour=06-3d")
     put(browser, "field-strategy-tensor", "3")
     text = browser.wait("return document.querySelector('.refused')?.textContent")
     assert "degrees" in text and "does not divide" in text, text
@@ -148,13 +157,13 @@ def wrong_input(browser, base):
     browser.wait("return !document.querySelector('.refused') && document.querySelector('#result data')", 20)
     assert browser.run("return location.hash") != "#tour=06-3d"
     for path, text in (("cluster.nodes", "-1"), ("strategy.zero", "9"), ("batch.global", "1e99"), ("strategy.tensor", "99999999999999999999")):
-        goes_to(browser, base, f"#tour=06-3d&{path}={text}")
+        goes_to(browser, f"#tour=06-3d&{path}={text}")
         assert browser.find(f"#field-{path.replace('.', '-')}-wrong").text, path
     for fragment in ("#tour=no-such", "#tour=..%2F06-3d", "#text=%%%", "#text=AAAA", "#tour=06-3d&model=%7B%22preset%22%3A%22%2Fetc%2Fpasswd%22%7D",
                      "#tour=06-3d&__proto__=1", "#tour=06-3d&constructor=%3Cimg%20src%3Dx%20onerror%3Dwindow.hit%3D1%3E", "#b.b.b=1", "#" + "a=1&" * 500):
-        goes_to(browser, base, fragment)
+        goes_to(browser, fragment)
         assert browser.run("return window.hit") is None and browser.all(".columns"), fragment
-    goes_to(browser, base, "#tour=06-3d&cluster.gpu.memory=10+GiB")
+    goes_to(browser, "#tour=06-3d&cluster.gpu.memory=10+GiB")
     offer = browser.wait("return document.getElementById('offer-0')", 30)
     assert "too much" in browser.find("#memory").text and not browser.all("#result data"), browser.find("#memory").text
     offer.click()
@@ -163,7 +172,7 @@ def wrong_input(browser, base):
 
 def files(browser, base):
     """A scenario and a config.json that are dropped; paths in them are refused."""
-    goes_to(browser, base, "#tour=06-3d")
+    goes_to(browser, "#tour=06-3d")
     with tempfile.TemporaryDirectory() as folder:
         def give(name, text):
             path = os.path.join(folder, name)
@@ -187,7 +196,7 @@ def files(browser, base):
         browser.run("document.getElementById('take').open = true")
         assert browser.find("#yaml").text.split() == own.split(), browser.find("#yaml").text
         assert "own.yaml" in browser.find("#command").text and fragment in browser.find("#state").text
-        goes_to(browser, base, fragment)                 # what a colleague sends
+        opens_at(browser, base, fragment)                # what a colleague sends
         assert value(browser) == first
         give("bad.yaml", own.replace("gpt2-1.5b", "/etc/passwd"))
         assert "is a path" in browser.find(".refused").text and not browser.all("#result data")
@@ -196,7 +205,7 @@ def files(browser, base):
 
 
 def two_variants(browser, base):
-    goes_to(browser, base, "#tour=06-3d")
+    goes_to(browser, "#tour=06-3d")
     browser.find("#compare").click()
     browser.wait("return document.getElementById('show-b')")
     browser.wait("return document.querySelector('#difference')?.textContent.includes('as long as')", 20)
@@ -211,8 +220,7 @@ def two_variants(browser, base):
     keys = browser.find("#keys-table").text
     assert "strategy.zero" in keys and "batch.micro" in keys, keys
     assert "b.strategy.zero=1" in browser.run("return location.hash")
-    fragment = browser.run("return location.hash")
-    goes_to(browser, base, fragment)
+    opens_at(browser, base, browser.run("return location.hash"))
     browser.wait("return document.querySelector('#difference')", 20)
     browser.find("#show-b").click()
     browser.find("#keep").click()
@@ -220,7 +228,7 @@ def two_variants(browser, base):
 
 
 def keyboard(browser, base):
-    goes_to(browser, base, "#tour=06-3d")
+    opens_at(browser, base, "#tour=06-3d")
     browser.wait("return document.getElementById('timeline')?.dataset.ms", 30)
     browser.run("document.activeElement.blur()")
     reached = []
@@ -252,7 +260,7 @@ def keyboard(browser, base):
 
 def themes(browser, base):
     for fragment in ("#tour=06-3d&b.tour=06-3d&b.strategy.zero=1&b.cluster.gpu.memory=10+GiB", "#tour=06-3d&strategy.tensor=3&costs.speed=2"):
-        goes_to(browser, base, fragment)
+        goes_to(browser, fragment)
         for theme in ("light", "dark"):
             browser.run("const one = document.getElementById('theme'); one.value = arguments[0]; one.dispatchEvent(new Event('change', {bubbles: true}))", theme)
             browser.wait(f"return document.documentElement.dataset.theme === '{theme}'")
@@ -308,6 +316,7 @@ def main():
             said = browser.wait("return window.said.length === 3 && window.said", 20)
             assert said == ["refused"] * 3, said
             browser.driver.get_log("browser"), browser.requests()        # what that page did
+        opens_at(browser, base, "")
         for part in (every_field, wrong_input, files, two_variants, keyboard, themes):
             part(browser, base)
         browser.check_silent()

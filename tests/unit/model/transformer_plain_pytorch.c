@@ -201,6 +201,30 @@ static void gelu(void **state)
     assert_close(many.activation, one.activation + (7 - 1) * h * values);
 }
 
+/* Plain PyTorch: the ReLU, pow(2); of pow a copy, times 2, times the gradient, and the ReLU's. One tensor is kept beside
+ * the next product's input, as by a fused GELU. */
+static void squared_relu(void **state)
+{
+    (void)state;
+    const char *const decoder = "transformer: {layers: 1, hidden: 256, heads: 4, ffn: 512, sequence: 512,"
+                                " vocabulary: 64, mlp: %s, fused_kernels: %s}";
+    struct model relu = load_good(arena_printf(&arena, decoder, "squared-relu", "true"));
+    struct model gelu_model = load_good(arena_printf(&arena, decoder, "gelu", "true"));
+    struct model plain = load_good(arena_printf(&arena, decoder, "squared-relu", "false"));
+    struct layer one = block(&relu, DTYPE_BF16), other = block(&gelu_model, DTYPE_BF16);
+    struct layer many = block(&plain, DTYPE_BF16);
+    double values = TOKENS * FFN, h = 2;
+
+    assert_close(bytes(&one, "squared-relu", PHASE_FORWARD), values * (h + h));
+    assert_close(bytes(&one, "squared-relu", PHASE_BACKWARD_INPUT), values * (h + h + h));
+    assert_close(bytes(&many, "squared-relu", PHASE_FORWARD), values * ((h + h) + (h + h)));
+    assert_close(bytes(&many, "squared-relu", PHASE_BACKWARD_INPUT),
+                 values * ((h + h) + (h + h) + (h + h + h) + (h + h + h)));
+    assert_int_equal(launches(&many, "squared-relu", PHASE_BACKWARD_INPUT), 4);
+    assert_close(one.activation, other.activation);
+    assert_close(flop(&one), flop(&other));
+}
+
 /* One kernel each; all but the norm in plain PyTorch; the norm alone. */
 static void fused(void **state)
 {
@@ -353,8 +377,9 @@ static void gpt_oss(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(widened),
-                                       TEST(fused), TEST(kept), TEST(encoder), TEST(loss), TEST(broadcasts), TEST(gpt_oss)};
+    const struct CMUnitTest tests[] = {TEST(operations), TEST(rotations), TEST(apart), TEST(gelu), TEST(squared_relu),
+                                       TEST(widened), TEST(fused), TEST(kept), TEST(encoder), TEST(loss),
+                                       TEST(broadcasts), TEST(gpt_oss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@ function Page() {
     if (location.hash === own.current) return;
     try { setState(location.hash.length > 1 ? await stateOf(location.hash) : { a: first(), b: null }); setShown('a'); setSaid(''); }
     catch (error) { setState({ a: first(), b: null }); setSaid(`the address holds no state: ${error.message}`); }
+    document.documentElement.dataset.read = `${Number(document.documentElement.dataset.read ?? 0) + 1}`;      // for tests
   };
   useEffect(() => { read(); addEventListener('hashchange', read); return () => removeEventListener('hashchange', read); }, []);
   useEffect(() => {
