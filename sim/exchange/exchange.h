@@ -105,6 +105,14 @@ static inline const struct recipe *stage_recipe(const struct exchanges *exchange
 /* Whether several ranks hold the stage, and it has parameters. */
 bool is_shared(const struct exchanges *exchanges, int stage);
 
+/* within.c, for those who know the works of a rank but do not simulate them: */
+/* Measures the exchanges of a rank's tensor group in the first replica. The group is in one node; `gpus`: scratch for its GPUs.
+ * Of the exchanges only the workload's scenario, measure and err need be set. Fails as measure_collective does. */
+int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, struct exchange_cost *costs);
+/* Of these costs those of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED, among n GPUs: seconds that the kernels of column-parallel
+ * products do not hide. */
+void column_costs(const struct parallelism *spec, const struct stage_times *times, int n, struct exchange_cost *costs);
+
 /* members.c: those who hold the same. */
 /* All members that hold a virtual stage: in each replica one rank, or all sharers, in both directions. They are sorted
  * by group, and all groups are of one size: a process group of replicas, with all ranks of these that hold the

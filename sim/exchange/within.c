@@ -68,9 +68,7 @@ static struct exchange_cost column_cost(const struct exchange_cost *both, double
     };
 }
 
-/* Costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED among n GPUs. */
-static void column_costs(const struct parallelism *spec, const struct stage_times *times, int n,
-                         struct exchange_cost *costs)
+void column_costs(const struct parallelism *spec, const struct stage_times *times, int n, struct exchange_cost *costs)
 {
     const struct exchange_cost both = costs[EXCHANGE_TENSOR];
     double gather = spec->sequence_parallel ? costs[EXCHANGE_GATHER].seconds : 0;
@@ -109,6 +107,11 @@ static int tensor_cost(const struct group_member *member, const struct stage *st
         return -1;
     return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, GROUP_TENSOR, stage->bytes[EXCHANGE_ROWS],
                                                               &costs[EXCHANGE_ROWS]);
+}
+
+int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, struct exchange_cost *costs)
+{
+    return tensor_cost(&(struct group_member){.exchanges = exchanges, .rank = rank, .gpus = gpus}, stage, costs);
 }
 
 /* Of two dispatches, there and back, one is an all-gather and one a reduce-scatter: each counts as half of both. */
