@@ -27,7 +27,7 @@ static void scan_row(struct lowering *lowering, int rank)
             complete[work.chunk] = completes[i] = true;
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;
-        for (int replica = 0; replica < lowering->out->alike.replicas; replica++) {
+        for (int replica = 0; replica < lowering->exchanges.alike.replicas; replica++) {
             int at = program_rank(lowering, replica, rank) * lowering->plan->chunks + work.chunk;
             struct micro_batch_state *state = lowering->first_places[at].state + work.mb;
 
@@ -51,7 +51,7 @@ static bool stopped(const struct lowering *lowering, size_t *told)
 
 static void lower_step(struct lowering *lowering, const struct step *step)
 {
-    int replicas = lowering->out->alike.replicas, at = (int)step->at, number = (int)step->number;
+    int replicas = lowering->exchanges.alike.replicas, at = (int)step->at, number = (int)step->number;
     int rank = (int)step->row / replicas, replica = (int)step->row % replicas;
 
     switch ((enum step_kind)step->kind) {
@@ -143,30 +143,15 @@ static int check_operations(const struct scenario *scenario, const struct alike 
                        fewer);
 }
 
-/* The size of a lockstep group: it holds whole groups of all kinds that exchange within works. 1 if one replica stands
- * for all. */
-static int lockstep_replicas(const struct lowering *lowering)
-{
-    int replicas = 1;
-
-    for (int i = 0; i < EXCHANGE_COUNT && lowering->out->alike.replicas > 1; i++) {
-        const struct process_group *group = &lowering->scenario->groups.of[exchange_groups[i]];
-
-        if (group->axis == AXIS_REPLICA)
-            replicas = lcm(replicas, group->size, INT_MAX);
-    }
-    return replicas;
-}
-
 /* ZeRO 3's replicas wait for each other in the gathers of layers. Replicas of a lockstep group need a barrier only if
  * their works do not take equally long. */
 static int barrier_replicas(const struct lowering *lowering, bool gathers)
 {
-    bool differ = lowering->out->alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
-    int lockstep = differ ? lowering->rules.lockstep : 1;
+    bool differ = lowering->exchanges.alike.uneven & (UNEVEN_WORKS | UNEVEN_GPUS | UNEVEN_SAMPLES | UNEVEN_KINDS);
+    int lockstep = differ ? lowering->exchanges.lockstep : 1;
     int shard = gathers ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;      /* at most */
 
-    return lowering->out->alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
+    return lowering->exchanges.alike.replicas == 1 ? 1 : lcm(lockstep, shard, INT_MAX);
 }
 
 /* What the place of an entry is but for its micro-batch. */
@@ -193,7 +178,7 @@ static void make_places(struct lowering *lowering)
 /* The most flows of an exchange: those of a tensor group, or the pieces of a sum of tied gradients. */
 static int most_flows(const struct lowering *lowering)
 {
-    int flows = lowering->program->flows, pieces = tied_pieces(lowering);
+    int flows = lowering->program->flows, pieces = tied_pieces(&lowering->exchanges);
 
     return pieces > flows ? pieces : flows;
 }
@@ -202,7 +187,7 @@ static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
     int ranks = lowering->program->ranks, chunk_states = ranks * lowering->plan->chunks;
-    int stages = plan_virtual_stages(lowering->plan), replicas = lowering->out->alike.replicas;
+    int stages = plan_virtual_stages(lowering->plan), replicas = lowering->exchanges.alike.replicas;
     size_t states = (size_t)replicas * (size_t)plan_directions(lowering->plan) * (size_t)stages *
                     (size_t)lowering->rules.micro_batches;
 
@@ -211,33 +196,33 @@ static void allocate(struct lowering *lowering)
         lowering->states[i] = (struct micro_batch_state){.done = {NO_OP, NO_OP, NO_OP}, .due = NO_OP};
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->sums.summed = ARENA_ARRAY(arena, struct event, stages);
-    lowering->sums.untied = ARENA_ARRAY(arena, struct event, tied_sums(lowering));
-    lowering->sums.members = ARENA_ARRAY(arena, struct members *, stages * GROUP_KIND_COUNT);
-    lowering->sums.tied = ARENA_ARRAY(arena, struct members *, tied_sums(lowering));
+    lowering->sums.untied = ARENA_ARRAY(arena, struct event, tied_sums(&lowering->exchanges));
+    lowering->sums.parties = ARENA_ARRAY(arena, struct party *, stages * GROUP_KIND_COUNT);
+    lowering->sums.tied = ARENA_ARRAY(arena, struct party *, tied_sums(&lowering->exchanges));
     lowering->sums.flow_ids = ARENA_ARRAY(arena, uint32_t, most_flows(lowering));
     lowering->ranks = ARENA_ARRAY(arena, struct rank_state, ranks);
     for (int i = 0; i < ranks; i++)
         lowering->ranks[i] = (struct rank_state){
-            .latest = NO_OP, .met = NO_OP, .class = !lowering->rules.whole ? lowering->workload->classes :
-                workload_class(lowering->workload, i / lowering->plan->stages, i % lowering->plan->stages),
+            .latest = NO_OP, .met = NO_OP, .class = exchanges_class(&lowering->exchanges, i),
         };
     lowering->chunk_states = ARENA_ARRAY(arena, struct chunk_state, chunk_states);
-    for (int i = 0; i < chunk_states; i++)
+    for (int i = 0; i < chunk_states; i++) {
+        lowering->chunk_states[i].exchanges = lowering->exchanges.costs[i];
         lowering->chunk_states[i].complete = lowering->chunk_states[i].updated = NO_OP;
+    }
     make_places(lowering);
 }
 
 static void lowering_release(struct lowering *lowering)
 {
-    for (int s = 0; lowering->sums.buckets && s < plan_virtual_stages(lowering->plan); s++)
-        free(lowering->sums.buckets[s].items);
-    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
+    for (int i = 0; lowering->chunk_states && i < lowering->program->ranks * lowering->plan->chunks; i++) {
         free(lowering->chunk_states[i].ready.items);
         free(lowering->chunk_states[i].sums.items);
         free(lowering->chunk_states[i].awaited.items);
     }
     free(lowering->waits.items);
     free(lowering->places.items);
+    exchanges_release(&lowering->exchanges);
     arena_release(&lowering->arena);
 }
 
@@ -248,7 +233,7 @@ static bool exchanges_replicas(const struct lowering *lowering)
     bool buckets = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES, any = false;
 
     for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
-        any |= lowering->sums.buckets[s].count > 0;
+        any |= lowering->exchanges.buckets[s].count > 0;
     return lowering->rules.whole && (buckets ? any : scenario_replicas(lowering->scenario) > 1);
 }
 
@@ -269,28 +254,12 @@ static struct rules rules_of(const struct workload *workload, bool whole)
     };
 }
 
-/* Finds what is exchanged between replicas. Where durations of that turn out not to be as exact as `alike` says, messages
- * take their place. */
-static void find_exchanges(struct lowering *lowering)
-{
-    int stages = plan_virtual_stages(lowering->plan);
-    struct lowered before = *lowering->out;
-
-    lowering->sums.buckets = ARENA_ARRAY(&lowering->arena, struct buckets, stages);
-    lowering->sums.members = ARENA_ARRAY(&lowering->arena, struct members *, stages * GROUP_KIND_COUNT);
-    if (!lowering->rules.whole)
-        return;
-    buckets_build(lowering);
-    if (before.alike.exact && !exchanges_together(lowering))
-        alike_part(&before.alike, lowering->scenario);
-    *lowering->out = before;         /* nothing was used so far */
-}
-
 /* Makes all that steps need: places, lanes, costs of the exchanges within works, buckets. lowering_release in either
  * case. */
 static int begin(struct lowering *lowering, const struct workload *workload, enum lower_what what)
 {
     const struct scenario *scenario = lowering->scenario = workload->scenario;
+    struct exchanges *exchanges = &lowering->exchanges;
     struct lowered *out = lowering->out;
     bool whole = what == LOWER_ITERATION;
 
@@ -298,29 +267,22 @@ static int begin(struct lowering *lowering, const struct workload *workload, enu
     lowering->plan = &workload->plan;
     lowering->program = &out->program;
     lowering->rules = rules_of(workload, whole);
-    lowering->measure->failed = false;
+    exchanges_find(exchanges, workload, whole, lowering->measure, &lowering->arena, lowering->err);
     *out = (struct lowered){
-        .program = {.flows = workload->alike.flows, .progress = scenario->progress}, .alike = workload->alike,
+        .program = {.flows = exchanges->alike.flows, .ranks = exchanges->alike.replicas * scenario->plan.stages,
+                    .progress = scenario->progress},
     };
-    out->alike.micro_batches = workload->plan.micro_batches;
-    if (!whole)
-        alike_look_at_one(&out->alike);
-    find_exchanges(lowering);
-    if (lowering->measure->failed || check_operations(scenario, &out->alike, whole, lowering->err))
+    if (lowering->measure->failed || check_operations(scenario, &exchanges->alike, whole, lowering->err) ||
+        exchanges_measure(exchanges))
         return -1;
-    out->program.ranks = out->alike.replicas * scenario->plan.stages;
-    lowering->rules.lockstep = lockstep_replicas(lowering);
     lowering->rules.barrier_group = barrier_replicas(lowering, false);
     lowering->rules.gather_group = barrier_replicas(lowering, lowering->rules.zero);
     allocate(lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         scan_row(lowering, rank);
-    if (exchange_costs(lowering))
-        return -1;
     make_lanes(lowering);
     if (exchanges_replicas(lowering))
         make_collective_lanes(lowering);
-    buckets_contend(lowering);
     if (whole && scenario->recipe.weights.when == WEIGHTS_NEXT)
         gather_ahead(lowering);
     return lowering->measure->failed ? -1 : 0;
@@ -332,8 +294,11 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     struct lowering lowering = {.measure = measure, .out = lowered, .err = err};
     int rc = begin(&lowering, workload, what) || lower_rows(&lowering) ? -1 : 0;
 
-    if (!rc)
-        exchanges_carry(&lowering);
+    for (int i = 0; !rc && i < lowered->program.ranks * lowering.plan->chunks; i++)
+        exchanges_carry(&lowering.exchanges, i / lowering.plan->chunks, i % lowering.plan->chunks,
+                        lowering.chunk_states[i].exchanged, lowering.chunk_states[i].gathered);
+    lowered->alike = lowering.exchanges.alike;
+    lowered->used = lowering.exchanges.used;
     lowering_release(&lowering);
     if (!rc && lowered->program.endless)
         rc = error_add(err, EXIT_INPUT, workload->scenario->node->loc, "a work or a transfer would never end: times, "
@@ -356,7 +321,7 @@ int lower_print(const struct workload *workload, enum lower_pass after, struct m
     if (!rc && after == PASS_ROWS)
         rows_print(&lowering, out);
     else if (!rc && after == PASS_EXCHANGES)
-        exchanges_print(&lowering, out);
+        exchanges_print(&lowering.exchanges, out);
     else if (!rc) {
         struct script script;
         const struct labels *labels = script_write(&lowering, &script);

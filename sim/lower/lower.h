@@ -4,8 +4,8 @@
  *
  * Passes over the workload, each of which reads what those before it have found:
  *   rows          lower.c        the entries of each row, and which of them complete gradients
- *   exchanges     lower_sync.c   what replicas exchange (workload/buckets.h), and whether as messages or as durations;
- *                 lower_group.c  what works exchange within, and how long that takes
+ *   exchanges     exchange/      what replicas exchange, and whether as messages or as durations; what works exchange
+ *                 within, and how long that takes
  *   script        script.c       steps of all rows, with the labels that they wait for and give
  *   order         schedule/resolve.h
  *   operations    each step's, with their durations: works (lower_work.c and, layer by layer, lower_layers.c), boundaries
@@ -14,33 +14,17 @@
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 
-#include "workload/workload.h"
+#include "exchange/exchange.h"
 
 enum lower_what {
     LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
     LOWER_COMPUTE,           /* one replica's rows and boundary transfers, for figures and grids */
 };
 
-/* The exchange that an operation is part of: of a kind of process group, a collective's operation, or
- * COLLECTIVE_OP_COUNT: transfers from one rank to another. */
-static inline uint8_t exchange_number(enum group_kind kind, enum collective_op op)
-{
-    return (uint8_t)(1 + (int)kind * (COLLECTIVE_OP_COUNT + 1) + (int)op);
-}
-static inline enum group_kind exchange_group(uint8_t exchange)
-{
-    return (enum group_kind)((exchange - 1) / (COLLECTIVE_OP_COUNT + 1));
-}
-static inline enum collective_op exchange_op(uint8_t exchange)
-{
-    return (enum collective_op)((exchange - 1) % (COLLECTIVE_OP_COUNT + 1));
-}
-
 struct lowered {
     struct program program;  /* rank = replica * pipeline + pipeline rank */
     struct alike alike;      /* who stands for whom in it */
-    uint32_t protocols;      /* bit i: an all-reduce ran with protocol i of the communication profile */
-    uint64_t all_reduces;    /* bit i: collective_of(COLLECTIVE_ALL_REDUCE, i) was used */
+    struct exchanges_used used;
 };
 
 /* The purpose of the operations that a work becomes. */

@@ -42,7 +42,7 @@ void exchanges_count(const struct lowering *lowering, const struct place *here, 
 {
     struct chunk_state *own = here->chunk_state;
 
-    for (int i = 0; lowering->rules.exchanges && i < EXCHANGE_COUNT; i++)
+    for (int i = 0; lowering->exchanges.within && i < EXCHANGE_COUNT; i++)
         own->exchanged[i] += counts->exchanges[i] * own->exchanges[i].bytes_sent;
     own->gathered += counts->hidden_gathers * own->exchanges[EXCHANGE_GATHER].bytes_sent;
 }
@@ -215,11 +215,4 @@ void host_sends(struct lowering *lowering, struct rank_host *host, struct event 
             memcpy(outs->items, items, outs->count * sizeof *items);
     }
     outs->items[outs->count++] = (struct sent){event, sum + bytes};
-}
-
-bool is_shared(const struct lowering *lowering, int stage)
-{
-    return scenario_rank_replicas(lowering->scenario, plan_rank(lowering->plan, 0, stage, 0, NULL)) *
-                   plan_holders(lowering->plan, stage) > 1 &&
-           lowering->workload->stages[stage].parameters > 0;
 }

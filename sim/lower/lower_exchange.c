@@ -37,7 +37,7 @@ void make_collective_lanes(struct lowering *lowering)
     lowering->lanes.channels = 1;
     for (size_t i = 0; i < (size_t)plan_virtual_stages(lowering->plan) * COUNT(kinds); i++)
         if (groups->of[kinds[i % COUNT(kinds)]].exchanges) {
-            int channels = members_of(lowering, kinds[i % COUNT(kinds)], (int)(i / COUNT(kinds)))->channels;
+            int channels = members_of(&lowering->exchanges, kinds[i % COUNT(kinds)], (int)(i / COUNT(kinds)))->channels;
 
             lowering->lanes.channels = channels > lowering->lanes.channels ? channels : lowering->lanes.channels;
         }
@@ -50,81 +50,116 @@ void make_collective_lanes(struct lowering *lowering)
                     lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->lanes.channels + i);
 }
 
-/* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
-static uint32_t member_lane(struct lowering *lowering, const struct members *members, int i, int flow, int channel)
+static struct party *party_make(struct lowering *lowering, struct members *members)
 {
+    struct arena *arena = &lowering->arena;
+    struct party *party = ARENA_ARRAY(arena, struct party, 1);
+
+    *party = (struct party){
+        .members = members, .after = ARENA_ARRAY(arena, struct event, members->all),
+        .done = ARENA_ARRAY(arena, struct event, members->all),
+        .lanes = ARENA_ARRAY(arena, uint32_t, members->all * members->channels),
+        .ready = ARENA_ARRAY(arena, uint32_t, members->all),
+        .ends = ARENA_ARRAY(arena, uint32_t, members->all * members->flows),
+    };
+    return party;
+}
+
+struct party *party_of(struct lowering *lowering, enum group_kind kind, int stage)
+{
+    struct party **known = &lowering->sums.parties[stage * GROUP_KIND_COUNT + (int)kind];
+
+    return *known ? *known : (*known = party_make(lowering, members_of(&lowering->exchanges, kind, stage)));
+}
+
+struct party *party_tied(struct lowering *lowering, int number)
+{
+    struct party **known = &lowering->sums.tied[number];
+
+    return *known ? *known : (*known = party_make(lowering, members_tied(&lowering->exchanges, number)));
+}
+
+/* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
+static uint32_t member_lane(struct lowering *lowering, const struct party *party, int i, int flow, int channel)
+{
+    const struct members *members = party->members;
     int streams = lowering->lanes.channels * lowering->lanes.streams;
 
     if (members->kind != GROUP_EMBEDDING)
         return collective_lane(lowering, members->kind, members->ranks[i], flow, channel);
     return program_lane(lowering->program, members->ranks[i], LANE_COLLECTIVE,
-                        lowering->program->flows * streams + members->flows * members->exchanged + flow);
+                        lowering->program->flows * streams + members->flows * party->exchanged + flow);
 }
 
 /* Of what a member's exchange waits for, the operation of a flow: in a sum of tied gradients of the GPU with that piece. */
-static uint32_t flow_after(const struct lowering *lowering, const struct members *members, int i, int flow)
+static uint32_t flow_after(const struct lowering *lowering, const struct party *party, int i, int flow)
 {
-    int own = rank_flows(lowering, members->ranks[i] % lowering->plan->stages);
+    const struct members *members = party->members;
+    int own = rank_flows(&lowering->exchanges, members->ranks[i] % lowering->plan->stages);
 
-    return event_flow(&members->after[i], own == members->flows ? flow : flow * own / members->flows);
+    return event_flow(&party->after[i], own == members->flows ? flow : flow * own / members->flows);
 }
 
 /* One flow of each group's collective, on every channel. */
-static void exchange_flow(struct lowering *lowering, struct members *members, const struct emission *exchange,
+static void exchange_flow(struct lowering *lowering, struct party *party, const struct emission *exchange,
                           struct new_op like, int flow)
 {
+    struct members *members = party->members;
     int channels = members->channels;
 
     for (int i = 0; i < members->all * channels; i++)
-        members->lanes[i] = member_lane(lowering, members, i / channels, flow, i % channels);
+        party->lanes[i] = member_lane(lowering, party, i / channels, flow, i % channels);
     /* one collective after another, as on NCCL's stream: each begins after the last operation of the first channel */
     for (int i = 0; i < members->all; i++) {
-        members->ready[i] = flow_after(lowering, members, i, flow);
-        like.lane = members->lanes[i * channels];
+        party->ready[i] = flow_after(lowering, party, i, flow);
+        like.lane = party->lanes[i * channels];
         if (channels > 1)
-            members->ready[i] = program_add(lowering->program, like, &members->ready[i], 1);
+            party->ready[i] = program_add(lowering->program, like, &party->ready[i], 1);
     }
     for (int first = 0; first < members->all; first += members->size) {
-        struct member_ops ops = {members->lanes + first * channels, members->ready + first,
-                                 members->ends + flow * members->all + first};
+        struct member_ops ops = {party->lanes + first * channels, party->ready + first,
+                                 party->ends + flow * members->all + first};
         struct collective_choice choice = collective_lower(&(struct collective_call){
-            exchange->collective, members_group(lowering, members, flow, first), exchange->bytes, channels,
+            exchange->collective, members_group(&lowering->exchanges, members, flow, first), exchange->bytes, channels,
         }, NULL, &ops, like, lowering->program, &lowering->measure->dags);
 
         if (exchange->collective->op == COLLECTIVE_ALL_REDUCE && members->kind != GROUP_EMBEDDING)
-            lowering_use(lowering, choice.used, choice.protocol);
+            exchanges_use(&lowering->exchanges, choice.used, choice.protocol);
     }
 }
 
-static void exchange_messages(struct lowering *lowering, struct members *members, const struct emission *exchange,
+static void exchange_messages(struct lowering *lowering, struct party *party, const struct emission *exchange,
                               struct new_op like)
 {
-    int flows = members->flows;
+    int flows = party->members->flows, all = party->members->all;
 
     for (int t = 0; t < flows; t++)
-        exchange_flow(lowering, members, exchange, like, t);
-    for (int i = 0; i < members->all; i++) {
+        exchange_flow(lowering, party, exchange, like, t);
+    for (int i = 0; i < all; i++) {
         for (int t = 0; t < flows; t++)
-            lowering->sums.flow_ids[t] = members->ends[t * members->all + i];
-        members->done[i] = event_all(&lowering->arena, lowering->sums.flow_ids, (size_t)flows);
+            lowering->sums.flow_ids[t] = party->ends[t * all + i];
+        party->done[i] = event_all(&lowering->arena, lowering->sums.flow_ids, (size_t)flows);
     }
-    members->exchanged++;
+    party->exchanged++;
 }
 
 /* All members of a group begin when the last one is ready, and take the measured time. */
-static void exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
+static void exchange_measured(struct lowering *lowering, struct party *party, const struct emission *exchange,
                               struct new_op like)
 {
+    struct members *members = party->members;
+
     for (int first = 0; first < members->here; first += members->size) {
         int end = first + members->size < members->here ? first + members->size : members->here;
-        struct measured measured = members_measure(lowering, members, first, exchange);
+        struct measured measured =
+            members_measure(&lowering->exchanges, members, first, exchange->collective, exchange->bytes);
         struct waits all = {0};
         uint32_t begin;
 
-        BUG_IF(lowering->out->alike.exact && !measured.alike && !lowering->measure->failed);
+        BUG_IF(lowering->exchanges.alike.exact && !measured.alike && !lowering->measure->failed);
         for (int i = first; i < end; i++)
-            wait_for(&all, members->after[i]);
-        like.lane = member_lane(lowering, members, first, 0, 0);
+            wait_for(&all, party->after[i]);
+        like.lane = member_lane(lowering, party, first, 0, 0);
         like.amount = like.compute.communication = like.compute.sent = like.compute.vector = 0;
         begin = program_add(lowering->program, like, all.items, all.count);
         free(all.items);
@@ -132,43 +167,30 @@ static void exchange_measured(struct lowering *lowering, struct members *members
         like.compute.sent = measured.bytes_sent;
         like.compute.vector = exchange->bytes;
         measure_carry(lowering->measure, measured.index, measured.first, (int)members->kind,
-                      measured.bytes_sent * stood_for(lowering, end - first, members->size));
+                      measured.bytes_sent * stands_for(&lowering->exchanges, end - first, members->size));
         for (int i = first; i < end; i++) {
-            like.lane = member_lane(lowering, members, i, 0, 0);
-            members->done[i] = event_of(program_add(lowering->program, like, &begin, 1));
+            like.lane = member_lane(lowering, party, i, 0, 0);
+            party->done[i] = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
 }
 
-void exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
+void exchange_all(struct lowering *lowering, struct party *party, struct emission exchange)
 {
+    const struct members *members = party->members;
     struct new_op like = {
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage,
         .exchange = exchange_number(members->kind, exchange.collective->op),
     };
 
     for (int i = 0; i < members->here; i++)
-        members->done[i] = event_of(NO_OP);
+        party->done[i] = event_of(NO_OP);
     if (members->size == 1 || exchange.bytes == 0)
         return;
-    if (lowering->out->alike.measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
-        exchange_measured(lowering, members, &exchange, like);
+    if (lowering->exchanges.alike.measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
+        exchange_measured(lowering, party, &exchange, like);
     else
-        exchange_messages(lowering, members, &exchange, like);
-}
-
-struct measured exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                                    struct emission exchange, struct contention *contention)
-{
-    struct members *members = members_of(lowering, kind, stage);
-    struct measured measured = {0};
-    int first = members->first[replica];
-
-    if (members->size > 1)
-        measured = members_measure(lowering, members, first, &exchange);
-    contention_add(contention, measured.seconds,
-                   contention_share(&lowering->scenario->cluster, members->gpus + first, members->size));
-    return measured;
+        exchange_messages(lowering, party, &exchange, like);
 }
 
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
@@ -179,10 +201,11 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
 
     if (exchange.bytes == 0)
         return event_of(NO_OP);
-    measured = exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &lowering->ranks[prank].overlapped);
+    measured = exchange_overlapped(&lowering->exchanges, kind, here.stage, here.replica, exchange.collective, exchange.bytes,
+                                   &lowering->ranks[prank].overlapped);
     measure_carry(lowering->measure, measured.index, measured.first, (int)kind,
                   measured.bytes_sent *
-                      stood_for(lowering, 1, scenario_groups(lowering->scenario, here.rank)->of[kind].size));
+                      stands_for(&lowering->exchanges, 1, scenario_groups(lowering->scenario, here.rank)->of[kind].size));
     return event_of(lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
         .exchange = exchange_number(kind, exchange.collective->op), .mb = -1, .stage = here.stage, .amount = measured.seconds,

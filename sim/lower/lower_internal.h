@@ -5,23 +5,6 @@
 #include "engine/event.h"
 #include "lower/lower.h"
 #include "schedule/resolve.h"
-#include "workload/buckets.h"
-
-/* Cost of an exchange within a work: seconds in addition to kernels, bytes that each GPU sends, bytes of the vector as
- * collective.h counts them, and the share of the multiprocessors that it takes from overlapped kernels. The bytes go over the links of the measured collective `index`
- * of the group whose first GPU is `first` (measure_carry). */
-struct exchange_cost {
-    double seconds, bytes_sent, vector, share;
-    int index, first;
-};
-
-/* Exchanges that are measured because others consist of them. */
-enum {
-    EXCHANGE_GATHER = EXCHANGE_COUNT,    /* all-gather of the bytes of an EXCHANGE_TENSOR */
-    EXCHANGE_PASS,                       /* ring attention: a block of keys and values goes to the next GPU, */
-    EXCHANGE_PASS_BOTH,                  /* or a block and its gradients go */
-    MEASURED_COUNT
-};
 
 /* What a work waits for from a neighbouring stage and sends there: activations from the stage before to the one after,
  * or gradients the other way. */
@@ -68,7 +51,7 @@ struct usual_work {
 /* A chunk of a rank, in one replica. */
 struct chunk_state {
     struct usual_work usual[WORK_KIND_COUNT];        /* the last of the kind */
-    struct exchange_cost exchanges[MEASURED_COUNT];
+    const struct exchange_cost *exchanges;           /* costs_of */
     double exchanged[EXCHANGE_COUNT], gathered;      /* B that each GPU has sent in these so far */
     struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
     uint32_t complete;               /* the operation that last completed them */
@@ -111,14 +94,12 @@ struct rank_state {
 struct rules {
     bool whole;                      /* LOWER_ITERATION */
     bool update_last, gather_last;   /* an update ends each row, and then a gather of updated weights */
-    bool exchanges;                  /* works have exchanges within */
     bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
     bool zero;                       /* ZeRO 3: layers are gathered (lower_layers.c) */
     enum recompute_rule recompute;   /* the schedule's */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
     int steps;                       /* local steps: the number of batches in the rows */
     int micro_batches;               /* of each direction, over all batches and local steps */
-    int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
     int barrier_group;               /* consecutive replicas that wait for each other before every entry; */
     int gather_group;                /* that do so before an entry that exchanges layers */
 };
@@ -134,12 +115,11 @@ struct transfer_lanes {
 
 /* Exchanges over replicas. */
 struct sums {
-    struct buckets *buckets;         /* a virtual stage; empty without data parallelism */
     struct event *summed;            /* a virtual stage: the kernels that its last sum waited for, on all members */
     struct event *untied;            /* a sum of tied gradients (tied_sums): the kernels that it last waited for */
-    struct members **members;        /* a virtual stage and kind of group: members_of */
-    struct members **tied;           /* the same: members_tied */
-    uint32_t *flow_ids;              /* scratch, a flow of members */
+    struct party **parties;          /* a virtual stage and kind of group: party_of */
+    struct party **tied;             /* a sum of tied gradients: party_tied */
+    uint32_t *flow_ids;              /* scratch, a flow of a party */
 };
 
 /* The position of a row's entry: its replica, rank and stage. */
@@ -164,6 +144,7 @@ struct lowering {
     struct program *program;         /* out's */
     struct error *err;
     struct arena arena;              /* holds everything below */
+    struct exchanges exchanges;      /* what is exchanged, and what it costs */
     struct rules rules;
     bool **completes;                /* a pipeline rank and entry of its row: it completes its chunk's gradients */
     struct rank_state *ranks;        /* a program rank */
@@ -267,8 +248,6 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
 void lower_update(struct lowering *lowering, int replica, int rank);
 /* Under LOWER_COMPUTE: at an update, the ranks that share a stage wait for each other's backwards, as for a sum. */
 void lower_join(struct lowering *lowering, int stage);
-/* Whether several ranks hold the stage, and it has parameters. */
-bool is_shared(const struct lowering *lowering, int stage);
 /* Lowers the exchange of a stage's updated weights (WEIGHTS_UPDATED). */
 void lower_gather(struct lowering *lowering, int stage);
 /* Ends a rank's update when it has all its weights. */
@@ -387,8 +366,6 @@ extern const char *const step_names[];
 const struct labels *script_write(struct lowering *lowering, struct script *script);
 /* lower_text.c, of what the passes have found. The entries of the rows of one replica: */
 void rows_print(const struct lowering *lowering, FILE *out);
-/* What replicas exchange, and what works exchange within. */
-void exchanges_print(const struct lowering *lowering, FILE *out);
 /* A label in words: "activations of micro-batch 3 for stage 5". */
 void label_print(const struct labels *labels, uint32_t number, FILE *out);
 /* A line a step: `count` steps in an order, or NULL: row by row. */

@@ -228,7 +228,7 @@ static struct event scatter(struct walk *walk, const struct slice *layer, bool l
 /* After the backward of a layer under a plan: scatters its gradients, and notes the buckets that they complete. */
 static void finish_layer(struct walk *walk, size_t slice, bool completes)
 {
-    const struct buckets *buckets = &walk->lowering->sums.buckets[walk->here.stage];
+    const struct buckets *buckets = &walk->lowering->exchanges.buckets[walk->here.stage];
     struct chunk_state *chunk_state = walk->here.chunk_state;
     struct event done = scatter(walk, &walk->stage->slices[slice], completes);
 

@@ -66,20 +66,20 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
 }
 
 /* Exchanges all buffers, one collective after another. Each GPU begins after its latest work. */
-static const struct members *exchange_buffers(struct lowering *lowering, const struct buffers *buffers,
-                                              const struct collective *collective, enum op_what what)
+static struct party *exchange_buffers(struct lowering *lowering, const struct buffers *buffers,
+                                      const struct collective *collective, enum op_what what)
 {
-    struct members *members = members_of(lowering, GROUP_DATA, 0);
+    struct party *party = party_of(lowering, GROUP_DATA, 0);
 
-    for (int d = 0; d < members->all; d++) {
-        members->done[d] = event_of(NO_OP);
-        members->after[d] = event_of(lower_after(lowering, (struct new_op){
+    for (int d = 0; d < party->members->all; d++) {
+        party->done[d] = event_of(NO_OP);
+        party->after[d] = event_of(lower_after(lowering, (struct new_op){
             .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, d, 0, 0), .mb = -1,
         }, event_of(lowering->ranks[d].latest)));
     }
     for (size_t b = 0; b < buffers->count; b++)
-        exchange_all(lowering, members, (struct emission){collective, what, buffers->items[b]});
-    return members;
+        exchange_all(lowering, party, (struct emission){collective, what, buffers->items[b]});
+    return party;
 }
 
 /* A point-to-point copy on the sender's stream. */
@@ -106,14 +106,14 @@ static void hand_out(struct lowering *lowering, int mb)
     double each = scenario_parameter_bytes(lowering->scenario).weights;
     struct buffers buffers = buffers_of(stage, each, true);
     struct event first = event_of(lowering->ranks[0].latest);
-    const struct members *members;
+    const struct party *party;
 
-    for (int d = 1; stage->outside.input > 0 && d < lowering->out->alike.replicas; d++)
+    for (int d = 1; stage->outside.input > 0 && d < lowering->exchanges.alike.replicas; d++)
         wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb, first));
     first = event_of(pack(lowering, 0, buffers.packed, chunk_state_of(lowering, 0, 0)->synced));
-    members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.weights.collective, WHAT_WEIGHTS);
-    for (int d = 0; d < lowering->out->alike.replicas; d++) {
-        wait_before_next(lowering, d, members->done[d]);
+    party = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.weights.collective, WHAT_WEIGHTS);
+    for (int d = 0; d < lowering->exchanges.alike.replicas; d++) {
+        wait_before_next(lowering, d, party->done[d]);
         wait_before_next(lowering, d, first);
     }
     free(buffers.items);
@@ -124,7 +124,7 @@ static void compute_loss(struct lowering *lowering, int mb)
 {
     const struct outside *outside = &lowering->workload->stages[0].outside;
     const struct loss_times *times = &lowering->ranks[0].class->times[0].loss;
-    int n = lowering->out->alike.replicas;
+    int n = lowering->exchanges.alike.replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
     struct event last = {0}, forwarded = {0}, loss;
     struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->ranks[0].compute_lane, .mb = mb};
@@ -156,14 +156,14 @@ static void sum_gradients(struct lowering *lowering)
     double each = scenario_parameter_bytes(lowering->scenario).gradients;
     struct buffers buffers = buffers_of(&lowering->workload->stages[0], each, false);
     struct waits computed = {0};
-    const struct members *members;
+    const struct party *party;
 
-    for (int d = 0; d < lowering->out->alike.replicas; d++)
+    for (int d = 0; d < lowering->exchanges.alike.replicas; d++)
         wait_for(&computed, event_of(pack(lowering, d, buffers.packed, event_of(NO_OP))));
     lowering->sums.summed[0] = event_taken(&lowering->arena, &computed);
-    members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
-    for (int d = 0; d < members->here; d++)
-        member_chunk(lowering, members, d)->synced = members->done[d];
+    party = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
+    for (int d = 0; d < party->members->here; d++)
+        member_chunk(lowering, party, d)->synced = party->done[d];
     free(buffers.items);
 }
 

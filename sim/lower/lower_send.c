@@ -196,7 +196,7 @@ static void send_resharded(struct lowering *lowering, const struct place *from, 
 static struct event send_alike(struct lowering *lowering, const struct place *from, bool next, int dst, int mb,
                                uint32_t after)
 {
-    int flows = rank_flows(lowering, dst), receiver;
+    int flows = rank_flows(&lowering->exchanges, dst), receiver;
     bool duplex = lowering->scenario->parallelism.duplex_p2p;
     struct boundary *boundary;
     struct event back;

@@ -1,96 +1,10 @@
-/* The sums of gradients over the replicas, by the recipe. Which members end together, and how much sums slow down the
- * backward that they overlap with, is measured before any operation is written. Backwards are cut where buckets become
- * ready.
+/* The sums of gradients over the replicas, by the recipe. Backwards are cut where buckets become ready.
  *
  * Reads buckets, the recipe, and the operations after which gradients are complete.
  * Adds pieces of backwards, sums, and the events after which a rank may update. */
 #include "lower/exchange_internal.h"
 
 #include <stdlib.h>
-
-/* DDP's sums overlap with the rest of the backward: measures them for the first replica's group. Without buckets the
- * backward has ended. */
-static void bucket_contention(struct lowering *lowering, int stage, struct bucket *bucket)
-{
-    const struct scenario *scenario = lowering->scenario;
-    const struct leg *leg = &bucket->sum.legs[0];
-    const struct emission sums[] = {
-        {leg->collective, WHAT_SYNC, leg->bytes}, {scenario_all_reduce(scenario), WHAT_SYNC, leg->plain},
-    };
-
-    for (size_t i = 0; i < COUNT(sums); i++)
-        if (sums[i].bytes > 0 && contention_possible(&scenario->cluster))
-            exchange_overlapped(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i], &bucket->overlapped);
-}
-
-void buckets_build(struct lowering *lowering)
-{
-    enum sum_unit unit = lowering->scenario->recipe.gradients.unit;
-
-    for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
-        if (unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES)
-            lowering->sums.buckets[s] = buckets_of(lowering->workload, s);
-}
-
-void buckets_contend(struct lowering *lowering)
-{
-    bool overlap = lowering->scenario->recipe.gradients.unit == SUM_BUCKETS;
-
-    for (int s = 0; s < plan_virtual_stages(lowering->plan) && overlap; s++)
-        for (size_t b = 0; b < lowering->sums.buckets[s].count; b++)
-            bucket_contention(lowering, s, &lowering->sums.buckets[s].items[b]);
-}
-
-/* Clears `together` if members of one of the stage's groups do not end the exchange together. */
-static void end_together(struct lowering *lowering, enum group_kind kind, int stage, struct emission exchange,
-                         bool *together)
-{
-    struct members *members = members_of(lowering, kind, stage);
-
-    for (int first = 0; first < members->all && members->size > 1 && exchange.bytes > 0; first += members->size)
-        *together &= members_measure(lowering, members, first, &exchange).alike;
-}
-
-/* The same of all exchanges of a bucket, and of its weights where these are gathered bucket by bucket. */
-static void bucket_together(struct lowering *lowering, int stage, const struct bucket *bucket, bool *together)
-{
-    const struct scenario *scenario = lowering->scenario;
-    const struct recipe *recipe = &scenario->recipe;
-    enum group_kind kind = scenario->groups.sums[bucket->class], kinds[LEGS_MAX] = {kind, GROUP_DATA};
-    double share = bucket->sum.legs[0].bytes / stage_recipe(lowering, stage)->divided[HELD_STATES][bucket->class];
-
-    for (int i = 0; i < LEGS_MAX; i++) {
-        const struct leg *leg = &bucket->sum.legs[i];
-
-        end_together(lowering, kinds[i], stage, (struct emission){scenario_all_reduce(scenario), WHAT_SYNC, leg->plain},
-                     together);
-        end_together(lowering, kinds[i], stage, (struct emission){leg->collective, WHAT_SYNC, leg->bytes}, together);
-    }
-    if (recipe->gradients.across)
-        end_together(lowering, GROUP_SAME_SHARE, stage, (struct emission){recipe->gradients.across, WHAT_SYNC, share},
-                     together);
-    if (recipe->weights.when == WEIGHTS_NEXT)
-        end_together(lowering, kind, stage,
-                     (struct emission){recipe->weights.collective, WHAT_WEIGHTS, bucket->weights}, together);
-}
-
-bool exchanges_together(struct lowering *lowering)
-{
-    const struct scenario *scenario = lowering->scenario;
-    const struct collective *gather = scenario->recipe.weights.collective;
-    bool together = true;
-
-    for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++) {
-        for (size_t b = 0; b < lowering->sums.buckets[stage].count; b++)
-            bucket_together(lowering, stage, &lowering->sums.buckets[stage].items[b], &together);
-        for (int class = 0; class < PARAMETER_CLASS_COUNT && scenario->recipe.weights.when == WEIGHTS_UPDATED &&
-             is_shared(lowering, stage); class++)
-            end_together(lowering, scenario->groups.sums[class], stage, (struct emission){
-                gather, WHAT_WEIGHTS, buckets_weights(lowering->workload, stage, (enum parameter_class)class),
-            }, &together);
-    }
-    return together;
-}
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {
@@ -102,18 +16,18 @@ void bucket_ready(struct lowering *lowering, struct place here, const struct buc
 }
 
 /* One exchange of gradients, each member after its `after`. */
-static void sum(struct lowering *lowering, struct members *members, const struct collective *collective, double bytes)
+static void sum(struct lowering *lowering, struct party *party, const struct collective *collective, double bytes)
 {
-    exchange_all(lowering, members, (struct emission){collective, WHAT_SYNC, bytes});
-    for (int i = 0; i < members->here; i++)
-        if (members->done[i].count)
-            member_chunk(lowering, members, i)->synced = members->done[i];
+    exchange_all(lowering, party, (struct emission){collective, WHAT_SYNC, bytes});
+    for (int i = 0; i < party->members->here; i++)
+        if (party->done[i].count)
+            member_chunk(lowering, party, i)->synced = party->done[i];
 }
 
-static void sum_leg(struct lowering *lowering, struct members *members, const struct leg *leg)
+static void sum_leg(struct lowering *lowering, struct party *party, const struct leg *leg)
 {
-    sum(lowering, members, scenario_all_reduce(lowering->scenario), leg->plain);
-    sum(lowering, members, leg->collective, leg->bytes);
+    sum(lowering, party, scenario_all_reduce(lowering->scenario), leg->plain);
+    sum(lowering, party, leg->collective, leg->bytes);
 }
 
 uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, struct event after)
@@ -140,7 +54,7 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
                          struct new_op op)
 {
     size_t nslices = here->held->nslices;
-    const struct buckets *buckets = &lowering->sums.buckets[here->stage];
+    const struct buckets *buckets = &lowering->exchanges.buckets[here->stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
     struct work_cost piece = {0};
     uint32_t id = NO_OP;
@@ -193,11 +107,11 @@ uint32_t timed_backward(struct lowering *lowering, const struct place *here, str
 }
 
 /* Kernels on every member, after its last exchange; its next exchange waits for them. */
-static void pack_members(struct lowering *lowering, struct members *members, double seconds)
+static void pack_party(struct lowering *lowering, struct party *party, double seconds)
 {
-    for (int i = 0; i < members->here; i++)
-        members->after[i] = event_of(
-            lower_pack(lowering, members->ranks[i], members->stage, seconds, member_chunk(lowering, members, i)->synced));
+    for (int i = 0; i < party->members->here; i++)
+        party->after[i] = event_of(lower_pack(lowering, party->members->ranks[i], party->members->stage, seconds,
+                                              member_chunk(lowering, party, i)->synced));
 }
 
 /* The end of all that a rank has computed; where it waits for what it sends to other stages, also the end of that. */
@@ -228,33 +142,33 @@ static void first_leg(struct lowering *lowering, int stage, const struct bucket 
 {
     const struct scenario *scenario = lowering->scenario;
     const struct recipe *recipe = &scenario->recipe;
-    struct members *members = members_of(lowering, scenario->groups.sums[bucket->class], stage);
+    struct party *party = party_of(lowering, scenario->groups.sums[bucket->class], stage);
 
-    for (int i = 0; i < members->here; i++)
-        members->after[i] = recipe->gradients.flush ? flushed(lowering, members->ranks[i], stage)
-                                                    : event_of(member_chunk(lowering, members, i)->ready.items[at]);
-    sum_leg(lowering, members, &bucket->sum.legs[0]);
+    for (int i = 0; i < party->members->here; i++)
+        party->after[i] = recipe->gradients.flush ? flushed(lowering, party->members->ranks[i], stage)
+                                                  : event_of(member_chunk(lowering, party, i)->ready.items[at]);
+    sum_leg(lowering, party, &bucket->sum.legs[0]);
     if (!recipe->gradients.across || !last)
         return;
-    members = members_of(lowering, GROUP_SAME_SHARE, stage);
-    for (int i = 0; i < members->here; i++)
-        members->after[i] = member_chunk(lowering, members, i)->synced;
-    sum(lowering, members, recipe->gradients.across,
-        bucket->sum.legs[0].bytes / stage_recipe(lowering, stage)->divided[HELD_STATES][bucket->class]);
+    party = party_of(lowering, GROUP_SAME_SHARE, stage);
+    for (int i = 0; i < party->members->here; i++)
+        party->after[i] = member_chunk(lowering, party, i)->synced;
+    sum(lowering, party, recipe->gradients.across,
+        bucket->sum.legs[0].bytes / stage_recipe(&lowering->exchanges, stage)->divided[HELD_STATES][bucket->class]);
 }
 
 /* The `at`-th sums of all of a stage's buckets: first the first exchange of every bucket, then, in the buckets' order,
  * the kernels and exchanges of compression, and the kernels after the last exchange. */
 static void sum_buckets(struct lowering *lowering, int stage, size_t at, bool last)
 {
-    const struct buckets *buckets = &lowering->sums.buckets[stage];
-    struct members *members = members_of(lowering, GROUP_DATA, stage);
+    const struct buckets *buckets = &lowering->exchanges.buckets[stage];
+    struct party *party = party_of(lowering, GROUP_DATA, stage);
     bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
 
     for (size_t b = 0; b < buckets->count; b++) {
         first_leg(lowering, stage, &buckets->items[b], at * buckets->count + b, last);
-        for (int i = 0; i < members->here && hosted; i++) {
-            struct chunk_state *chunk_state = member_chunk(lowering, members, i);
+        for (int i = 0; i < party->members->here && hosted; i++) {
+            struct chunk_state *chunk_state = member_chunk(lowering, party, i);
 
             *GROW(&chunk_state->sums) = chunk_state->synced;
         }
@@ -265,11 +179,11 @@ static void sum_buckets(struct lowering *lowering, int stage, size_t at, bool la
         for (size_t b = 0; b < buckets->count; b++) {
             if (buckets->items[b].sum.legs[leg].bytes == 0)
                 continue;
-            pack_members(lowering, members, buckets->items[b].sum.legs[leg].seconds);
-            sum_leg(lowering, members, &buckets->items[b].sum.legs[leg]);
+            pack_party(lowering, party, buckets->items[b].sum.legs[leg].seconds);
+            sum_leg(lowering, party, &buckets->items[b].sum.legs[leg]);
         }
     for (size_t b = 0; b < buckets->count; b++)
-        pack_members(lowering, members, buckets->items[b].sum.seconds);
+        pack_party(lowering, party, buckets->items[b].sum.seconds);
 }
 
 int sums_of(const struct lowering *lowering, int updates)
@@ -287,12 +201,12 @@ bool sums_late(const struct lowering *lowering)
 
 void lower_sum(struct lowering *lowering, int stage, int number)
 {
-    const struct members *members = members_of(lowering, GROUP_DATA, stage);
+    const struct party *party = party_of(lowering, GROUP_DATA, stage);
     struct waits computed = {0};
 
-    for (int i = 0; i < members->here; i++)
-        wait_for(&computed, event_of(sums_late(lowering) ? lowering->ranks[members->ranks[i]].latest
-                                                         : member_chunk(lowering, members, i)->complete));
+    for (int i = 0; i < party->members->here; i++)
+        wait_for(&computed, event_of(sums_late(lowering) ? lowering->ranks[party->members->ranks[i]].latest
+                                                         : member_chunk(lowering, party, i)->complete));
     lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
     sum_buckets(lowering, stage, (size_t)number, (number + 1) % sums_of(lowering, 1) == 0);
 }
@@ -311,28 +225,29 @@ void lower_tie(struct lowering *lowering, int number)
     const struct scenario *scenario = lowering->scenario;
     int last = plan_virtual_stages(lowering->plan) - 1;
     double bytes = lowering->workload->stages[last].tied * scenario_parameter_bytes(scenario).tied /
-                   stage_recipe(lowering, last)->divided[HELD_GRADIENTS][PARAMETERS_COMMON];
-    struct members *members = members_tied(lowering, number);
-    int own = rank_flows(lowering, plan_rank(lowering->plan, 0, last, 0, NULL));
+                   stage_recipe(&lowering->exchanges, last)->divided[HELD_GRADIENTS][PARAMETERS_COMMON];
+    struct party *party = party_tied(lowering, number);
+    int own = rank_flows(&lowering->exchanges, plan_rank(lowering->plan, 0, last, 0, NULL));
     struct emission emission = {
         collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
-        own == members->flows ? bytes : bytes * own / members->flows,
+        own == party->members->flows ? bytes : bytes * own / party->members->flows,
     };
     struct waits computed = {0};
 
-    for (int i = 0; i < members->all; i++) {
-        const struct chunk_state *chunk_state = member_chunk(lowering, members, i);
+    for (int i = 0; i < party->members->all; i++) {
+        const struct chunk_state *chunk_state = member_chunk(lowering, party, i);
 
-        members->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
+        party->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
         wait_for(&computed, event_of(chunk_state->complete));
     }
-    exchange_all(lowering, members, emission);
-    for (int i = 0; i < members->all; i++) {
-        struct chunk_state *chunk_state = member_chunk(lowering, members, i);
-        int rank = members->ranks[i] % lowering->plan->stages, replica = members->ranks[i] / lowering->plan->stages;
-        bool first = tied_sums_of(lowering, rank, replica).first == number;
+    exchange_all(lowering, party, emission);
+    for (int i = 0; i < party->members->all; i++) {
+        struct chunk_state *chunk_state = member_chunk(lowering, party, i);
+        int prank = party->members->ranks[i], rank = prank % lowering->plan->stages;
+        int replica = prank / lowering->plan->stages;
+        bool first = tied_sums_of(&lowering->exchanges, rank, replica).first == number;
 
-        chunk_state->tied = first ? members->done[i] : event_both(&lowering->arena, chunk_state->tied, members->done[i]);
+        chunk_state->tied = first ? party->done[i] : event_both(&lowering->arena, chunk_state->tied, party->done[i]);
     }
     lowering->sums.untied[number] = event_taken(&lowering->arena, &computed);
 }

@@ -66,7 +66,7 @@ static void print_numbers(const struct lowering *lowering, const struct step *st
 {
     switch ((enum step_kind)step->kind) {
     case STEP_WORKS:
-        print_works(lowering, (int)step->row / lowering->out->alike.replicas, step->at, out);
+        print_works(lowering, (int)step->row / lowering->exchanges.alike.replicas, step->at, out);
         break;
     case STEP_ARRIVE: case STEP_HAND_ROUND: case STEP_UPDATE: case STEP_RENEW:
         fprintf(out, " entry %u", step->at);
@@ -128,55 +128,5 @@ void rows_print(const struct lowering *lowering, FILE *out)
             fputs(work.kind == BACKWARD_INPUT && state->split ? ", half of a backward" : "", out);
             fputs(lowering->completes[rank][i] ? ", completes gradients" : "", out);
             fputc('\n', out);
-        }
-}
-
-/* One exchange of a bucket; nothing if it has no bytes. */
-static void print_sum(const struct lowering *lowering, int stage, size_t number, const struct collective *collective,
-                      double bytes, FILE *out)
-{
-    const struct bucket *bucket = &lowering->sums.buckets[stage].items[number];
-    const struct process_groups *groups = &lowering->scenario->groups;
-
-    if (bytes > 0)
-        fprintf(out, "%6d %7zu  %s of %.0f B over %s, ready after the backward of %zu of %zu layers\n", stage, number,
-                collective_op_names[collective->op], bytes, groups->of[groups->sums[bucket->class]].name,
-                bucket->slice + 1, lowering->workload->stages[stage].nslices);
-}
-
-static const char *const exchanged_names[MEASURED_COUNT] = {
-    [EXCHANGE_TENSOR] = "tensor", [EXCHANGE_OVERLAPPED] = "tensor beside the backward, attention",
-    [EXCHANGE_OVERLAPPED + COLUMN_MLP] = "tensor beside the backward, MLP",
-    [EXCHANGE_OVERLAPPED + COLUMN_OUTPUT] = "tensor beside the backward, output",
-    [EXCHANGE_PIECES] = "tensor in pieces, attention", [EXCHANGE_PIECES + COLUMN_MLP] = "tensor in pieces, MLP",
-    [EXCHANGE_PIECES + COLUMN_OUTPUT] = "tensor in pieces, output", [EXCHANGE_ROWS] = "rows of experts",
-    [EXCHANGE_DISPATCH] = "dispatch", [EXCHANGE_ATTENTION] = "keys and values",
-    [EXCHANGE_ATTENTION_BACKWARD] = "keys, values and gradients", [EXCHANGE_HEADS] = "heads", [EXCHANGE_QKV] = "queries, keys, values",
-    [EXCHANGE_GATHER] = "tensor gather", [EXCHANGE_PASS] = "a block of keys and values",
-    [EXCHANGE_PASS_BOTH] = "a block and its gradients",
-};
-
-void exchanges_print(const struct lowering *lowering, FILE *out)
-{
-    fprintf(out, "# exchanges over replicas, as %s\n# stage  bucket  what\n",
-            lowering->out->alike.measured ? "durations that were measured" : "messages");
-    for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
-        for (size_t b = 0; b < lowering->sums.buckets[stage].count; b++)
-            for (int i = 0; i < LEGS_MAX; i++) {
-                const struct leg *leg = &lowering->sums.buckets[stage].items[b].sum.legs[i];
-
-                print_sum(lowering, stage, b, scenario_all_reduce(lowering->scenario), leg->plain, out);
-                print_sum(lowering, stage, b, leg->collective, leg->bytes, out);
-            }
-    fputs("# exchanges within works, of one layer\n# replica.rank  chunk  what\n", out);
-    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++)
-        for (int kind = 0; kind < MEASURED_COUNT; kind++) {
-            const struct exchange_cost *cost = &lowering->chunk_states[i].exchanges[kind];
-
-            if (cost->bytes_sent == 0)
-                continue;
-            print_rank(lowering, i / lowering->plan->chunks, out);
-            fprintf(out, " %4d  %s: %.10g s, sends %.0f B\n", i % lowering->plan->chunks, exchanged_names[kind], cost->seconds,
-                    cost->bytes_sent);
         }
 }

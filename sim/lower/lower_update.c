@@ -40,8 +40,8 @@ static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct p
     const struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
     int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->workload->stages[index];
-    const struct buckets *buckets = &lowering->sums.buckets[index];
-    const struct recipe *recipe = stage_recipe(lowering, index);
+    const struct buckets *buckets = &lowering->exchanges.buckets[index];
+    const struct recipe *recipe = stage_recipe(&lowering->exchanges, index);
     size_t before = chunk_state->sums.count - buckets->count;
 
     for (size_t b = 0; b < buckets->count; b++)
@@ -125,7 +125,7 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
         wait_for(waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
     if (tied_rank(lowering, rank)) {
-        struct partners sums = tied_sums_of(lowering, rank, replica);
+        struct partners sums = tied_sums_of(&lowering->exchanges, rank, replica);
 
         for (int number = sums.first; number <= sums.last; number++)
             wait_for(waits, lowering->sums.untied[number]);
@@ -187,15 +187,15 @@ void lower_gather(struct lowering *lowering, int stage)
     const struct scenario *scenario = lowering->scenario;
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
-        struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
+        struct party *party = party_of(lowering, scenario->groups.sums[class], stage);
         double bytes = buckets_weights(lowering->workload, stage, class);
 
-        for (int i = 0; i < members->here; i++)
-            members->after[i] = event_of(member_chunk(lowering, members, i)->updated);
-        exchange_all(lowering, members, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes});
-        for (int i = 0; i < members->here; i++)
-            if (members->done[i].count)
-                member_chunk(lowering, members, i)->published = members->done[i];
+        for (int i = 0; i < party->members->here; i++)
+            party->after[i] = event_of(member_chunk(lowering, party, i)->updated);
+        exchange_all(lowering, party, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS, bytes});
+        for (int i = 0; i < party->members->here; i++)
+            if (party->done[i].count)
+                member_chunk(lowering, party, i)->published = party->done[i];
     }
 }
 
@@ -209,7 +209,7 @@ void lower_renewal(struct lowering *lowering, int replica, int rank)
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         int stage = plan_virtual_stage(lowering->plan, rank, chunk);
 
-        if (!is_shared(lowering, stage))
+        if (!is_shared(&lowering->exchanges, stage))
             continue;
         wait_for(&waits, chunk_state_of(lowering, prank, chunk)->published);
         if (lowering->scenario->parallelism.local_steps > 1)
@@ -226,28 +226,28 @@ void lower_renewal(struct lowering *lowering, int replica, int rank)
 static void gather_bucket(struct lowering *lowering, int stage, size_t index, const uint32_t *begin)
 {
     const struct scenario *scenario = lowering->scenario;
-    const struct buckets *buckets = &lowering->sums.buckets[stage];
+    const struct buckets *buckets = &lowering->exchanges.buckets[stage];
     const struct bucket *bucket = &buckets->items[index];
     struct emission weights = {scenario->recipe.weights.collective, WHAT_WEIGHTS, bucket->weights};
     enum group_kind kind = scenario->groups.sums[bucket->class];
-    struct members *members = members_of(lowering, kind, stage);
+    struct party *party = party_of(lowering, kind, stage);
     struct contention overlapped = {0};
 
-    for (int i = 0; i < members->here; i++)
-        members->after[i] = event_of(begin[members->ranks[i]]);
-    exchange_all(lowering, members, weights);
+    for (int i = 0; i < party->members->here; i++)
+        party->after[i] = event_of(begin[party->members->ranks[i]]);
+    exchange_all(lowering, party, weights);
     if (contention_possible(&scenario->cluster))
-        exchange_overlapped(lowering, kind, stage, 0, weights, &overlapped);
-    for (int i = 0; i < members->here; i++) {
-        struct chunk_state *chunk_state = member_chunk(lowering, members, i);
-        struct contention *coming = &lowering->ranks[members->ranks[i]].coming;
+        exchange_overlapped(&lowering->exchanges, kind, stage, 0, weights.collective, weights.bytes, &overlapped);
+    for (int i = 0; i < party->members->here; i++) {
+        struct chunk_state *chunk_state = member_chunk(lowering, party, i);
+        struct contention *coming = &lowering->ranks[party->members->ranks[i]].coming;
 
         if (!chunk_state->coming)
             chunk_state->coming = ARENA_ARRAY(&lowering->arena, struct coming, buckets->count);
-        chunk_state->coming[index] = (struct coming){members->done[i], overlapped};
+        chunk_state->coming[index] = (struct coming){party->done[i], overlapped};
         coming->collective += overlapped.collective;
         coming->kept += overlapped.kept;
-        lowering->ranks[members->ranks[i]].overlapped = *coming;
+        lowering->ranks[party->members->ranks[i]].overlapped = *coming;
     }
 }
 
@@ -266,7 +266,7 @@ void gather_ahead(struct lowering *lowering)
             .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
         }, NULL, 0);
     for (int stage = 0; stage < plan_virtual_stages(lowering->plan); stage++)
-        for (size_t b = lowering->sums.buckets[stage].count; b-- > 0;)
+        for (size_t b = lowering->exchanges.buckets[stage].count; b-- > 0;)
             gather_bucket(lowering, stage, b, begin);
     free(begin);
 }
@@ -286,7 +286,7 @@ static void await(struct lowering *lowering, const struct place *here, const str
 
 void wait_for_weights(struct lowering *lowering, const struct place *here)
 {
-    for (size_t b = lowering->sums.buckets[here->stage].count; b-- > 0;)
+    for (size_t b = lowering->exchanges.buckets[here->stage].count; b-- > 0;)
         await(lowering, here, &here->chunk_state->coming[b]);
     here->chunk_state->coming = NULL;
 }
@@ -294,7 +294,7 @@ void wait_for_weights(struct lowering *lowering, const struct place *here)
 uint32_t first_forward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
 {
     const struct stage *stage = here->held;
-    const struct buckets *buckets = &lowering->sums.buckets[here->stage];
+    const struct buckets *buckets = &lowering->exchanges.buckets[here->stage];
     struct work_cost piece = {0};
     size_t left = buckets->count;
 

@@ -16,7 +16,7 @@ static void dependencies(struct lowering *lowering, const struct place *here, st
     struct waits *waits = &lowering->waits, *awaited = &here->chunk_state->awaited;
     bool recomputes = work.kind == RECOMPUTE;
     bool in_time = recomputes && lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
-    int n = lowering->rules.lockstep, first = here->replica / n * n;
+    int n = lowering->exchanges.lockstep, first = here->replica / n * n;
     int slices = plan_slices(lowering->plan), other = work.mb % slices + work_rules[work.kind].slice;
 
     if (other != work.mb % slices && other >= 0 && other < slices) {
@@ -99,7 +99,7 @@ static void set_memory(const struct place *here, struct work work, struct new_op
 static uint32_t lower_work(struct lowering *lowering, const struct place *here, struct work work, bool completes)
 {
     const struct stage_plan *plan = here->held->plan;
-    bool in_buckets = completes && lowering->sums.buckets[here->stage].count;
+    bool in_buckets = completes && lowering->exchanges.buckets[here->stage].count;
     bool in_time = work.kind == BACKWARD && here->stage > 0 && !lowering->rules.opportunistic &&
                    lowering->rules.recompute == RECOMPUTE_JUST_IN_TIME;
     bool usual = is_usual(lowering, here, work, in_buckets || in_time);

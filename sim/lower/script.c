@@ -65,7 +65,7 @@ static void add_meeting(struct writer *writer, enum step_kind kind, size_t entry
 /* Whether the work's ranks sum the gradients of the stage; in a figure, whether they wait for each other as for a sum. */
 static bool is_summed(const struct lowering *lowering, int stage)
 {
-    return lowering->rules.whole ? lowering->sums.buckets[stage].count > 0
+    return lowering->rules.whole ? lowering->exchanges.buckets[stage].count > 0
                            : plan_sharers(lowering->plan, stage) > 1 && lowering->workload->stages[stage].parameters > 0;
 }
 
@@ -109,7 +109,7 @@ static int meeting_replicas(const struct writer *writer, size_t entry)
 static void add_needs(struct writer *writer, const struct place *here, struct work work)
 {
     enum arrival arrival = work_arrival(writer->lowering, here, work.kind);
-    int n = work.kind == RECOMPUTE ? 1 : writer->lowering->rules.lockstep, first = here->replica / n * n;
+    int n = work.kind == RECOMPUTE ? 1 : writer->lowering->exchanges.lockstep, first = here->replica / n * n;
 
     for (int replica = first; arrival != NO_ARRIVAL && replica < first + n; replica++)
         need(writer, (struct label){(enum label_kind)arrival, replica, here->direction, here->stage, work.mb});
@@ -142,7 +142,7 @@ static void add_gives(struct writer *writer, const struct place *here, struct wo
     copy = ++*completed % each ? -1 : tied_copy(lowering, here->rank, work.chunk);
     if (copy < 0)
         return;
-    struct partners sums = tied_sums_of(lowering, here->rank, here->replica);
+    struct partners sums = tied_sums_of(&lowering->exchanges, here->rank, here->replica);
 
     for (int number = sums.first; number <= sums.last; number++) {
         give(writer, (struct label){.kind = LABEL_COPY, .replica = number, .stage = copy, .number = *completed / each - 1});
@@ -260,7 +260,7 @@ static void add_update(struct writer *writer, size_t entry)
         if (sums_late(lowering))
             add_flush(writer, entry);
         add_sums(writer, writer->rank, NULL);
-        struct partners sums = tied_sums_of(lowering, writer->rank, writer->replica);
+        struct partners sums = tied_sums_of(&lowering->exchanges, writer->rank, writer->replica);
 
         for (int number = sums.first; number <= sums.last && updates_here && tied_rank(lowering, writer->rank); number++)
             add_tie(writer, number);
@@ -283,7 +283,7 @@ static void add_gather(struct writer *writer, size_t entry)
             int stage = plan_virtual_stage(lowering->plan, writer->rank, chunk);
             struct label updated = {.kind = LABEL_UPDATED, .stage = stage};
 
-            if (!is_shared(lowering, stage))
+            if (!is_shared(&lowering->exchanges, stage))
                 continue;
             if (pass == 0)
                 give(writer, updated);
@@ -322,7 +322,7 @@ static void add_row(struct writer *writer)
 /* Numbers all labels that there may be. */
 static void make_labels(const struct lowering *lowering, struct labels *labels)
 {
-    uint32_t replicas = (uint32_t)lowering->out->alike.replicas, stages = (uint32_t)plan_virtual_stages(lowering->plan);
+    uint32_t replicas = (uint32_t)lowering->exchanges.alike.replicas, stages = (uint32_t)plan_virtual_stages(lowering->plan);
     uint32_t ranks = (uint32_t)lowering->plan->stages, entries = 0, updates = 0, first = 0;
     uint32_t directions = (uint32_t)plan_directions(lowering->plan), mbs = (uint32_t)lowering->rules.micro_batches;
     bool meet = lowering->rules.barrier_group > 1 || lowering->rules.gather_group > 1;
@@ -338,8 +338,8 @@ static void make_labels(const struct lowering *lowering, struct labels *labels)
     labels->blocks[LABEL_ACTIVATION] = (struct label_block){0, replicas, directions, stages, mbs};
     labels->blocks[LABEL_GRADIENT] = labels->blocks[LABEL_ACTIVATION];
     labels->blocks[LABEL_COMPLETE] = (struct label_block){0, 1, 1, stages, (updates + 1) * (uint32_t)sums_of(lowering, 1)};
-    labels->blocks[LABEL_COPY] = (struct label_block){0, (uint32_t)tied_sums(lowering), 1, 2, updates + 1};
-    labels->blocks[LABEL_COPIES] = (struct label_block){0, (uint32_t)tied_sums(lowering), 1, 1, updates + 1};
+    labels->blocks[LABEL_COPY] = (struct label_block){0, (uint32_t)tied_sums(&lowering->exchanges), 1, 2, updates + 1};
+    labels->blocks[LABEL_COPIES] = (struct label_block){0, (uint32_t)tied_sums(&lowering->exchanges), 1, 1, updates + 1};
     labels->blocks[LABEL_UPDATED] = (struct label_block){0, 1, 1, stages, 1};
     labels->blocks[LABEL_MET] = (struct label_block){0, replicas, 1, ranks, meet ? entries : 0};
     labels->blocks[LABEL_ALL] = (struct label_block){0, 1, 1, 1, lowering->rules.replicates ? entries : 0};
@@ -362,9 +362,9 @@ const struct labels *script_write(struct lowering *lowering, struct script *scri
     };
 
     make_labels(lowering, labels);
-    *script = (struct script){.replicas = (uint32_t)lowering->out->alike.replicas, .labels = labels->count};
+    *script = (struct script){.replicas = (uint32_t)lowering->exchanges.alike.replicas, .labels = labels->count};
     for (writer.rank = 0; writer.rank < lowering->plan->stages; writer.rank++)
-        for (writer.replica = 0; writer.replica < lowering->out->alike.replicas; writer.replica++)
+        for (writer.replica = 0; writer.replica < lowering->exchanges.alike.replicas; writer.replica++)
             add_row(&writer);
     return labels;
 }

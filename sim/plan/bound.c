@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hardware/contention.h"
+#include "exchange/exchange.h"
 #include "stage/stage_exchange.h"
 
 /* Exchanges within works that no kernel hides. Of others kernels hide a part, and some take no time here. */
@@ -14,13 +14,11 @@ static bool is_plain(int exchange)
     return exchange == EXCHANGE_TENSOR || exchange == EXCHANGE_ROWS || exchange == EXCHANGE_QKV;
 }
 
-/* The tensor group of a rank in the first replica, and what it takes for its exchanges alone, s: an all-gather, and a
- * reduce-scatter and an all-gather or an all-reduce, of the bytes of each. */
+/* The tensor group of a rank in the first replica, and what its exchanges cost. */
 struct tensor_group {
     int *gpus;
     const struct stage *of;          /* whose bytes these are; NULL: nothing is known yet */
-    double gather, both, rows, qkv;
-    double share;                    /* of the multiprocessors that they take */
+    struct exchange_cost costs[MEASURED_COUNT];
 };
 
 /* What is looked at, and what is found. */
@@ -35,25 +33,6 @@ struct bounding {
                                         the shortest that its backwards may be */
     int *members, *stages;           /* scratch: the GPUs of a group; the virtual stages of a rank, by chunk */
 };
-
-/* s of a collective of the tensor group that is in `members`; 0 where it cannot be measured. */
-static double measured(const struct bounding *bounding, const struct collective *collective, double bytes)
-{
-    const struct scenario *scenario = bounding->workload->scenario;
-    struct placed_group placed = placed_group_of(&scenario->cluster, bounding->members, scenario->parallelism.tensor);
-    struct collective_call call = {collective, &placed, bytes, scenario->parallelism.channels};
-    struct error ignored = {0};
-    struct measured result;
-    int rc = bytes > 0 ? measure_collective(bounding->measure, &call, 1, &result, &ignored) : -1;
-
-    error_release(&ignored);
-    return rc ? 0 : result.seconds;
-}
-
-static double measured_half(const struct bounding *bounding, enum collective_op op, double bytes)
-{
-    return measured(bounding, collective_usual(op, false), bytes);
-}
 
 /* Whether two groups, each in one node, have the same places there. */
 static bool same_places(const struct cluster *cluster, const int *a, const int *b, int n)
@@ -76,15 +55,17 @@ static bool same_bytes(const struct stage *a, const struct stage *b)
     return true;
 }
 
-/* Measures the exchanges of the rank's tensor group as lower_group.c does. NULL: it is on several nodes, whose links
- * others use too. */
+/* Measures the exchanges of the rank's tensor group; they cost nothing where they cannot be measured. NULL: it is on several
+ * nodes, whose links others use too. */
 static const struct tensor_group *tensor_group(struct bounding *bounding, int rank, const struct stage *stage)
 {
     const struct scenario *scenario = bounding->workload->scenario;
     struct tensor_group *group = &bounding->group;
-    const double *bytes = stage->bytes;
     int n = scenario->parallelism.tensor;
-    bool halves = scenario->parallelism.sequence_parallel;
+    struct error ignored = {0};
+    struct exchanges exchanges = {
+        .workload = bounding->workload, .scenario = scenario, .measure = bounding->measure, .err = &ignored,
+    };
 
     group_gpus(scenario, &scenario->groups.of[GROUP_TENSOR], 0, 0, rank, bounding->members);
     if (!cluster_within_node(&scenario->cluster, bounding->members, n))
@@ -92,14 +73,11 @@ static const struct tensor_group *tensor_group(struct bounding *bounding, int ra
     if (group->of && same_places(&scenario->cluster, bounding->members, group->gpus, n) && same_bytes(stage, group->of))
         return group;
     memcpy(group->gpus, bounding->members, (size_t)n * sizeof *group->gpus);
+    memset(group->costs, 0, sizeof group->costs);
     group->of = stage;
-    group->gather = halves ? measured_half(bounding, COLLECTIVE_ALL_GATHER, bytes[EXCHANGE_TENSOR]) : 0;
-    group->both = halves ? group->gather + measured_half(bounding, COLLECTIVE_REDUCE_SCATTER, bytes[EXCHANGE_TENSOR]) :
-                  measured(bounding, scenario_all_reduce(scenario), bytes[EXCHANGE_TENSOR]);
-    group->rows = halves ? measured_half(bounding, COLLECTIVE_ALL_GATHER, bytes[EXCHANGE_ROWS]) +
-                           measured_half(bounding, COLLECTIVE_REDUCE_SCATTER, bytes[EXCHANGE_ROWS]) : 0;
-    group->qkv = measured_half(bounding, COLLECTIVE_ALL_GATHER, bytes[EXCHANGE_QKV]);
-    group->share = contention_share(&scenario->cluster, group->gpus, n);
+    if (tensor_costs(&exchanges, rank, stage, bounding->members, group->costs))
+        memset(group->costs, 0, sizeof group->costs);
+    error_release(&ignored);
     return group;
 }
 
@@ -108,17 +86,12 @@ static void expose_tensor(const struct bounding *bounding, const struct tensor_g
                           const struct stage_times *times, double *exposed)
 {
     const struct parallelism *spec = &bounding->workload->scenario->parallelism;
-    const struct column_exchange exchange = {group->gather, group->both - group->gather, group->share, spec->tensor};
+    struct exchange_cost costs[MEASURED_COUNT];
 
-    exposed[EXCHANGE_TENSOR] = group->both;
-    exposed[EXCHANGE_ROWS] = group->rows;
-    exposed[EXCHANGE_QKV] = group->qkv;
-    for (int c = 0; c < COLUMN_COUNT; c++) {
-        if (spec->overlap_tensor)
-            exposed[EXCHANGE_OVERLAPPED + c] = column_overlapped(&exchange, &times->columns[c]);
-        if (spec->overlap_products)
-            exposed[EXCHANGE_PIECES + c] = column_pieces(&exchange, &times->columns[c]);
-    }
+    memcpy(costs, group->costs, sizeof costs);
+    column_costs(spec, times, spec->tensor, costs);
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        exposed[i] = costs[i].seconds;
 }
 
 /* s of a byte that passes from one node to the next one, at least; 0: the rank's group is in one node. */

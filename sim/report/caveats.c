@@ -133,7 +133,7 @@ static const char *halves_note(struct arena *arena, const struct scenario *scena
                         collective_half(all_reduce, COLLECTIVE_ALL_GATHER)->name);
 }
 
-/* A tensor-parallel group under sequence parallelism has rings in an all-reduce's place (lower_group.c). */
+/* A tensor-parallel group under sequence parallelism has rings in an all-reduce's place (exchange/within.c). */
 static const char *sequence_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct collective *all_reduce = scenario_all_reduce(scenario);

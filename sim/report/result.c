@@ -122,7 +122,7 @@ static json_t *all_reduces_json(const struct lowered *lowered)
     json_t *json = json_array();
 
     for (size_t i = 0; all_reduce_name(i); i++)
-        if (lowered->all_reduces >> i & 1)
+        if (lowered->used.all_reduces >> i & 1)
             json_append(json, json_words(all_reduce_name(i)));
     return json;
 }
@@ -163,7 +163,7 @@ static json_t *protocols_json(const struct lowered *lowered)
     json_t *json = json_array();
 
     for (int i = 0; i < PROTOCOL_COUNT; i++)
-        if (lowered->protocols >> i & 1)
+        if (lowered->used.protocols >> i & 1)
             json_append(json, json_words(protocol_names[i]));
     return json;
 }
@@ -327,7 +327,7 @@ json_t *result_metrics_json(const struct run *run)
     json_put(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_put(json, "collectives", json_words(run->lowered.alike.measured ? "measured" : "messages"));
     json_put(json, "all_reduces", all_reduces_json(&run->lowered));
-    if (run->lowered.protocols)
+    if (run->lowered.used.protocols)
         json_put(json, "protocols", protocols_json(&run->lowered));
     json_put(json, "folded", json_boolean(run->lowered.alike.folded));
     if (scenario->cluster.gpu_slower && scenario->uneven & UNEVEN_GPUS)

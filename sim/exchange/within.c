@@ -3,8 +3,8 @@
  * too.
  *
  * Reads the bytes of each stage's exchanges, process groups and the cluster.
- * Adds the costs of each exchange on each chunk, before any operation is written. */
-#include "lower/exchange_internal.h"
+ * Adds the costs of each exchange on each chunk. */
+#include "exchange/exchange_internal.h"
 #include "stage/stage_exchange.h"
 
 #include <math.h>
@@ -14,21 +14,21 @@
 static int group_cost(const struct group_member *member, enum group_kind kind, const struct collective *collective,
                       double bytes, int channels, struct exchange_cost *cost)
 {
-    struct lowering *lowering = member->lowering;
-    const struct cluster *cluster = &lowering->scenario->cluster;
-    const struct process_group *group = &scenario_groups(lowering->scenario, member->rank)->of[kind];
+    struct exchanges *exchanges = member->exchanges;
+    const struct cluster *cluster = &exchanges->scenario->cluster;
+    const struct process_group *group = &scenario_groups(exchanges->scenario, member->rank)->of[kind];
     bool whole = kind == GROUP_TENSOR || group->tensors > 1;     /* it has all GPUs of a tensor group */
 
     *cost = (struct exchange_cost){0};
-    for (int t = 0; t < (whole ? 1 : rank_flows(lowering, member->rank)); t++) {
+    for (int t = 0; t < (whole ? 1 : rank_flows(exchanges, member->rank)); t++) {
         int groups = group_and_siblings(member, group, t);
         struct placed_group placed = placed_group_of(cluster, member->gpus, group_members(group));
         struct collective_call call = {collective, &placed, bytes, channels};
         struct measured measured;
 
-        if (measure_collective(lowering->measure, &call, groups, &measured, lowering->err))
+        if (measure_collective(exchanges->measure, &call, groups, &measured, exchanges->err))
             return -1;
-        lowering_measured(lowering, kind, &measured);
+        exchanges_measured(exchanges, kind, &measured);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
         cost->vector = bytes;
@@ -43,7 +43,7 @@ static int ring_group(const struct group_member *member, enum group_kind kind, e
                       struct exchange_cost *cost)
 {
     return group_cost(member, kind, collective_usual(op, false), bytes,
-                      member->lowering->scenario->parallelism.channels, cost);
+                      member->exchanges->scenario->parallelism.channels, cost);
 }
 
 /* A reduce-scatter and an all-gather in an all-reduce's place. */
@@ -68,47 +68,50 @@ static struct exchange_cost column_cost(const struct exchange_cost *both, double
     };
 }
 
-/* Costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED among n GPUs. */
-static void column_costs(const struct parallelism *spec, const struct stage_times *times, int n,
-                         struct chunk_state *chunk_state)
+void column_costs(const struct parallelism *spec, const struct stage_times *times, int n, struct exchange_cost *costs)
 {
-    const struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
-    double gather = spec->sequence_parallel ? chunk_state->exchanges[EXCHANGE_GATHER].seconds : 0;
+    const struct exchange_cost both = costs[EXCHANGE_TENSOR];
+    double gather = spec->sequence_parallel ? costs[EXCHANGE_GATHER].seconds : 0;
     const struct column_exchange exchange = {gather, both.seconds - gather, both.share, n};
 
     for (int c = 0; c < COLUMN_COUNT; c++) {
         if (spec->overlap_tensor)
-            chunk_state->exchanges[EXCHANGE_OVERLAPPED + c] =
+            costs[EXCHANGE_OVERLAPPED + c] =
                 column_cost(&both, column_overlapped(&exchange, &times->columns[c]));
         if (spec->overlap_products)
-            chunk_state->exchanges[EXCHANGE_PIECES + c] =
+            costs[EXCHANGE_PIECES + c] =
                 column_cost(&both, column_pieces(&exchange, &times->columns[c]));
     }
 }
 
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
  * 4.2.2). Boundaries that are sent in shares need all-gathers too. */
-static int tensor_cost(const struct group_member *member, const struct stage *stage, struct chunk_state *chunk_state)
+static int tensor_cost(const struct group_member *member, const struct stage *stage, struct exchange_cost *costs)
 {
-    const struct scenario *scenario = member->lowering->scenario;
+    const struct scenario *scenario = member->exchanges->scenario;
     const struct parallelism *spec = &scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_TENSOR];
 
     if (scenario_tensor(scenario, member->rank) == 1)
         return 0;
     if ((spec->sequence_parallel || ((spec->scatter_gather || scenario->views) && spec->pipeline > 1)) &&
-        ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &chunk_state->exchanges[EXCHANGE_GATHER]))
+        ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &costs[EXCHANGE_GATHER]))
         return -1;
     if (stage->bytes[EXCHANGE_QKV] > 0 && ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, stage->bytes[EXCHANGE_QKV],
-                                                     &chunk_state->exchanges[EXCHANGE_QKV]))
+                                                     &costs[EXCHANGE_QKV]))
         return -1;
     if (!spec->sequence_parallel)
         return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,
-                          &chunk_state->exchanges[EXCHANGE_TENSOR]);
-    if (halves_cost(member, GROUP_TENSOR, bytes, &chunk_state->exchanges[EXCHANGE_TENSOR]))
+                          &costs[EXCHANGE_TENSOR]);
+    if (halves_cost(member, GROUP_TENSOR, bytes, &costs[EXCHANGE_TENSOR]))
         return -1;
     return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, GROUP_TENSOR, stage->bytes[EXCHANGE_ROWS],
-                                                              &chunk_state->exchanges[EXCHANGE_ROWS]);
+                                                              &costs[EXCHANGE_ROWS]);
+}
+
+int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, struct exchange_cost *costs)
+{
+    return tensor_cost(&(struct group_member){.exchanges = exchanges, .rank = rank, .gpus = gpus}, stage, costs);
 }
 
 /* Of two dispatches, there and back, one is an all-gather and one a reduce-scatter: each counts as half of both. */
@@ -122,13 +125,13 @@ static int gathered_dispatch(const struct group_member *member, double bytes, st
 }
 
 /* One channel is enough: every GPU sends and receives through a NIC of its own, or through its share of one. */
-static int dispatch_cost(const struct group_member *member, const struct stage *stage, struct chunk_state *chunk_state)
+static int dispatch_cost(const struct group_member *member, const struct stage *stage, struct exchange_cost *costs)
 {
-    const struct scenario *scenario = member->lowering->scenario;
+    const struct scenario *scenario = member->exchanges->scenario;
     const struct cluster *cluster = &scenario->cluster;
     enum token_dispatcher dispatcher = (enum token_dispatcher)scenario->parallelism.dispatcher;
     enum group_kind kind = exchange_groups[EXCHANGE_DISPATCH];
-    struct exchange_cost *cost = &chunk_state->exchanges[EXCHANGE_DISPATCH];
+    struct exchange_cost *cost = &costs[EXCHANGE_DISPATCH];
     double bytes = stage->bytes[EXCHANGE_DISPATCH];
     int multiprocessors, own;
     bool spans;
@@ -152,11 +155,11 @@ static int dispatch_cost(const struct group_member *member, const struct stage *
 /* The context group's keys and values are gathered before the attention, and once more before its backward. After the
  * backward their gradients are reduce-scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section
  * 3.3.2). */
-static int gathered_attention(const struct group_member *member, double bytes, struct chunk_state *chunk_state)
+static int gathered_attention(const struct group_member *member, double bytes, struct exchange_cost *costs)
 {
-    double all = member->lowering->scenario->parallelism.context * bytes;
-    struct exchange_cost *forward = &chunk_state->exchanges[EXCHANGE_ATTENTION];
-    struct exchange_cost *backward = &chunk_state->exchanges[EXCHANGE_ATTENTION_BACKWARD];
+    double all = member->exchanges->scenario->parallelism.context * bytes;
+    struct exchange_cost *forward = &costs[EXCHANGE_ATTENTION];
+    struct exchange_cost *backward = &costs[EXCHANGE_ATTENTION_BACKWARD];
 
     if (ring_group(member, GROUP_CONTEXT, COLLECTIVE_ALL_GATHER, all, forward) ||
         ring_group(member, GROUP_CONTEXT, COLLECTIVE_REDUCE_SCATTER, all, backward))
@@ -178,12 +181,12 @@ static bool has_steps(const struct parallelism *spec)
 static int pass_cost(const struct group_member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
-    enum group_kind kind = context_ring(&member->lowering->scenario->parallelism);
-    int n = member->lowering->scenario->groups.of[kind].size;
+    enum group_kind kind = context_ring(&member->exchanges->scenario->parallelism);
+    int n = member->exchanges->scenario->groups.of[kind].size;
 
     if (group_cost(member, kind, gather, n * bytes, 1, ring))
         return -1;
-    struct placed_group group = placed_group_of(&member->lowering->scenario->cluster, member->gpus, n);
+    struct placed_group group = placed_group_of(&member->exchanges->scenario->cluster, member->gpus, n);
     struct collective_call call = {gather, &group, n * bytes, 1};
     struct collective_choice choice = collective_choose(&call);
     struct collective_call chosen = collective_chosen(call, choice.used, choice.channels);
@@ -212,33 +215,34 @@ static int heads_cost(const struct group_member *member, const struct stage *sta
 }
 
 /* The exchanges of a context group's attention. */
-static int attention_cost(const struct group_member *member, const struct stage *stage, struct chunk_state *chunk_state)
+static int attention_cost(const struct group_member *member, const struct stage *stage, struct exchange_cost *costs)
 {
-    const struct parallelism *spec = &member->lowering->scenario->parallelism;
+    const struct parallelism *spec = &member->exchanges->scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    double next = context_next_bytes(member->lowering->scenario, bytes);
-    struct exchange_cost *one = &chunk_state->exchanges[EXCHANGE_PASS];
+    double next = context_next_bytes(member->exchanges->scenario, bytes);
+    struct exchange_cost *one = &costs[EXCHANGE_PASS];
 
     if (spec->context == 1 || bytes == 0)
         return 0;
-    if (heads_cost(member, stage, &chunk_state->exchanges[EXCHANGE_HEADS]))
+    if (heads_cost(member, stage, &costs[EXCHANGE_HEADS]))
         return -1;
     if (!has_steps(spec))
-        return spec->context_attention == CONTEXT_ALL_GATHER ? gathered_attention(member, bytes, chunk_state) : 0;
+        return spec->context_attention == CONTEXT_ALL_GATHER ? gathered_attention(member, bytes, costs) : 0;
     if (spec->context_attention != CONTEXT_ALL_GATHER ? pass_cost(member, bytes, one) :
         ring_group(member, GROUP_CONTEXT, COLLECTIVE_ALL_GATHER, spec->context * bytes, one))
         return -1;
-    return pass_cost(member, next, &chunk_state->exchanges[EXCHANGE_PASS_BOTH]);
+    return pass_cost(member, next, &costs[EXCHANGE_PASS_BOTH]);
 }
 
 /* Of attention block by block. */
-static void step_costs(const struct lowering *lowering, const struct place *here)
+static void step_costs(const struct exchanges *exchanges, const struct stage *stage, const struct stage_times *times,
+                       struct exchange_cost *costs)
 {
-    const struct parallelism *spec = &lowering->scenario->parallelism;
-    struct exchange_cost *costs = here->chunk_state->exchanges, *forward = &costs[EXCHANGE_ATTENTION];
-    struct exchange_cost *backward = &costs[EXCHANGE_ATTENTION_BACKWARD], one = costs[EXCHANGE_PASS];
-    struct context_steps steps = context_steps_of(lowering->scenario, here->times);
-    double n = steps.n, bytes = here->held->bytes[EXCHANGE_ATTENTION];
+    const struct parallelism *spec = &exchanges->scenario->parallelism;
+    struct exchange_cost *forward = &costs[EXCHANGE_ATTENTION], *backward = &costs[EXCHANGE_ATTENTION_BACKWARD];
+    struct exchange_cost one = costs[EXCHANGE_PASS];
+    struct context_steps steps = context_steps_of(exchanges->scenario, times);
+    double n = steps.n, bytes = stage->bytes[EXCHANGE_ATTENTION];
     double both = costs[EXCHANGE_PASS_BOTH].vector / n;      /* B that a GPU passes on: gradients alone, or both */
 
     steps.pass = one.seconds;
@@ -252,16 +256,17 @@ static void step_costs(const struct lowering *lowering, const struct place *here
 }
 
 /* Replicas of a lockstep group exchange in every layer, so each exchange takes as long as the slowest of them. */
-static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
+static void keep_step(const struct exchanges *exchanges, int first, int rank, int chunk)
 {
+    int stages = exchanges->plan->stages, end = first + exchanges->lockstep;
+
     for (int i = 0; i < MEASURED_COUNT; i++) {
         double slowest = 0;
 
-        for (int r = first; r < first + lowering->rules.lockstep; r++)
-            slowest = fmax(slowest,
-                           chunk_state_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds);
-        for (int r = first; r < first + lowering->rules.lockstep; r++)
-            chunk_state_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds = slowest;
+        for (int r = first; r < end; r++)
+            slowest = fmax(slowest, costs_of(exchanges, r * stages + rank, chunk)[i].seconds);
+        for (int r = first; r < end; r++)
+            costs_of(exchanges, r * stages + rank, chunk)[i].seconds = slowest;
     }
 }
 
@@ -270,7 +275,7 @@ static int sharing_first(const struct group_member *member, int exchange)
 {
     enum group_kind kind = exchange < EXCHANGE_COUNT    ? exchange_groups[exchange] :
                            exchange == EXCHANGE_GATHER  ? GROUP_TENSOR : GROUP_CONTEXT;
-    const struct process_group *group = &member->lowering->scenario->groups.of[kind];
+    const struct process_group *group = &member->exchanges->scenario->groups.of[kind];
 
     return group->axis == AXIS_REPLICA ? member->replica - member->replica % group->size : member->replica;
 }
@@ -278,82 +283,61 @@ static int sharing_first(const struct group_member *member, int exchange)
 /* Measures the exchanges of a rank's chunk. The first rank of a group measures them; the others copy its costs. */
 static int measure_chunk(const struct group_member *member, int chunk)
 {
-    struct lowering *lowering = member->lowering;
-    int prank = program_rank(lowering, member->replica, member->rank);
-    const struct stage *stage =
-        &lowering->ranks[prank].class->stages[plan_virtual_stage(lowering->plan, member->rank, chunk)];
-    struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
+    const struct exchanges *exchanges = member->exchanges;
+    const struct plan *plan = exchanges->plan;
+    int prank = member->replica * plan->stages + member->rank;
+    const struct stage *stage = &exchanges_class(exchanges, prank)->stages[plan_virtual_stage(plan, member->rank, chunk)];
+    struct exchange_cost *costs = costs_of(exchanges, prank, chunk);
 
-    if (tensor_cost(member, stage, chunk_state) ||
-        (sharing_first(member, EXCHANGE_DISPATCH) == member->replica && dispatch_cost(member, stage, chunk_state)) ||
-        (sharing_first(member, EXCHANGE_ATTENTION) == member->replica && attention_cost(member, stage, chunk_state)))
+    if (tensor_cost(member, stage, costs) ||
+        (sharing_first(member, EXCHANGE_DISPATCH) == member->replica && dispatch_cost(member, stage, costs)) ||
+        (sharing_first(member, EXCHANGE_ATTENTION) == member->replica && attention_cost(member, stage, costs)))
         return -1;
-    for (int i = 0; i < MEASURED_COUNT; i++) {
-        int first = program_rank(lowering, sharing_first(member, i), member->rank);
-
-        chunk_state->exchanges[i] = chunk_state_of(lowering, first, chunk)->exchanges[i];
-    }
+    for (int i = 0; i < MEASURED_COUNT; i++)
+        costs[i] = costs_of(exchanges, sharing_first(member, i) * plan->stages + member->rank, chunk)[i];
     return 0;
 }
 
 /* Of exchanges that overlap with kernels: the part that the rank's own kernels do not hide. */
-static void expose_chunk(const struct lowering *lowering, int prank, int chunk)
+static void expose_chunk(const struct exchanges *exchanges, int prank, int chunk)
 {
-    const struct parallelism *spec = &lowering->scenario->parallelism;
-    const struct place *here = &lowering->first_places[prank * lowering->plan->chunks + chunk];
-    int tensor = scenario_tensor(lowering->scenario, here->rank);
+    const struct parallelism *spec = &exchanges->scenario->parallelism;
+    const struct gpu_class *class = exchanges_class(exchanges, prank);
+    int rank = prank % exchanges->plan->stages, stage = plan_virtual_stage(exchanges->plan, rank, chunk);
+    int tensor = scenario_tensor(exchanges->scenario, rank);
 
     if (has_steps(spec))
-        step_costs(lowering, here);
+        step_costs(exchanges, &class->stages[stage], &class->times[stage], costs_of(exchanges, prank, chunk));
     if (tensor > 1)
-        column_costs(spec, here->times, tensor, here->chunk_state);
+        column_costs(spec, &class->times[stage], tensor, costs_of(exchanges, prank, chunk));
 }
 
-int exchange_costs(struct lowering *lowering)
+int within_measure(struct exchanges *exchanges)
 {
-    const struct scenario *scenario = lowering->scenario;
-    int stages = lowering->plan->stages, ranks = lowering->program->ranks, rc = 0, most = 1, *gpus;
+    const struct scenario *scenario = exchanges->scenario;
+    const struct plan *plan = exchanges->plan;
+    int stages = plan->stages, ranks = exchanges->alike.replicas * stages, rc = 0, most = 1, *gpus;
     bool *marked = xcalloc((size_t)scenario->cluster.nodes, sizeof *marked);
 
     for (enum exchange i = 0; i < EXCHANGE_COUNT; i++)
         most = (int)fmax(most, group_members(&scenario->groups.of[exchange_groups[i]]));
-    lowering->rules.exchanges = most > 1;
+    exchanges->within = most > 1;
+    exchanges->costs = arena_alloc(exchanges->arena, (size_t)(ranks * plan->chunks) * sizeof *exchanges->costs);
     gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
     for (int i = 0; most > 1 && i < ranks; i++) {
-        struct group_member member = {lowering, i / stages, i % stages, gpus, marked};
+        struct group_member member = {exchanges, i / stages, i % stages, gpus, marked};
 
-        for (int chunk = 0; !rc && scenario_has_rank(scenario, i) && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
+        for (int chunk = 0; !rc && scenario_has_rank(scenario, i) && chunk < plan_chunks(plan, member.rank); chunk++)
             rc = measure_chunk(&member, chunk);
     }
-    for (int first = 0; !rc && lowering->rules.lockstep > 1 && first < lowering->out->alike.replicas; first += lowering->rules.lockstep)
+    for (int first = 0; !rc && exchanges->lockstep > 1 && first < exchanges->alike.replicas; first += exchanges->lockstep)
         for (int rank = 0; rank < stages; rank++)
-            for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-                keep_step(lowering, first, rank, chunk);
+            for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
+                keep_step(exchanges, first, rank, chunk);
     for (int i = 0; most > 1 && !rc && i < ranks; i++)
-        for (int chunk = 0; scenario_has_rank(scenario, i) && chunk < plan_chunks(lowering->plan, i % stages); chunk++)
-            expose_chunk(lowering, i, chunk);
+        for (int chunk = 0; scenario_has_rank(scenario, i) && chunk < plan_chunks(plan, i % stages); chunk++)
+            expose_chunk(exchanges, i, chunk);
     free(gpus);
     free(marked);
     return rc;
-}
-
-void exchanges_carry(struct lowering *lowering)
-{
-    for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
-        int rank = h / lowering->plan->chunks % lowering->plan->stages;
-        const struct chunk_state *chunk_state = &lowering->chunk_states[h];
-        const struct exchange_cost *gather = &chunk_state->exchanges[EXCHANGE_GATHER];
-
-        measure_carry(lowering->measure, gather->index, gather->first, GROUP_TENSOR,
-                      chunk_state->gathered * scenario_tensor(lowering->scenario, rank));
-        for (int i = 0; i < EXCHANGE_COUNT; i++) {
-            enum group_kind kind = exchange_groups[i];
-            const struct process_group *group = &scenario_groups(lowering->scenario, rank)->of[kind];
-            int members = group_members(group), own = kind == GROUP_TENSOR ? members : group->tensors;
-            const struct exchange_cost *exchange = &chunk_state->exchanges[i];
-
-            measure_carry(lowering->measure, exchange->index, exchange->first, (int)kind,
-                          chunk_state->exchanged[i] * stood_for(lowering, own, members));
-        }
-    }
 }
