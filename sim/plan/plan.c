@@ -109,6 +109,7 @@ static int replay_points(struct search *search, uint64_t *numbers, size_t count,
     options.located = verify ? NULL : options.located;       /* they are known already */
     rc = sweep_run(&search->space->sweep, &selection, &options, quiet, NULL, &state, err);
     search->outcome->interrupted |= state.interrupted;
+    search->outcome->verified = state.verify;
     return rc;
 }
 
@@ -250,7 +251,8 @@ static int verify_replays(struct search *search, struct error *err)
     for (size_t i = 0; i < search->nreplayed; i++)
         if (is_shown(search, &search->replayed[i]))
             numbers[count++] = search->space->selection.items[search->replayed[i].point];
-    if (search->options->verify && count && !time_is_up(search))
+    search->outcome->unverified = search->options->verify && count && time_is_up(search);
+    if (search->options->verify && count && !search->outcome->unverified)
         rc = replay_points(search, numbers, count, search->options->verify, err);
     free(numbers);
     return rc;
