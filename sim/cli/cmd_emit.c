@@ -60,7 +60,8 @@ const struct command cmd_emit = {
                 "  dtsim emit torchtitan run.yaml > job.toml\n"
                 "  dtsim emit deepspeed run.yaml > ds_config.json\n",
     .options = "  megatron            a command of Megatron-LM (Megatron Core); an uneven split is "
-               "--pipeline-model-parallel-layout\n"
+               "--pipeline-model-parallel-layout,\n"
+               "                      which releases since core_v0.13 have\n"
                "  torchtitan          the TOML of a job; models that torchtitan does not name are left to you\n"
                "  deepspeed           DeepSpeed's JSON; the model and the number of GPUs are its program's and its "
                "launcher's\n"

@@ -154,7 +154,7 @@ static int run(struct space *space, const struct plan_options *options, const st
         code = EXIT_UNEXPECTED;
     if (code == EXIT_OK)
         code = outcome.interrupted ? EXIT_INTERRUPTED : outcome.status == PLAN_NONE_FEASIBLE ? EXIT_INFEASIBLE :
-               outcome.counts.failed ? EXIT_SOME_FAILED : EXIT_OK;
+               outcome.counts.failed || outcome.verified.failed ? EXIT_SOME_FAILED : EXIT_OK;
     plan_release(&outcome);
     return code;
 }

@@ -149,7 +149,7 @@ static void print_verified(const struct sweep_options *options, const struct swe
     if (state->verify.best && before)
         fprintf(stderr, ", %zu ran on it before", before);
     if (state->verify.failed)
-        fprintf(stderr, ", %zu could not be", state->verify.failed);
+        fprintf(stderr, ", %zu could not be: %s", state->verify.failed, state->verify.why);
 }
 
 /* Runs the points; what they gave goes to stdout, how they ended to stderr. */

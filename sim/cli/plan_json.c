@@ -23,6 +23,10 @@ static const struct result_key keys[] = {
     {"counts.outside", "they miss a limit of --subject-to"},
     {"counts.failed", "rows that ended with an error, a crash or a timeout"},
     {"counts.left", "not reached within --time-limit"},
+    {"verified.best", "of those that are shown: to be verified on simgrid"},
+    {"verified.failed", "of these could not be"},
+    {"verified.left", "of these not reached within --time-limit; null: none began"},
+    {"verified.reason", "why the first of those that failed did; else null"},
     {"assumed_software", "of all configurations, as the scenario names none; null: it does, or none is assumed"},
     {"axes.*", "the values of an axis"},
     {"axis_reasons.*", "why an auto axis has these"},
@@ -66,6 +70,15 @@ static json_t *counts_json(const struct plan_counts *counts)
         (json_int_t)counts->by_rule, "refused", (json_int_t)counts->refused, "memory", (json_int_t)counts->memory,
         "pruned", (json_int_t)counts->pruned, "replayed", (json_int_t)counts->replayed, "outside",
         (json_int_t)counts->outside, "failed", (json_int_t)counts->failed, "left", (json_int_t)counts->left);
+}
+
+static json_t *verified_json(const struct plan_outcome *outcome)
+{
+    const struct sweep_verified *verified = &outcome->verified;
+
+    return json_pack("{s:I, s:I, s:o, s:o}", "best", (json_int_t)verified->best, "failed", (json_int_t)verified->failed,
+                     "left", outcome->unverified ? json_null() :
+                     json_integer((json_int_t)(verified->chosen - verified->done)), "reason", verified->failed ? json_words(verified->why) : json_null());
 }
 
 static json_t *rules_json(const struct space *space)
@@ -126,6 +139,7 @@ static json_t *plan_json(const struct space *space, const struct plan_options *o
     json_put(json, "status", json_words(statuses[outcome->status]));
     json_put(json, "gap_share", outcome->status == PLAN_NOT_PROVEN ? json_real(outcome->gap) : json_null());
     json_put(json, "counts", counts_json(&outcome->counts));
+    json_put(json, "verified", verified_json(outcome));
     json_put(json, "assumed_software", space->software ? json_words(space->software) : json_null());
     put_axes(json, space);
     json_put(json, "rules", rules_json(space));

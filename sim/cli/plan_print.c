@@ -299,6 +299,23 @@ static void print_status(const struct space *space, const struct plan_options *o
         print_ties(plan_tied(results), outcome->may_tie, shown, out);
 }
 
+/* Which of the best were to run on simgrid and did not. */
+static void print_unverified(const struct plan_outcome *outcome, FILE *out)
+{
+    const struct sweep_verified *verified = &outcome->verified;
+    size_t left = verified->chosen - verified->done;
+
+    if (outcome->unverified)
+        fputs("not verified on simgrid: the search ended first\n", out);
+    if (left)
+        fprintf(out, "not verified on simgrid: %zu of the %zu best; the search ended first\n", left, verified->best);
+    if (verified->failed) {
+        fprintf(out, "not verified on simgrid: %zu of the %zu best: ", verified->failed, verified->best);
+        text_write(TEXT_LINE, verified->why, out);
+        fputc('\n', out);
+    }
+}
+
 /* The largest micro-batch of the rows, which are all that run and fit. */
 static void print_largest(const struct results *results, FILE *out)
 {
@@ -326,6 +343,7 @@ void plan_conclude(const struct space *space, const struct plan_options *options
     if (shown > 1 && !front && is_of_time(&space->goal))
         print_why(results->rows.items[0], results->rows.items[1], out);
     print_status(space, options, outcome, results, front, out);
+    print_unverified(outcome, out);
     if (shown && outcome->status == PLAN_PROVEN && space_asks_largest(space))
         print_largest(results, out);
     if (outcome->status == PLAN_NONE_FEASIBLE && isfinite(outcome->miss.share))

@@ -109,6 +109,7 @@ static int replay_points(struct search *search, uint64_t *numbers, size_t count,
     options.located = verify ? NULL : options.located;       /* they are known already */
     rc = sweep_run(&search->space->sweep, &selection, &options, quiet, NULL, &state, err);
     search->outcome->interrupted |= state.interrupted;
+    search->outcome->verified = state.verify;
     return rc;
 }
 
@@ -229,29 +230,40 @@ static void count_ties(struct search *search)
     }
 }
 
-/* Whether fewer than `top` of that size are faster: only such are shown. */
-static bool is_shown(const struct search *search, const struct replayed *replayed)
+/* The numbers of the first `verify` rows that are shown, and of those that share the last one's place. */
+static size_t best_numbers(const struct search *search, const struct results *results, uint64_t *numbers)
 {
-    uint32_t size = search->bounds[replayed->point].size;
-    size_t faster = 0;
+    size_t shown = results->rows.count < search->options->top ? results->rows.count : search->options->top, count = 0;
+    size_t last = search->options->verify < shown ? search->options->verify : shown;
 
-    for (const struct replayed *other = search->replayed; other < replayed && faster < search->options->top; other++)
-        faster += search->bounds[other->point].size == size;
-    return faster < search->options->top;
+    for (size_t i = 0; i < shown; i++) {
+        size_t rank = results_rank_of(results, i).rank;
+
+        if (rank && rank <= results_rank_of(results, last - 1).rank)
+            numbers[count++] = plan_located_of(search->outcome, results->rows.items[i])->number;
+    }
+    return count;
 }
 
-/* Of those that are shown the best, and those that tie with them. */
+/* Of those that are shown the best by the goal, and those that tie with them. */
 static int verify_replays(struct search *search, struct error *err)
 {
+    const char *folder = search->options->folder;
     uint64_t *numbers = xcalloc(search->nreplayed + 1, sizeof *numbers);
+    struct results results;
     size_t count = 0;
+    bool front;
     int rc = 0;
 
-    for (size_t i = 0; i < search->nreplayed; i++)
-        if (is_shown(search, &search->replayed[i]))
-            numbers[count++] = search->space->selection.items[search->replayed[i].point];
-    if (search->options->verify && count && !time_is_up(search))
-        rc = replay_points(search, numbers, count, search->options->verify, err);
+    if (search->options->verify && search->nreplayed) {
+        rc = results_open(&folder, 1, &results, err) ||
+             plan_order(&results, search->outcome, &search->space->goal, &front, err) ? -1 : 0;
+        count = rc ? 0 : best_numbers(search, &results, numbers);
+        results_release(&results);
+    }
+    search->outcome->unverified = count && time_is_up(search);
+    if (count && !search->outcome->unverified)
+        rc = replay_points(search, numbers, count, count, err);
     free(numbers);
     return rc;
 }

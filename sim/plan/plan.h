@@ -55,6 +55,8 @@ struct plan_outcome {
                                         number, and B of a GPU; INFINITY: none */
     struct plan_miss miss;
     size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
+    struct sweep_verified verified;      /* of those that are shown */
+    bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */
     struct arena arena;

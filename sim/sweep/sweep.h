@@ -52,6 +52,13 @@ struct sweep_options {
     bool ranks;                  /* the processes that mpirun started share the points */
 };
 
+/* How the best points of a sweep are verified (verify.h). Those of `chosen` that are not `done` were not reached. */
+struct sweep_verified {
+    size_t best;                 /* points, with those that ran on the reference engine before */
+    size_t chosen, done, failed; /* to be verified now; of these have ended; of these could not be */
+    char why[240];               /* the first of them could not */
+};
+
 /* How far a sweep is. */
 struct sweep_state {
     size_t points;               /* of this shard */
@@ -61,7 +68,7 @@ struct sweep_state {
     size_t rows[OUTCOME_COUNT];       /* of these, by the status of their row */
     size_t failed;               /* of these: error, timeout or crash */
     struct sweep_best { double tokens, samples; } best;  /* per second, of rows of this run; 0: none yet */
-    struct { size_t best, chosen, done, failed; } verify;    /* of the best those that were to be verified now */
+    struct sweep_verified verify;
     bool interrupted;
     bool serves;                 /* this process worked for another one, whose state counts */
 };

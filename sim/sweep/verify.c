@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "files/json.h"
 #include "process/pool.h"
 #include "store/tie.h"
@@ -227,10 +228,14 @@ static bool next(void *context, uint64_t *piece)
     return verifying->next++ < verifying->count;
 }
 
-static void count(struct verifying *verifying, bool failed)
+/* `why`: it could not be verified; else NULL. */
+static void count(struct verifying *verifying, const char *why)
 {
-    verifying->of->state->verify.done++;
-    verifying->of->state->verify.failed += failed;
+    struct sweep_verified *verified = &verifying->of->state->verify;
+
+    verified->done++;
+    if (why && !verified->failed++)
+        text_clip(why, verified->why, sizeof verified->why);
     verifying->of->progress(verifying->of->context, verifying->of->state);
 }
 
@@ -243,16 +248,15 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     const char *row = row_split(reply, length, &head, err);
     json_t *other = row ? json_loads(row, 0, NULL) : NULL, *metrics;
     double own = metric_of(candidate->row, "iteration_time_s"), time = metric_of(other, "iteration_time_s");
+    const char *why = json_string_value(json_object_get(other, "reason"));
     char *text;
     int rc;
 
+    if (row && (head.status != OUTCOME_OK || isnan(time)))
+        count(verifying, why ? why : "it has no iteration time there");
     json_decref(other);
-    if (!row)
-        return -1;
-    if (head.status != OUTCOME_OK || isnan(time)) {
-        count(verifying, true);
-        return 0;
-    }
+    if (!row || head.status != OUTCOME_OK || isnan(time))
+        return row ? 0 : -1;
     metrics = json_object_get(candidate->row, "metrics");
     json_put(metrics, "verified_iteration_time_s", json_real(time));
     json_put(metrics, "verified_difference_share", json_real(time / own - 1));
@@ -261,7 +265,7 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     rc = store_add(&verifying->stores[candidate->file], candidate->point.id, OUTCOME_OK, text, err);
     free(text);
     if (!rc)
-        count(verifying, false);
+        count(verifying, NULL);
     return rc;
 }
 
@@ -269,11 +273,10 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
                 struct error *err)
 {
     (void)piece;
-    (void)why;
     (void)note;
-    (void)how;
     (void)err;
-    count(context, true);
+    count(context, why == POOL_TIMEOUT ? "the simulation took longer than --timeout" :
+                   how->count ? how->messages[0].text : "the simulation ended early");
     return 0;
 }
 

@@ -22,7 +22,8 @@ struct verification {
 
 /* Verifies the best `options->verify` points by the sweep's first objective, else by throughput, and those that tie
  * with them (tie.h), but for those that are verified already or ran on that engine. -1: the store cannot be read or
- * written, or workers cannot be had; a point that fails is counted, and its row stays as it is. */
+ * written, or workers cannot be had; a point that fails is counted, with the reason of the first, and its row stays as it
+ * is. */
 int verify_best(const struct verification *verification, struct error *err);
 
 #endif

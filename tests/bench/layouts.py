@@ -14,7 +14,7 @@ LAYOUTS = {
     'nemo-2208-a100': ['5b-010', '175b-016', '175b-128'],
     'megatron-bridge-h100-fp8': ['llama3-8b-2511', 'llama3-70b-2602'],
 }
-# Where the published pipeline does not divide the layers, as the degrees of `auto` do.
+# Where the published pipeline neither divides the layers nor is a power of two, as the degrees of `auto` are.
 LISTED = {'bigscience-bloom': {'strategy.pipeline': '1,2,4,6,8,12,16,24'}}
 SEARCHED = ['strategy.tensor', 'strategy.pipeline', 'strategy.schedule', 'strategy.chunks', 'batch.micro']
 RECOMPUTE = 'memory.recompute'
