@@ -99,7 +99,7 @@ static int lower_rows(struct lowering *lowering)
 
     if (!order)
         rc = progress_check(script.progress, lowering->err);
-    for (size_t i = 0; i < count && !rc; i++) {
+    for (size_t i = 0; order && i < count && !rc; i++) {
         lower_step(lowering, order[i]);
         rc = stopped(lowering, &told) || lowering->measure->failed ? -1 : 0;
     }

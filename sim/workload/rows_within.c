@@ -48,7 +48,7 @@ static void write_rows(void *context)
 {
     struct writing *writing = context;
     struct row *rows = rows_of(writing->schedule, writing->plan);
-    struct work *works;
+    struct work *works = NULL;
 
     for (int rank = 0; rank < writing->plan->stages; rank++)
         writing->counts[rank] = rows[rank].count;
@@ -81,7 +81,7 @@ static struct row *take_rows(const struct writing *writing, struct error *err)
         return NULL;
     }
     rows = xcalloc(ranks, sizeof *rows);
-    for (size_t rank = 0; rank < ranks; at += writing->counts[rank++]) {
+    for (size_t rank = 0; works && rank < ranks; at += writing->counts[rank++]) {
         size_t count = writing->counts[rank];
 
         if (!count)
