@@ -6,15 +6,6 @@
 
 #include <stdlib.h>
 
-static const struct emitted frameworks[] = {
-    {"megatron", emit_megatron}, {"torchtitan", emit_torchtitan}, {"deepspeed", emit_deepspeed}, {"bridge", emit_bridge},
-};
-
-const struct emitted *emitted_at(size_t index)
-{
-    return index < COUNT(frameworks) ? &frameworks[index] : NULL;
-}
-
 static const char *text_at(const struct emit *e, const struct node *tree, const char *path)
 {
     const struct node *node = node_at(tree, path);

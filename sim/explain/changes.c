@@ -115,6 +115,7 @@ static void add_values(struct changes *changes, const struct workload *workload,
                 add(changes, arena_printf(changes->arena, "%s=%s%s%s", values.path, asked->value, more ? "\n" : "",
                                           more ? with : ""));
         }
+    error_pass_system(&ignored, changes->err);
     error_release(&ignored);
 }
 

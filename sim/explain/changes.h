@@ -7,6 +7,7 @@
 
 struct changes {
     struct arena *arena;
+    struct error *err;           /* gets what the system does not let be read */
     const char *items[8];
     size_t count;
 };

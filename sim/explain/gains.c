@@ -224,7 +224,7 @@ static bool better(double time, bool fits, const struct gain *than)
 
 static struct gain answer(const struct asking *asking, const struct question *question, struct error *err)
 {
-    struct changes changes = {.arena = asking->arena};
+    struct changes changes = {.arena = asking->arena, .err = err};
     struct gain gain = {.name = question->name, .title = question->title, .time = NAN};
     double shorter = asking->run->metrics.iteration_time * (1 - 1e-9);
 

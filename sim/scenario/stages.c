@@ -2,6 +2,7 @@
  * GPUs of a rank and their hosts have for them. */
 #include "scenario/scenario_internal.h"
 
+#include <limits.h>
 #include <math.h>
 
 int stages_resolve(struct scenario *scenario, struct error *err)
@@ -175,7 +176,9 @@ int rank_degrees_check(const struct scenario *scenario, struct error *err)
 
 int scenario_step_samples(const struct scenario *scenario)
 {
-    return scenario->batch.micro * layout_data(&scenario->layout, 0);
+    int64_t samples = (int64_t)scenario->batch.micro * layout_data(&scenario->layout, 0);
+
+    return samples < INT_MAX ? (int)samples : INT_MAX;       /* refused later: no batch has as many */
 }
 
 int scenario_tensor(const struct scenario *scenario, int p)

@@ -4,33 +4,6 @@
 
 #include "software/software_internal.h"
 
-struct member software_member(const struct software_parts *parts, const char *path)
-{
-    const char *dot = strrchr(path, '.');
-
-    for (size_t i = 0; dot && i < parts->count; i++) {
-        const struct software_part *part = &parts->items[i];
-        const struct field *field = field_find(part->table, dot + 1);
-        size_t length = (size_t)(dot - path);
-
-        if (field && strlen(part->path) == length && !memcmp(part->path, path, length))
-            return (struct member){part, field};
-    }
-    return (struct member){NULL, NULL};
-}
-
-const char *software_path_at(struct arena *arena, const struct software_parts *parts, size_t i)
-{
-    for (size_t p = 0; p < parts->count; p++) {
-        const struct software_part *part = &parts->items[p];
-
-        if (i < part->table->count)
-            return arena_printf(arena, "%s.%s", part->path, part->table->fields[i].key);
-        i -= part->table->count;
-    }
-    return NULL;
-}
-
 struct candidates { struct arena *arena; const struct software_parts *parts; };
 
 static const char *path_at(size_t i, const void *context)

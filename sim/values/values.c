@@ -47,15 +47,16 @@ static int list_all(struct arena *arena, const struct node *root, const struct f
     return 0;
 }
 
-/* Reads the scenario with that value. */
-static void ask(struct arena *arena, const struct node *root, const char *set, const char *name,
-                struct asked_value *asked)
+/* Reads the scenario with that value. -1: the system does not let a file be read. */
+static int ask(struct arena *arena, const struct node *root, const char *set, const char *name,
+               struct asked_value *asked, struct error *err)
 {
     const struct scenario written = {.node = root, .name = name, .arena.cache = arena->cache};
     struct scenario varied = {0};
     struct workload workload = {0};
     struct software_lack lack;
     struct error found = {0};
+    int rc;
 
     if (scenario_vary(&written, &set, 1, &varied, &found) || workload_init(&workload, &varied, &found))
         asked->why = arena_strdup(arena, found.messages[0].text);
@@ -65,7 +66,9 @@ static void ask(struct arena *arena, const struct node *root, const char *set, c
         asked->but = software_lack_text(arena, &varied.software.names, &lack);
     workload_release(&workload);
     scenario_release(&varied);
+    rc = error_pass_system(&found, err);
     error_release(&found);
+    return rc;
 }
 
 /* Whether the scenario itself says this value. */
@@ -78,8 +81,8 @@ static bool is_said(const struct node *root, const char *path, const struct fiel
     return said && said->kind == NODE_SCALAR && !strcmp(said->text, value);
 }
 
-static void ask_all(struct arena *arena, const struct node *root, const struct field *field, const struct node *list,
-                    const char *name, struct asked_values *values)
+static int ask_all(struct arena *arena, const struct node *root, const struct field *field, const struct node *list,
+                   const char *name, struct asked_values *values, struct error *err)
 {
     values->items = ARENA_ARRAY(arena, struct asked_value, list->count + 1);
     values->count = list->count;
@@ -88,9 +91,11 @@ static void ask_all(struct arena *arena, const struct node *root, const struct f
         const char *set = arena_printf(arena, "%s=%s", values->path, text);
 
         values->items[i] = (struct asked_value){.value = text, .said = is_said(root, values->path, field, text)};
-        ask(arena, root, set, name, &values->items[i]);
+        if (ask(arena, root, set, name, &values->items[i], err))
+            return -1;
         values->going += !values->items[i].why;
     }
+    return 0;
 }
 
 int values_ask(struct arena *arena, const struct node *root, const char *question, const char *name,
@@ -112,6 +117,5 @@ int values_ask(struct arena *arena, const struct node *root, const char *questio
     } else if (list_all(arena, root, field, path, &list, err)) {
         return -1;
     }
-    ask_all(arena, root, field, list, name, values);
-    return 0;
+    return ask_all(arena, root, field, list, name, values, err);
 }

@@ -54,7 +54,8 @@ fault() # NAME KIND N
     tries=$((tries + 1))
     if [ $code -eq 0 ] && [ "$(contents)" = "$expected" ]; then
         same=$((same + 1))
-    elif [ $code -ge 1 ] && [ $code -le 7 ] && { [ -s message ] || [ $code -eq 3 ]; } && whole "$1"; then
+    # 127: so the system's loader ends a process where it has no memory to open a module.
+    elif { [ $code -ge 1 ] && [ $code -le 7 ] || { [ $code -eq 127 ] && grep -q 'out of memory' message; }; } && { [ -s message ] || [ $code -eq 3 ]; } && whole "$1"; then
         refused=$((refused + 1))
     else
         bad=$((bad + 1))

@@ -1,0 +1,11 @@
+/* The frameworks for which a scenario is emitted. */
+#include "emit/emit.h"
+
+static const struct emitted frameworks[] = {
+    {"megatron", emit_megatron}, {"torchtitan", emit_torchtitan}, {"deepspeed", emit_deepspeed}, {"bridge", emit_bridge},
+};
+
+const struct emitted *emitted_at(size_t index)
+{
+    return index < COUNT(frameworks) ? &frameworks[index] : NULL;
+}
