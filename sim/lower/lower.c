@@ -68,7 +68,7 @@ static void lower_step(struct lowering *lowering, const struct step *step)
     }
 }
 
-/* The order of all steps. That there is none would be a mistake of this program: orders of files were checked. */
+/* The order of all steps; NULL: the budget is spent. That there is none would be a mistake of this program: orders of files were checked. */
 static const struct step **resolved(const struct lowering *lowering, const struct script *script,
                                     const struct labels *labels, size_t *count)
 {
@@ -97,7 +97,9 @@ static int lower_rows(struct lowering *lowering)
     size_t count, told = 0;
     const struct step **order = resolved(lowering, &script, labels, &count);
 
-    for (size_t i = 0; i < count && !rc; i++) {
+    if (!order)
+        rc = progress_check(script.progress, lowering->err);
+    for (size_t i = 0; order && i < count && !rc; i++) {
         lower_step(lowering, order[i]);
         rc = stopped(lowering, &told) || lowering->measure->failed ? -1 : 0;
     }

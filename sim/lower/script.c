@@ -362,9 +362,14 @@ const struct labels *script_write(struct lowering *lowering, struct script *scri
     };
 
     make_labels(lowering, labels);
-    *script = (struct script){.replicas = (uint32_t)lowering->exchanges.alike.replicas, .labels = labels->count};
-    for (writer.rank = 0; writer.rank < lowering->plan->stages; writer.rank++)
+    *script = (struct script){
+        .replicas = (uint32_t)lowering->exchanges.alike.replicas, .labels = labels->count, .progress = lowering->scenario->progress,
+    };
+    for (writer.rank = 0; writer.rank < lowering->plan->stages; writer.rank++) {
+        if (progress_step(script->progress, "lowering", 0, 0, 0))
+            return labels;
         for (writer.replica = 0; writer.replica < lowering->exchanges.alike.replicas; writer.replica++)
             add_row(&writer);
+    }
     return labels;
 }

@@ -158,6 +158,12 @@ static size_t go_on(struct resolving *all, uint32_t row, const struct step **ord
     return count;
 }
 
+/* Whether the budget is spent, asked now and then; `done`: steps, so far. No operation is made of them yet. */
+static bool is_over(const struct script *script, size_t done)
+{
+    return done % PROGRESS_OPERATIONS == 0 && progress_step(script->progress, "lowering", 0, 0, 0);
+}
+
 /* Counts who gives each label. Returns false, and says which, if a step waits for one that nobody gives. */
 static bool count_givers(struct resolving *all, struct unresolved *why)
 {
@@ -178,6 +184,16 @@ static bool count_givers(struct resolving *all, struct unresolved *why)
     return true;
 }
 
+static void resolving_release(struct resolving *all)
+{
+    free(all->left);
+    free(all->waiting);
+    free(all->behind);
+    free(all->next);
+    free(all->done);
+    free(all->ready.items);
+}
+
 const struct step **script_resolve(const struct script *script, size_t *count, struct unresolved *why)
 {
     size_t rows = script->rows.count;
@@ -188,29 +204,28 @@ const struct step **script_resolve(const struct script *script, size_t *count, s
         .behind = xcalloc(rows, sizeof *all.behind), .next = xcalloc(rows, sizeof *all.next),
         .done = xcalloc(script->labels, sizeof *all.done),
     };
-    bool given = count_givers(&all, why);
+    bool over = is_over(script, 0), given = !over && count_givers(&all, why);
 
     *count = 0;
     for (uint32_t row = 0; row < rows; row++) {
         all.next[row] = script->rows.items[row];
         push(&all.ready, (struct turn){row / script->replicas, row % script->replicas});
     }
-    while (given && all.ready.count) {
+    for (size_t turns = 1; given && !over && all.ready.count; over = is_over(script, turns++)) {
         all.now = pop(&all.ready);
         *count += go_on(&all, (uint32_t)(all.now.visit % all.ranks * script->replicas + all.now.try % script->replicas),
                         order + *count);
     }
-    for (size_t row = 0; given && row < rows; row++)
+    for (size_t row = 0; given && !over && row < rows; row++)
         if (all.next[row] < row_end(script, row)) {
             const struct step *step = &script->all.items[all.next[row]];
 
             *why = (struct unresolved){step, missing(&all, step), false};
         }
-    free(all.left);
-    free(all.waiting);
-    free(all.behind);
-    free(all.next);
-    free(all.done);
-    free(all.ready.items);
-    return order;
+    resolving_release(&all);
+    if (!over)
+        return order;
+    free(order);
+    *count = 0;
+    return NULL;
 }

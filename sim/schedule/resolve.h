@@ -15,7 +15,7 @@
 #ifndef DTSIM_RESOLVE_H
 #define DTSIM_RESOLVE_H
 
-#include "base/base.h"
+#include "base/progress.h"
 
 #define NO_LABEL UINT32_MAX
 
@@ -33,6 +33,7 @@ struct script {
     struct step_list { struct step *items; size_t count, capacity; } all;
     struct label_list { uint32_t *items; size_t count, capacity; } needs, gives;     /* of all steps, in their order */
     struct label_list rows;          /* a row: its first step */
+    struct progress *progress;       /* whose budget ends the search for an order; or NULL */
 };
 void script_row(struct script *script);                 /* begins the next row */
 /* Adds a step to the last row; then what it waits for, and what it gives. A shared step needs a label, and gives none. */
@@ -45,7 +46,7 @@ void script_release(struct script *script);
 struct unresolved { const struct step *step; uint32_t label; bool nobody; };
 
 /* The steps as they are done, shared ones once. Sets *count, and *why if that is not all of them. The caller frees the
- * array. */
+ * array. NULL: the budget is spent; *count is 0. */
 const struct step **script_resolve(const struct script *script, size_t *count, struct unresolved *why);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recompute/stage_plan.h"
+#include "workload/rows_within.h"
 
 /* s of each kind of work before the update on each virtual stage, on the average GPU that holds the stage. */
 typedef double stage_seconds[UPDATE];
@@ -253,7 +254,9 @@ int workload_order(struct workload *workload, struct error *err)
     const struct scenario *scenario = workload->scenario;
 
     take_times(workload);
-    workload->rows = rows_of(scenario_schedule(scenario), &workload->plan);
+    workload->rows = rows_within(scenario_schedule(scenario), &workload->plan, scenario->progress, err);
+    if (!workload->rows)
+        return -1;
     count_versions(workload);
     if (scenario_by_layers(scenario) &&
         stage_plans_build(&workload->arena, scenario, workload->stages, ordinary_times(workload), workload->rows, err))

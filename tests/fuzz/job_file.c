@@ -1,5 +1,5 @@
-/* Whatever the bytes of a job's file, as DeepSpeed's JSON and as torchtitan's TOML: no crash, no leak, no hang; each error
- * has its place; what is accepted becomes a scenario that reads back as YAML. */
+/* Whatever the bytes of a job's file, as DeepSpeed's JSON, as torchtitan's TOML, and as Megatron Bridge's YAML: no crash,
+ * no leak, no hang; each error has its place; what is accepted becomes a scenario that reads back as YAML. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text[size] = '\0';
     check(deepspeed_scenario, text, size);
     check(torchtitan_scenario, text, size);
+    check(bridge_scenario, text, size);
     free(text);
     return 0;
 }

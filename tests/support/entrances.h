@@ -76,17 +76,31 @@ static const struct entrance entrances[] = {
     {FUZZ "launch_corpus", ".txt .sh", WORDS, "changed.txt", {"import", "megatron", "@"}, NULL, ""},
     {FUZZ "job_file_corpus", ".json", JSON, "changed.json", {"import", "deepspeed", "@"}, NULL, ""},
     {FUZZ "job_file_corpus", ".toml", WORDS, "changed.toml", {"import", "torchtitan", "@"}, NULL, ""},
+    {FUZZ "job_file_corpus/bridge.yaml", "", TREE, "changed.yaml", {"import", "bridge", "@"}, NULL, NULL},
+    {FUZZ "job_file_corpus/nemo.yaml", "", TREE, "changed.yaml", {"import", "nemo", "@"}, NULL, NULL},
+    {FUZZ "failure_trace_corpus", ".csv", WORDS, "changed.csv", ON_FIRST("train={steps: 9, failures: {trace: @}}"), NULL, ""},
+    {TORTURE "anchors.yaml", "", TREE, "changed.yaml",
+     {"run", TORTURE "anchored.yaml", "--anchor", "@", "--engine", "ideal", "--budget", BUDGET}, NULL, NULL},
     {"store/shard-1-of-1.jsonl", "", LINES, "changed-store/shard-1-of-1.jsonl", {"results", "changed-store"}, NULL, "metrics."},
     {"run/result.json", "", JSON, "changed-run/result.json", {"compare", "changed-run"}, NULL, NULL},
     {"run/result.json", "", JSON, "changed-run/result.json", {"explain", "changed-run"}, NULL, NULL},
     {"run/result.json", "", JSON, "changed-run/result.json", {"trace", "changed-run", "-o", "trace.json"}, NULL, NULL},
     {"tables/spans.tsv", "", WORDS, "changed-tables/spans.tsv",
      {"trace", "changed-tables", "--all", "-o", "trace.json"}, NULL, NULL},
-    {"tables/groups.tsv", "", WORDS, "changed-tables/groups.tsv",
-     {"report", "changed-tables", "-o", "page.html"}, NULL, NULL},
+    {"tables/groups.tsv", "", WORDS, "changed-groups/groups.tsv",
+     {"report", "changed-groups", "-o", "page.html"}, NULL, NULL},
+    {"tables/memory.tsv", "", WORDS, "changed-memory/memory.tsv",
+     {"trace", "changed-memory", "-o", "trace.json"}, NULL, NULL},
+    {"tables/utilization.tsv", "", WORDS, "changed-utilization/utilization.tsv",
+     {"report", "changed-utilization", "-o", "page.html"}, NULL, NULL},
+    {"tables/links.tsv", "", WORDS, "changed-links/links.tsv", {"report", "changed-links", "-o", "page.html"}, NULL, NULL},
+    {"planned/shard-1-of-1.jsonl", "", LINES, "changed-planned/shard-1-of-1.jsonl", {"results", "changed-planned"}, NULL,
+     "metrics."},
+    {"planned/plan.json", "", JSON, "changed-planned/plan.json", {"report", "changed-planned", "-o", "page.html"}, NULL, NULL},
 };
 
-/* Results to be changed, in the folder at hand: the rows of a sweep, and folders of runs. */
+/* Results to be changed, in the folder at hand: the rows of a sweep and of a plan, and folders of runs, one for each table
+ * that is changed. */
 static inline void entrances_prepare(void)
 {
     static const char *const commands[][8] = {
@@ -95,6 +109,12 @@ static inline void entrances_prepare(void)
         {"run", FIRST, "--engine", "ideal", "-o", "changed-run"},
         {"run", TORTURE "train.yaml", "--engine", "ideal", "-o", "tables"},
         {"run", TORTURE "train.yaml", "--engine", "ideal", "-o", "changed-tables"},
+        {"run", TORTURE "train.yaml", "--engine", "ideal", "-o", "changed-groups"},
+        {"run", TORTURE "train.yaml", "--engine", "ideal", "-o", "changed-memory"},
+        {"run", TORTURE "train.yaml", "--engine", "ideal", "-o", "changed-utilization"},
+        {"run", TORTURE "train.yaml", "--engine", "ideal", "-o", "changed-links"},
+        {"plan", TORTURE "plan.yaml", "-j", "1", "-o", "planned"},
+        {"plan", TORTURE "plan.yaml", "-j", "1", "-o", "changed-planned"},
     };
 
     for (size_t i = 0; i < COUNT(commands); i++) {

@@ -199,11 +199,29 @@ static void test_as_polled(void **state)
     }
 }
 
+/* A budget that is spent ends the search; nothing is said about steps. */
+static void test_budget(void **state)
+{
+    struct progress progress;
+    struct script script = {.replicas = 1, .labels = 1, .progress = &progress};
+    struct unresolved why = {0};
+    size_t count = 9;
+
+    (void)state;
+    script_row(&script);
+    add(&script, 1, NO_LABEL, 0);
+    progress_begin(&progress, "--budget", 1e-9, 0);
+    assert_null(script_resolve(&script, &count, &why));
+    assert_true(progress.over && !why.step);
+    assert_int_equal(count, 0);
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline), cmocka_unit_test(test_shared), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_as_polled),
+        cmocka_unit_test(test_as_polled), cmocka_unit_test(test_budget),
     };
 
     return cmocka_run_group_tests_name("resolve", tests, NULL, NULL);
