@@ -166,7 +166,7 @@ static void test_choices(void **state)
                  "memory: {precision: fp32}\nsimulation: {engine: ideal}\n", sums[i / 4].bytes / 4, cluster);
         sum = simulated.run.metrics.iteration_time - 3;
         for (size_t k = 0; all_reduce_name(k); k++)
-            assert_int_equal(simulated.run.lowered.all_reduces >> k & 1, !strcmp(all_reduce_name(k), sums[i / 4].used));
+            assert_int_equal(simulated.run.lowered.used.all_reduces >> k & 1, !strcmp(all_reduce_name(k), sums[i / 4].used));
         hops = sums[i / 4].hops * latencies[i / 2 % 2];
         assert_true(sum >= hops && (latencies[i / 2 % 2] < 1e-3 || sum < 1.3 * hops));
         simulated_release(&simulated);
