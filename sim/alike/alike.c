@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 const char *const alike_way_names[] = {
     [ALIKE_FLOWS] = "flows", [ALIKE_REPLICAS] = "replicas", [ALIKE_MEASURED] = "collectives", [ALIKE_NODES] = "nodes",
     [ALIKE_CHANNELS] = "channels", [ALIKE_MICRO_BATCHES] = "micro_batches", [ALIKE_WAY_COUNT] = NULL,

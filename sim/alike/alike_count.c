@@ -7,6 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "collective/placed_group.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 static double tensors_of(const struct stage *stage)
 {
     double tensors = 0;

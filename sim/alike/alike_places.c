@@ -1,6 +1,10 @@
 /* Places of GPUs: which links flows and exchanges share, and which groups are spread over nodes like each other. */
 #include "alike/alike_internal.h"
 
+#include "hardware/cluster.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 uint32_t links_shared(const struct cluster *cluster)
 {
     bool shared = false;

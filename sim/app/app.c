@@ -9,6 +9,7 @@
 #include "app/computed.h"
 #include "app/guard.h"
 #include "app/known.h"
+#include "base/base.h"
 #include "cache/cache.h"
 #include "page/page.h"
 #include "process/module.h"

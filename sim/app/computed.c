@@ -4,14 +4,21 @@
 #include <string.h>
 
 #include "app/question.h"
+#include "base/base.h"
+#include "base/progress.h"
 #include "cache/cache.h"
+#include "config/conf.h"
+#include "files/json.h"
 #include "page/page.h"
 #include "recorded/recorded.h"
 #include "report/outcome.h"
 #include "report/result.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
 #include "store/tie.h"
 #include "tables/tables.h"
+#include "workload/workload.h"
 
 /* What belongs to an answer, from the question to the run. */
 struct computing {

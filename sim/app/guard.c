@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/base.h"
+
 enum { ID_MOST = 32 };               /* letters of a question's number */
 
 static int make_secret(char secret[GUARD_SECRET], struct error *err)

@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 #include "files/look.h"
 #include "report/result.h"

@@ -2,8 +2,12 @@
 
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
+#include "scenario/scenario.h"
 #include "serve/request.h"
 
 static int keep(struct arena *arena, const struct node *value, void *object, struct error *err)

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/base.h"
+
 struct cache_entry {
     struct cache_entry *next;    /* of the same chain */
     uint64_t hash;

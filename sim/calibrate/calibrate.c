@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "kernels/cost.h"
+#include "kernels/kernel_time.h"
+
 enum { HELD_OUT = 5 };                   /* one of so many shapes is held out */
 
 const char *sample_group_name(const struct sample_group *group)

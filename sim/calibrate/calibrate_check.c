@@ -1,6 +1,11 @@
 /* What a profile says of samples, without a fit. */
 #include "calibrate/calibrate.h"
 
+#include "base/base.h"
+#include "kernels/cost.h"
+#include "kernels/kernel_time.h"
+#include "kernels/profile.h"
+
 /* A copy of products' records, as the samples that they were fitted to have them. */
 static struct list unthrottled_products(struct arena *arena, const struct list *list)
 {

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "calibrate/calibrate.h"
+#include "hardware/gpu.h"
+#include "kernels/kernel_time.h"
 
 double sample_error(const struct sample_group *group, int sms, const struct sample *sample)
 {

@@ -1,7 +1,10 @@
 /* Keeps records of another profile of the same GPU for kernels without samples. */
 #include <string.h>
 
+#include "base/base.h"
 #include "calibrate/calibrate.h"
+#include "config/field.h"
+#include "kernels/profile.h"
 
 static bool share_one(const struct list *a, const struct list *b)
 {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "calibrate/fit.h"
+#include "kernels/kernel_time.h"
 
 enum { FITTED_MAX = 4000 };              /* of more samples only evenly spaced ones are fitted: that is enough */
 enum { MATMUL_PARAMETERS = 8 };          /* before the factors of layouts */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "calibrate/calibrate.h"
+#include "kernels/kernel_time.h"
 
 /* The group whose record times a single product of this format. */
 static const struct sample_group *single_products(const struct calibration *calibration, enum dtype dtype)

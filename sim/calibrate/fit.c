@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 enum { ROUNDS = 12, STEPS = 60 };
 /* Huber's loss: residuals (of logarithms) up to this one count by their square, larger ones by their size. */
 static const double bend = 0.05;

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "calibrate/samples_reader.h"
 #include "files/look.h"
+#include "kernels/cost.h"
 
 static int split(char *line, struct loc loc, struct cells *cells)
 {

@@ -3,6 +3,11 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "hardware/gpu.h"
+#include "kernels/kernel_time.h"
+
 /* For each class: how often a kernel reads or writes each of its m x n values (adam: of m parameters), and the bytes
  * per value that it reads or writes in another format. */
 double sample_class_bytes(enum memory_class class, double m, double n, double value)

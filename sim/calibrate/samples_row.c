@@ -2,7 +2,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "calibrate/samples_reader.h"
+#include "hardware/gpu.h"
+#include "kernels/cost.h"
+#include "kernels/kernel_time.h"
 
 const char *const sample_column_names[COLUMN_COUNT] = {
     [COLUMN_KERNEL] = "kernel", [COLUMN_DTYPE] = "dtype", [COLUMN_BATCH] = "batch",

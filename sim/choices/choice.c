@@ -3,8 +3,13 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "choices/choice_internal.h"
+#include "config/conf.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
+#include "workload/workload.h"
 
 static const struct planner_method methods[] = {
     {"pipedream", "Narayanan et al. 2019, SOSP", choose_pipedream},

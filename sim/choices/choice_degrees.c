@@ -2,8 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "planners/alpa.h"
+#include "base/base.h"
 #include "choices/choice_internal.h"
+#include "planners/alpa.h"
 #include "planners/mcmc.h"
 
 /* Each layer with and without recomputation: recomputed, it runs its forward again and keeps its input alone. */

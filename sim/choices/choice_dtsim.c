@@ -5,9 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "choices/choice_internal.h"
+#include "model/model.h"
 #include "plan/bound.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
+#include "workload/workload.h"
 
 enum { SETS = 8, PIPELINES_MOST = 64, SPLIT = 4 }; /* SPLIT: candidates that are tried with split: auto */
 static const char *const schedules[] = {"1f1b", "interleaved"};

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "choices/choice_internal.h"
 
 int choice_samples(const struct profiled *profiled)

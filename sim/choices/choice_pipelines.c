@@ -3,7 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "choices/choice_internal.h"
+#include "model/model.h"
 #include "planners/dapple.h"
 #include "planners/pipedream.h"
 #include "planners/two_bw.h"

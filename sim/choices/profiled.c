@@ -2,7 +2,15 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "model/model.h"
 #include "run/run.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
+#include "stage/memory.h"
+#include "workload/workload.h"
 
 /* s of a work, with what the tensor group exchanges in it: each sum twice passes all but its own part. */
 static double work_seconds(const struct profiled *profiled, const struct stage *stage, const struct stage_times *times,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "alike/alike.h"
 #include "files/json.h"
 
 static void print_reasons(uint32_t reasons, FILE *out)

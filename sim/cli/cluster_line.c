@@ -1,6 +1,10 @@
 #include "cli/cluster_line.h"
 
 #include "base/text.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "layout/layout.h"
+#include "scenario/scenario.h"
 
 /* "2 nodes of 8 NVIDIA A100-SXM4-80GB (old)", of each part, what each changes and what the job leaves idle. */
 static void print_parts(const struct scenario *scenario, FILE *out)

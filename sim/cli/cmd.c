@@ -9,6 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collective/collective.h"
+#include "engine/replay.h"
+#include "files/json.h"
+
 static const struct command *const commands[] = {
     &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_explain, &cmd_sweep, &cmd_plan, &cmd_train, &cmd_results, &cmd_serve, &cmd_app,
     &cmd_validate, &cmd_collective, &cmd_plot, &cmd_report, &cmd_trace, &cmd_import, &cmd_emit, &cmd_calibrate, &cmd_list, &cmd_schema,

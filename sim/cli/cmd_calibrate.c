@@ -2,9 +2,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/calibrate.h"
 #include "base/text.h"
+#include "calibrate/calibrate.h"
 #include "cli/cmd_calibrate.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "files/folder.h"
+#include "files/json.h"
+#include "hardware/gpu.h"
+#include "kernels/profile.h"
 
 static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_JSON] = "--json", [OPT_KEEP] = "--keep="};
 

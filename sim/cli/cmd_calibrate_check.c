@@ -3,9 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/calibrate.h"
 #include "base/text.h"
+#include "calibrate/calibrate.h"
 #include "cli/cmd_calibrate.h"
+#include "files/json.h"
+#include "hardware/gpu.h"
+#include "kernels/cost.h"
+#include "kernels/profile.h"
 
 static bool is_product(const struct sample *sample)
 {

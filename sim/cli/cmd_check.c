@@ -6,10 +6,17 @@
 #include "cache/cache.h"
 #include "cli/cmd.h"
 #include "cli/sweep_plan.h"
+#include "config/conf.h"
+#include "files/json.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
 #include "sheet/sheet.h"
+#include "sweep/points.h"
+#include "sweep/sweep.h"
 #include "values/values.h"
+#include "workload/workload.h"
 
 /* A lower probability that a scenario fits is said. */
 static const double SURE = 0.99;

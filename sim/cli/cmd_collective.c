@@ -8,7 +8,11 @@
 #include "cli/collective_rows.h"
 #include "cli/collective_table.h"
 #include "collective/measure.h"
+#include "config/conf.h"
+#include "engine/replay.h"
 #include "files/data.h"
+#include "hardware/cluster.h"
+#include "hardware/communication.h"
 #include "plots/plot.h"
 
 enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_PLOT, OPT_TABLE,

@@ -3,6 +3,8 @@
 #include "base/progress.h"
 #include "cli/cmd.h"
 #include "cli/methods_table.h"
+#include "files/json.h"
+#include "report/outcome.h"
 #include "results/compared.h"
 
 enum { OPT_JSON = COMPARE_JSON, OPT_CSV = COMPARE_CSV, OPT_MARKDOWN = COMPARE_MARKDOWN, OPT_METHODS, OPT_ENGINE,

@@ -1,7 +1,10 @@
 /* completion: scripts that complete command lines of dtsim, made of the tables that parse them. */
 #include <string.h>
 
+#include "base/base.h"
 #include "cli/cmd.h"
+#include "collective/collective.h"
+#include "engine/replay.h"
 #include "files/data.h"
 #include "scenario/scenario.h"
 #include "sweep/paths.h"

@@ -1,8 +1,10 @@
 /* emit: what to launch. */
 #include <string.h>
 
+#include "base/base.h"
 #include "cli/cmd.h"
 #include "emit/emit.h"
+#include "scenario/scenario.h"
 
 static const char *framework_candidate(size_t i, const void *context)
 {

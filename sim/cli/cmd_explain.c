@@ -1,6 +1,9 @@
 #include "cli/cmd.h"
 #include "cli/explained.h"
 
+#include "files/json.h"
+#include "report/explanation.h"
+
 enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN, OPT_BUDGET };
 static const char *const options[] = {
     [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown", [OPT_BUDGET] = BUDGET_OPTION,

@@ -1,14 +1,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files/data.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "cli/plan_print.h"
+#include "collective/collective.h"
+#include "config/field.h"
+#include "files/data.h"
+#include "hardware/communication.h"
+#include "hardware/gpu.h"
+#include "kernels/profile.h"
 #include "report/result_keys.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "software/software.h"
-#include "train/training.h"
 #include "sweep/sweep.h"
+#include "train/training.h"
+#include "training/training.h"
 #include "validate/paper.h"
 #include "validate/published.h"
 

@@ -1,14 +1,16 @@
 #include <string.h>
 
+#include "base/base.h"
 #include "cli/cmd.h"
 #include "config/conf_text.h"
 #include "files/look.h"
-#include "model/pipedream_profile.h"
 #include "import/import_kineto.h"
 #include "import/import_nccl.h"
 #include "import/nccl_run.h"
 #include "jobs/jobs.h"
 #include "megatron/megatron.h"
+#include "model/pipedream_profile.h"
+#include "schedule/order.h"
 
 /* What the command line says of a file. */
 struct import_said {

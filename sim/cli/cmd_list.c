@@ -1,10 +1,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/help.h"
 #include "base/text.h"
+#include "cli/help.h"
+#include "collective/collective.h"
+#include "config/conf.h"
 #include "files/data.h"
 #include "files/json.h"
+#include "schedule/schedule.h"
 
 enum { OPT_JSON };
 static const char *const options[] = {[OPT_JSON] = "--json"};

@@ -2,11 +2,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "cli/cmd.h"
 #include "cli/plan_methods.h"
 #include "cli/plan_print.h"
 #include "emit/emit.h"
+#include "plan/plan.h"
+#include "plan/space.h"
 #include "process/ranks.h"
+#include "results/results.h"
+#include "scenario/scenario.h"
+#include "search/search.h"
 #include "validate/anchors.h"
 
 enum { OPT_OUT, OPT_JOBS, OPT_GPUS, OPT_TOP, OPT_VERIFY, OPT_LIMIT, OPT_EXHAUSTIVE, OPT_OBJECTIVE, OPT_LIMITS,

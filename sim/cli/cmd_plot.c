@@ -347,6 +347,8 @@ const struct command cmd_plot = {
                "scaling the best of each number of GPUs\n"
                "charts (utilization, memory and links are of one run):\n"
 #include "plots/list.h"
+#include "results/results.h"
+#include "tables/tables.h"
     ,
     .words = words,
     .accepts = options,

@@ -6,6 +6,11 @@
 #include "store/store.h"
 #include "train/training.h"
 
+#include "base/base.h"
+#include "report/explanation.h"
+#include "results/results.h"
+#include "tables/tables.h"
+
 enum { OPT_OUT, OPT_RANKS, OPT_LIGHT, OPT_DARK, OPT_NO_WHAT_IF, OPT_BUDGET };
 static const char *const options[] = {
     [OPT_OUT] = "-o=", [OPT_RANKS] = "--ranks=", [OPT_LIGHT] = "--light", [OPT_DARK] = "--dark",

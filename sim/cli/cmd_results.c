@@ -1,9 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cli/cmd.h"
 #include "cli/key_list.h"
 #include "results/database.h"
+#include "store/tally.h"
 
 enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE,
        OPT_KEYS };

@@ -1,12 +1,17 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "base/text.h"
 #include "cache/cache.h"
 #include "cli/cmd.h"
+#include "engine/replay.h"
+#include "files/folder.h"
+#include "files/json.h"
 #include "report/figure.h"
-#include "base/text.h"
 #include "run/certainty.h"
+#include "scenario/scenario.h"
 #include "validate/anchors.h"
+#include "workload/workload.h"
 
 enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET, OPT_ANCHOR };
 static const char *const run_options[] = {

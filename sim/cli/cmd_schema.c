@@ -1,5 +1,10 @@
 #include "cli/cmd.h"
 
+#include "base/base.h"
+#include "config/field.h"
+#include "files/json.h"
+#include "report/result.h"
+
 static int schema_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;

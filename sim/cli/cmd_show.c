@@ -8,11 +8,22 @@
 #include "cli/kernels_view.h"
 #include "cli/memory_grid.h"
 #include "cli/memory_view.h"
+#include "collective/measure.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "engine/program_text.h"
+#include "files/json.h"
+#include "hardware/cluster.h"
+#include "lower/lower.h"
+#include "model/model.h"
+#include "recompute/stage_plan.h"
 #include "report/caveats.h"
 #include "report/figure.h"
-#include "recompute/stage_plan.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "sweep/sweep.h"
+#include "workload/workload.h"
 
 enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_KERNELS, OPT_ALIKE,
        OPT_AFTER, OPT_JSON };

@@ -4,12 +4,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/cmd.h"
 #include "cli/sweep_plan.h"
+#include "report/outcome.h"
 #include "results/results_table.h"
 #include "sweep/sweep.h"
 #include "validate/anchors.h"
-#include "base/text.h"
 
 enum {
     OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,

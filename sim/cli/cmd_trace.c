@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "tables/tables.h"
 #include "trace/trace.h"
 
 enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_ALL, OPT_MERGE, OPT_GZIP };

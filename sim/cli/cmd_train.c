@@ -3,6 +3,9 @@
 #include "base/text.h"
 #include "cache/cache.h"
 #include "cli/cmd.h"
+#include "files/folder.h"
+#include "files/json.h"
+#include "scenario/scenario.h"
 #include "train/training.h"
 
 enum { OPT_OUT, OPT_TRIALS, OPT_SEED, OPT_JOBS, OPT_ENGINE, OPT_JSON, OPT_MARKDOWN, OPT_BUDGET };

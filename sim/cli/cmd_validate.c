@@ -2,7 +2,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "cli/cmd.h"
+#include "evidence/evidence.h"
+#include "files/json.h"
 #include "validate/validation.h"
 
 enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN, OPT_ERRORS,

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "hardware/communication.h"
+
 void collective_rows_add(struct collective_rows *rows, const struct collective_row *row)
 {
     size_t i = 0;

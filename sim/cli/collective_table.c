@@ -4,7 +4,10 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "collective/collective.h"
+#include "collective/measure.h"
 #include "files/data.h"
+#include "hardware/communication.h"
 #include "validate/published.h"
 
 /* Latency rules below LARGE, bandwidth above. `bar` is the error that the project asks of a row. */

@@ -7,8 +7,13 @@
 #include "base/text.h"
 #include "cache/cache.h"
 #include "cli/cmd.h"
+#include "config/conf.h"
 #include "files/look.h"
+#include "hardware/cluster.h"
+#include "report/explanation.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "workload/workload.h"
 
 /* Whether a build that is not this one wrote the result; builds before this key wrote none. */
 static bool by_other_build(const struct node *result)

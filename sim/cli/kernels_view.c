@@ -6,7 +6,11 @@
 
 #include "base/units.h"
 #include "files/json.h"
+#include "hardware/gpu.h"
+#include "kernels/cost.h"
 #include "ledger/ledger.h"
+#include "model/model.h"
+#include "schedule/schedule.h"
 #include "sheet/sheet.h"
 
 /* "24 x 2048 x 128 x 2048 nt" of a product: how many, m, n, k, and how its operands lie; queries, keys and the size of heads

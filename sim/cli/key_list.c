@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "results/results.h"
+#include "results/results_table.h"
+
 int key_list_read(const struct results *results, const char *text, const char *option, struct key_list *list,
                   struct error *err)
 {

@@ -6,12 +6,17 @@
 
 #include "base/text.h"
 #include "cache/cache.h"
-#include "files/json.h"
 #include "cli/sweep_plan.h"
+#include "config/conf.h"
+#include "files/json.h"
 #include "report/result.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
 #include "sheet/sheet.h"
 #include "sheet/words.h"
+#include "sweep/points.h"
+#include "workload/workload.h"
 
 enum { MOST_POINTS = 1000 };
 

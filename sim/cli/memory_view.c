@@ -3,10 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "files/json.h"
 #include "recompute/stage_plan.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/memory.h"
 
 /* ---- tensors that may go to the host ---- */
 

@@ -7,6 +7,7 @@
 #include "base/decimal.h"
 #include "base/text.h"
 #include "cache/cache.h"
+#include "files/json.h"
 #include "results/compared.h"
 #include "results/comparison.h"
 #include "sheet/sheet.h"

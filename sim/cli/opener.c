@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 enum { KEPT = 60 };          /* s until a browser has read the file */
 
 /* The program in one of PATH's folders that are named from the root; the caller frees it. NULL: there is none. */

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "files/folder.h"
 #include "report/result_keys.h"
+#include "results/results.h"
+#include "store/store.h"
 
 /* What `dtsim help result` says of them. */
 static const struct result_key keys[] = {

@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 #include "choices/choice.h"
 #include "files/json.h"
+#include "scenario/scenario.h"
 #include "sheet/sheet.h"
 
 static const char *unit_text(enum unit unit, double value, char *text, size_t size)

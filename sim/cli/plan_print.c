@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/conf.h"
+#include "plan/space.h"
+#include "results/results.h"
+#include "results/results_table.h"
 #include "sheet/words.h"
+#include "sweep/points.h"
 #include "values/automatic.h"
 #include "values/values.h"
 

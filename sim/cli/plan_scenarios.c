@@ -3,8 +3,12 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
 #include "files/folder.h"
 #include "scenario/scenario.h"
+#include "store/store.h"
+#include "sweep/points.h"
 
 static uint64_t number_of(const struct plan_outcome *outcome, const json_t *row)
 {

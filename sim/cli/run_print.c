@@ -6,8 +6,19 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/program.h"
+#include "engine/replay.h"
+#include "evidence/evidence.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "layout/layout.h"
+#include "model/model.h"
+#include "precision/precision.h"
 #include "report/caveats.h"
 #include "report/result.h"
+#include "run/account.h"
+#include "run/certainty.h"
+#include "scenario/scenario.h"
 #include "sheet/words.h"
 
 static void line(FILE *out, const char *what, enum unit unit, double value)

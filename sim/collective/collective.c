@@ -5,6 +5,7 @@
 
 static const struct collective *const collectives[] = {
 #define COLLECTIVE(name) &collective_##name,
+#include "base/base.h"
 #include "strategies/collectives/list.h"
 #undef COLLECTIVE
 };

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "engine/program.h"
+
 struct collective_call collective_chosen(struct collective_call call, const struct collective *used, int channels)
 {
     call.collective = used;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 static const uint32_t NONE = UINT32_MAX;
 
 /* Scratch: the messages that last delivered each chunk to each rank, in the steps before the present one. */

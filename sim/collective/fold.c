@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* Groups of GPUs that each run the collective at the same time, and where their members stand on the cluster. */
 struct groups {
     const struct cluster *cluster;

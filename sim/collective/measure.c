@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
+#include "engine/program.h"
+#include "engine/replay.h"
+#include "hardware/cluster.h"
+
 /* A collective that is asked for. Only its key is remembered with it: numbers alone, so that they can be compared byte
  * by byte. */
 struct measurement {

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* Adds the members of a node and the NICs that they use. Quadratic in the number of these members. */
 static void add_node(struct placed_group *group, const int *members, int count)
 {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <yaml.h>
 
+#include "base/base.h"
 #include "config/conf_node.h"
 #include "config/conf_text.h"
 #include "files/look.h"

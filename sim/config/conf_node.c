@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "config/conf_text.h"
 
 static struct node *node_new(struct arena *arena, enum node_kind kind)

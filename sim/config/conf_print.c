@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "config/conf_text.h"
 
 enum { PRINT_WIDTH = 100 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "config/conf_text.h"
 
 static struct node *node_copy(struct arena *arena, const struct node *node)

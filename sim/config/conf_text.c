@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 int32_t utf8_next(const char **at, const char *end)
 {
     static const int32_t least[] = {0, 0x80, 0x800, 0x10000};

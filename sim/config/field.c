@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "config/field_value.h"
 
 const struct node **object_node(const struct table *table, const void *object)

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "cache/cache.h"
 #include "config/conf_text.h"
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "config/conf_text.h"
 
 enum { SCHEMA_DEPTH = 16 };     /* a table may contain itself: the schema stops at this depth */

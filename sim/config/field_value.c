@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "config/conf_text.h"
 
 bool word_in(const char *words, const char *word)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
 #include "config/field_value.h"
 

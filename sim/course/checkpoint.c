@@ -2,6 +2,9 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+
 static const struct node *section_of(const struct scenario *scenario)
 {
     return scenario->train->checkpoint->node;

@@ -3,7 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/conf.h"
 #include "energy/energy.h"
+#include "hardware/cluster.h"
 
 /* A course in the making. */
 struct making {

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 /* The pipeline without a stage, whose layers the one before has too: "strategy.split=[4, 2, 2]". */
 static const char *merged(struct arena *arena, const int *layers, int stages, int first)
 {

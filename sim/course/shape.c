@@ -1,7 +1,11 @@
 /* One shape of a training, simulated. */
 #include "course/shapes_internal.h"
 
+#include "base/base.h"
+#include "config/conf.h"
 #include "run/run.h"
+#include "scenario/scenario.h"
+#include "workload/workload.h"
 
 static int simulate_shape(const struct making *making, const struct scenario *scenario, struct shape *shape,
                           struct error *err)

@@ -3,7 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "energy/energy.h"
+#include "hardware/cluster.h"
+#include "scenario/scenario.h"
 
 /* The fullest replica has its micro-batches rounded up, and the step takes as long as its. */
 static int add_shape(struct making *making, struct shape shape, struct error *err)

@@ -4,7 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
 #include "energy/energy.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
+#include "model/model.h"
+#include "run/run.h"
+#include "scenario/scenario.h"
+#include "workload/workload.h"
 
 /* How the scenario changes for that step: at most one text a key. */
 enum { MOST_SETS = 5 };

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+
 /* A template beside so many replicas: a step of b micro-batches takes first + b each seconds, nearly. */
 struct template
 {

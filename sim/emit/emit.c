@@ -6,6 +6,12 @@
 
 #include <stdlib.h>
 
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "workload/workload.h"
+
 static const char *text_at(const struct emit *e, const struct node *tree, const char *path)
 {
     const struct node *node = node_at(tree, path);

@@ -7,6 +7,10 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/field.h"
+#include "launch/launch.h"
+
 static const char *const sections[] = {"model", "train", "optimizer", "ddp", "mixed_precision", "dataset"};
 
 /* The keys, in the order in which they are found. */

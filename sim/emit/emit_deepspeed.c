@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 
+#include "config/conf.h"
+#include "scenario/scenario.h"
+
 static void write_offload(struct emit *e)
 {
     const char *offload = emit_text(e, "memory.offload");

@@ -8,6 +8,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "launch/launch.h"
+#include "scenario/scenario.h"
+
 /* One argument: "--name value", or without the value. */
 static void say(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(struct emit *e, const char *format, ...)

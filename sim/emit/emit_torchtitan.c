@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "config/conf.h"
+#include "scenario/scenario.h"
+
 /* Models of torchtitan that scenarios/models has. */
 static const struct { const char *preset, *name, *flavor; } models[] = {
     {"llama3-8b", "llama3", "8B"}, {"llama3-70b", "llama3", "70B"}, {"llama3-405b", "llama3", "405B"},

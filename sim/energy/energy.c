@@ -3,6 +3,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
+#include "scenario/scenario.h"
+
 static double power_of(const struct gpu_power *power, struct occupation occupation)
 {
     return power->idle + occupation.compute * (power->compute - power->idle) +

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 static const uint32_t NONE = UINT32_MAX;
 static const uint32_t ENDED = UINT32_MAX - 1;    /* in `waiting`: all who waited for the operation know its end */
 

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 struct event event_all(struct arena *arena, const uint32_t *ids, size_t count)
 {
     struct event event = {0};

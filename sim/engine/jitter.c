@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* splitmix64 (Steele, Lea and Flood 2014): mixes the next word of a key into 64 bits. */
 static uint64_t mix(uint64_t state, uint64_t word)
 {

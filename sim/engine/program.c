@@ -6,6 +6,8 @@
 #define XXH_INLINE_ALL           /* short keys: the call would cost as much as the hash */
 #include <xxhash.h>
 
+#include "base/base.h"
+
 const char *const op_what_names[] = {
     [WHAT_FORWARD] = "forward", [WHAT_BACKWARD] = "backward", [WHAT_BACKWARD_INPUT] = "backward-input",
     [WHAT_BACKWARD_WEIGHT] = "backward-weight", [WHAT_RECOMPUTE] = "recompute", [WHAT_PACK] = "pack",

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "hardware/cluster.h"
+
 static int ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
                  struct error *err)
 {

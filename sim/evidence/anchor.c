@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "evidence/evidence_internal.h"
 
 /* How far off the tables of scenarios/paper are, at 12 places from the least to the most, without the eleven tables of 2023 to 2026

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
 #include "files/data.h"
 #include "files/tsv.h"

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* What a difference leaves of the weight. Tables that differ in all of this still say something. */
 #define OTHER_RUNTIME (1 / 20.0)
 #define OTHER_FAMILY (1 / 5.0)       /* on one runtime */

@@ -1,6 +1,7 @@
 /* The published run whose work is nearest to a prediction's. */
 #include <math.h>
 
+#include "base/base.h"
 #include "evidence/evidence_internal.h"
 
 static const struct evidence_row *find_nearest(const struct evidence *evidence, const struct likeness *likeness)

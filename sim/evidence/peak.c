@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "evidence/evidence_internal.h"
 #include "files/tsv.h"
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "evidence/evidence_internal.h"
 
 /* Quantiles of the errors; higher than the shares that are to be within, as those of evidence.c are. */

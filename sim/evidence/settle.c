@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "evidence/evidence_internal.h"
 
 enum { DIGIT = 11 };             /* bits that a pass sorts by */

@@ -4,6 +4,13 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "alike/alike.h"
+#include "base/base.h"
+#include "collective/measure.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/stage.h"
+
 /* The size of a lockstep group: it holds whole groups of all kinds that exchange within works. 1 if one replica stands
  * for all. */
 static int lockstep_replicas(const struct exchanges *exchanges)

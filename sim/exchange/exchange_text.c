@@ -1,6 +1,10 @@
 /* What the GPUs of a workload exchange, as text, for people. */
 #include "exchange/exchange.h"
 
+#include "collective/collective.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 /* One exchange of a bucket; nothing if it has no bytes. */
 static void print_sum(const struct exchanges *exchanges, int stage, size_t number, const struct collective *collective,
                       double bytes, FILE *out)

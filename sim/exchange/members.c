@@ -6,6 +6,15 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "alike/alike.h"
+#include "base/base.h"
+#include "collective/collective.h"
+#include "collective/measure.h"
+#include "collective/placed_group.h"
+#include "hardware/contention.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 void exchanges_use(struct exchanges *exchanges, const struct collective *used, int protocol)
 {
     if (protocol != PROTOCOL_NONE)

@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "collective/placed_group.h"
+#include "hardware/cluster.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+
 /* Whether two groups share links: those of a node, or the uplinks of a leaf. */
 static bool share_links(const struct cluster *cluster, const int *a, const int *b, int n)
 {

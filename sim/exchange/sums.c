@@ -5,6 +5,11 @@
  * Adds the contention of each bucket's sums. */
 #include "exchange/exchange_internal.h"
 
+#include "hardware/contention.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "workload/buckets.h"
+
 /* DDP's sums overlap with the rest of the backward: measures them for the first replica's group. Without buckets the
  * backward has ended. */
 static void bucket_contention(struct exchanges *exchanges, int stage, struct bucket *bucket)

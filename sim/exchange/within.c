@@ -10,6 +10,17 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "collective/measure.h"
+#include "collective/placed_group.h"
+#include "collective/token_dispatcher.h"
+#include "hardware/cluster.h"
+#include "hardware/contention.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "workload/workload.h"
+
 /* Measures the slowest of the rank's groups; if the GPUs of its tensor group differ, each has a group. */
 static int group_cost(const struct group_member *member, enum group_kind kind, const struct collective *collective,
                       double bytes, int channels, struct exchange_cost *cost)

@@ -3,6 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "values/values.h"
 
 static void add(struct changes *changes, const char *lines)

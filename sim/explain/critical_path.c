@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "engine/event.h"
+#include "hardware/cluster.h"
+#include "run/account.h"
 
 /* The kind of what lanes other than compute lanes do. */
 static enum account_kind kind_of_lane(enum lane_kind kind)

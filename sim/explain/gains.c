@@ -4,7 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "engine/program.h"
 #include "explain/changes.h"
+#include "run/account.h"
+#include "run/run.h"
+#include "run/what_if.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
+#include "workload/workload.h"
 
 struct asking {
     struct arena *arena;

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "run/account.h"
+#include "scenario/scenario.h"
+
 #define NAME(value, name, text) [value] = name,
 #define TEXT(value, name, text) [value] = text,
 const char *const idle_cause_names[] = {IDLE_CAUSES(NAME)};

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 struct parser {
     struct lexer lexer;
     struct arena *arena;

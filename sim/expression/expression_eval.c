@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+
 struct value value_number(double number)
 {
     return (struct value){.kind = VALUE_NUMBER, .number = number};

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
 #include "files/look.h"
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/base.h"
 #include "files/json.h"
 #include "files/look.h"
 

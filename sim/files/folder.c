@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "files/look.h"
 
 static int refused(const char *path, const char *what, struct error *err)

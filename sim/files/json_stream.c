@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 static int get(struct json_stream *stream)
 {
     int c = getc_unlocked(stream->file);

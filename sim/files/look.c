@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 int look_at(const char *path, enum look *found, struct error *err)
 {
     struct stat status;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "base/base.h"
+
 enum { WINDOW = 15, GZIP = 16, CHUNK = 1 << 16 };
 
 struct packed { z_stream stream; FILE *out; unsigned char bytes[CHUNK]; };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
 #include "files/look.h"
 
 /* Long cells are cut in messages. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 enum { ARITY = 4 };              /* earliest() knows it */
 
 void event_heap_init(struct event_heap *heap, size_t ids)

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+
 /* Flows of this many a link carries at the speed of their routes, whichever they are: the largest n for which
  * capacity / n is not less than the speed of the fastest, `widest`. */
 static uint32_t most_flows(double capacity, double widest)

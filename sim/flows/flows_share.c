@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#include "base/base.h"
+
 /* No number here is NaN: fmin() would ask for that, in a call. */
 static double lower(double a, double b)
 {

@@ -4,7 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
+#include "config/field.h"
+#include "topology/topology.h"
 
 /* The node after the part's last one. */
 static int end_of(const struct cluster *cluster, int part)

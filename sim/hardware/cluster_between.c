@@ -5,6 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/field.h"
+
 static const struct field pair_fields[] = {
     {KEY(part_pair, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .required = true,
      .brief = "bandwidth in each direction, of all messages between the two parts together"},

@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+
 /* The value at the path, with its default filled in; "": none. Other mistakes of the mapping do not matter here. */
 static const char *value_at(struct arena *arena, const struct node *map, const char *path)
 {

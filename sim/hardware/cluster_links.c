@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "topology/topology.h"
+
 /* B/s of a single NIC of the node: its bandwidth, or the rate to which it is limited. */
 static double one_nic_rate(const struct cluster *cluster, int node)
 {

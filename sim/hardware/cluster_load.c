@@ -5,6 +5,11 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/field.h"
+#include "topology/topology.h"
+
 enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
 static const char *const inside_link_names[] = ENUM_NAMES(INSIDE_LINKS);

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "topology/topology.h"
+
 enum { NODES_MAX = 1000000, NUMBER_MAX = 1048575 };
 
 /* Keys of nodes, which stand in the parts. */

@@ -5,6 +5,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/field.h"
+
 const char *const protocol_names[] = {
     [PROTOCOL_LL] = "LL", [PROTOCOL_LL128] = "LL128", [PROTOCOL_SIMPLE] = "Simple", NULL,
 };

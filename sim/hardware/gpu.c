@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 
 const char *const dtype_names[] = {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "config/field.h"
 
 /* Whether a sequence has the number. */

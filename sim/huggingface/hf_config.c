@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "config/field.h"
 
 /* Keys of `transformer` that go with `experts` only. */

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+
 int hf_number(const struct reading *reading, const char *key, int otherwise)
 {
     const struct node *value = node_get(reading->config, key);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/base.h"
 #include "config/field.h"
 
 /* Keys that mean the same in every class that has them. */

@@ -8,6 +8,7 @@
 #include "files/json_stream.h"
 #include "import/kineto_ops.h"
 #include "import/remarks.h"
+#include "kernels/cost.h"
 
 struct op { json_int_t id; struct kineto_shape shape; const char *name; double us; enum kineto_format format; };
 struct launch { json_int_t correlation, id; };

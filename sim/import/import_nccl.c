@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "collective/collective.h"
+#include "config/conf.h"
 #include "import/nccl_internal.h"
 
 static const struct nccl_device devices[] = {

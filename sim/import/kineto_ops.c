@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "kernels/cost.h"
+#include "kernels/kernel_time.h"
+
 enum { DIMS = 8 };
 
 /* A tensor among an operation's arguments. */

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "config/conf.h"
+
 enum { MOST_WORDS = 64 };
 
 /* The words of a row, by the header's columns; NULL: the row has none there. */

@@ -4,6 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+
 /* Programs of nccl-tests that measure an operation of dtsim. The others that it had in July 2026 (src/Makefile) have no
  * counterpart here: alltoallv_perf, gather_perf, hypercube_perf, scatter_perf, sendrecv_perf. */
 static const struct { const char *stem; enum collective_op op; } programs[] = {

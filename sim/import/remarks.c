@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* FNV-1a (Fowler, Noll, Vo), over both texts. */
 static uint32_t hash(const char *name, const char *why)
 {

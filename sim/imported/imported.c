@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "config/conf.h"
+#include "launch/launch.h"
+
 void imported_put(struct imported *m, const char *path, const char *format, ...)
 {
     char text[4096];

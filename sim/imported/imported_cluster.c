@@ -5,6 +5,10 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "launch/launch.h"
+
 enum { MOST = 1 << 20 };
 
 static bool same_name(const char *said, const char *name)

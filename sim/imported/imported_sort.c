@@ -7,6 +7,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "launch/launch.h"
+#include "launch/shell.h"
+
 static size_t row_index(const struct imported *m, const struct argument_row *row)
 {
     for (size_t i = 0; m->table->at(i); i++)

@@ -9,6 +9,11 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "imported/imported.h"
+#include "launch/launch.h"
+
 /* Classes of models (the last part of _target_) and the file of scenarios/models that has their shape. */
 static const struct { const char *class, *preset; } classes[] = {
     {"Llama2Config7B", "llama2-7b"}, {"Llama2Config13B", "llama2-13b"}, {"Llama2Config70B", "llama2-70b"},

@@ -2,6 +2,11 @@
 #include "jobs/bridge_internal.h"
 #include "jobs/bridge_table.h"
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "imported/imported.h"
+#include "launch/launch.h"
+
 /* Sections of NeMo 2 (NVIDIA/NeMo at 8cfedd72, September 2025: nemo/lightning/pytorch/strategies/megatron_strategy.py,
  * nemo/collections/llm/recipes) and where Megatron Bridge has their keys; the longest path comes first. */
 static const struct { const char *path, *section; } nemo_sections[] = {

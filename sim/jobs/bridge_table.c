@@ -5,6 +5,7 @@
  * core/optimizer/optimizer_config.py). */
 #include "jobs/bridge_table.h"
 
+#include "base/base.h"
 #include "megatron/megatron_table.h"
 
 /* Keys that are not "model." and the argument's name; the first one of an argument is the one that is written. */

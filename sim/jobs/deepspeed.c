@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "imported/imported.h"
+#include "launch/launch.h"
+
 #define ZERO "zero_optimization."
 
 /* JSON has no comments, and DeepSpeed reads its file with Python's json: a place is worth more than "invalid token". */

@@ -5,6 +5,11 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "imported/imported.h"
+#include "launch/launch.h"
+
 int job_import(struct arena *arena, const char *path, const struct job_kind *kind, const struct import_options *options,
                FILE *out, FILE *notes, struct error *err)
 {

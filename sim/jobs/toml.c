@@ -6,6 +6,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 struct toml {
     struct arena *arena;
     struct error *err;

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "imported/imported.h"
+#include "launch/launch.h"
+
 #define PARALLEL "parallelism."
 
 /* Models of torchtitan (torchtitan/models) that scenarios/models has, and their blocks. */

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "hardware/gpu.h"
 #include "kernels/profile.h"
 
 const char *const cost_source_names[] = ENUM_NAMES(COST_SOURCES);

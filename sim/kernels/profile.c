@@ -1,6 +1,9 @@
 #include "kernels/profile.h"
 
+#include "base/base.h"
+#include "config/field.h"
 #include "files/data.h"
+#include "hardware/gpu.h"
 
 #define RANGE(record, member, help) \
     {KEY(record, member), .kind = FIELD_RECORD, .table = &range_table, .required = true, .brief = help}

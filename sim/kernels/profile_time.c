@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "config/field.h"
+#include "hardware/gpu.h"
 #include "kernels/profile.h"
 
 static bool inside(const struct covered_range *range, double value)

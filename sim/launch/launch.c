@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 void launch_warn(struct launch *launch, struct arena *arena, struct loc loc, const char *format, ...)
 {
     char text[1024];

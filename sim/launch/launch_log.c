@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* The first line that begins or ends the list; NULL: none. */
 static const char *find_title(const char *text, size_t length, const char *title)
 {

@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 struct loc shell_loc(const struct shell *shell)
 {
     size_t at = shell->at < shell->length ? shell->at : shell->length ? shell->length - 1 : 0;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* A redirection: its file, or the end of a here-document. */
 int shell_skip_redirection(struct shell *shell)
 {

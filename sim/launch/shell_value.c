@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 struct sum { struct shell *shell; const char *at; int depth; bool known; };
 
 static long long add_up(struct sum *sum);

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 static void open_field(struct fields *fields)
 {
     if (!fields->open)

@@ -1,5 +1,8 @@
 #include "layout/layout.h"
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+
 /* The degree of the dimension whose seats are next to each other. */
 static int innermost_degree(const struct layout *layout, const int *order)
 {

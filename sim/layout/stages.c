@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+
 static const struct field on_fields[] = {
     {KEY(on_part, part), .kind = FIELD_STRING, .required = true, .brief = "the name of a part"},
 };

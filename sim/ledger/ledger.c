@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "model/model.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "stage/layer_cost.h"
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"

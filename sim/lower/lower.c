@@ -7,6 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/program.h"
+#include "exchange/exchange.h"
+#include "scenario/scenario.h"
+#include "schedule/resolve.h"
+#include "schedule/schedule.h"
+#include "workload/workload.h"
+
 /* Notes which micro-batches a row recomputes, whose backward it splits, and which backwards complete their chunks'
  * gradients before an update. */
 static void scan_row(struct lowering *lowering, int rank)

@@ -5,6 +5,14 @@
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
+#include "base/base.h"
+#include "engine/program.h"
+#include "hardware/cluster.h"
+#include "hardware/contention.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/stage.h"
+
 const struct work_rule work_rules[WORK_KIND_COUNT] = {
     [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .slice = -1, .takes = MEMORY_KEPT},
     [RECOMPUTE] = {GRADIENTS, FORWARDED, RECOMPUTED, NO_ARRIVAL, .takes = MEMORY_WORKING, .backward = true},

@@ -8,6 +8,15 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "collective/measure.h"
+#include "engine/event.h"
+#include "engine/program.h"
+#include "exchange/exchange.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int channel)
 {
     size_t at = (size_t)stream * (size_t)lowering->program->ranks + (size_t)program_rank;

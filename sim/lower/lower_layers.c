@@ -23,6 +23,12 @@
 #include "lower/exchange_internal.h"
 #include "recompute/stage_plan.h"
 
+#include "base/base.h"
+#include "engine/event.h"
+#include "scenario/recipe.h"
+#include "scenario/scenario.h"
+#include "stage/stage.h"
+
 /* The state of lowering an entry layer by layer. */
 struct walk {
     struct lowering *lowering;

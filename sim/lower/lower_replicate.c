@@ -13,6 +13,15 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "engine/event.h"
+#include "engine/program.h"
+#include "kernels/costs.h"
+#include "model/model.h"
+#include "precision/precision.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 static const double BUFFER = 10485760;
 
 /* The buffers of the tensors, in the order of the model. A buffer of a broadcast is closed once its bytes plus its last

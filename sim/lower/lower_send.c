@@ -9,6 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "engine/event.h"
+#include "engine/program.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
+#include "model/model.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 /* One end's copy of a boundary between the GPU and the buffers of sockets, after `after`. The sends and receives of a
  * rank take turns: NCCL runs a communicator's operations one after another, on whatever streams they were launched
  * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: there is no copy, or it delays no other. */

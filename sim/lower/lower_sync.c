@@ -6,6 +6,16 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "engine/event.h"
+#include "engine/program.h"
+#include "exchange/exchange.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/stage.h"
+
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {
     struct contention *contention = &lowering->ranks[here.prank].overlapped;

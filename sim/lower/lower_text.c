@@ -1,6 +1,8 @@
 /* What the passes of a lowering have found, as text, for people. */
 #include "lower/exchange_internal.h"
 
+#include "schedule/schedule.h"
+
 /* Which rank of which replica, as all passes print it. */
 static void print_rank(const struct lowering *lowering, int prank, FILE *out)
 {

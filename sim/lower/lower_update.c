@@ -13,6 +13,19 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "engine/event.h"
+#include "engine/program.h"
+#include "exchange/exchange.h"
+#include "hardware/cluster.h"
+#include "hardware/contention.h"
+#include "layout/layout.h"
+#include "scenario/recipe.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/stage.h"
+#include "workload/buckets.h"
+
 /* Parameters whose gradients go to the host together, and are updated there together. `copied`: the host has them. */
 struct portion { double parameters; int stage; struct event copied; };
 struct portions { struct portion *items; size_t count, capacity; };

@@ -6,6 +6,11 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "engine/program.h"
+#include "hardware/contention.h"
+#include "schedule/schedule.h"
+
 /* Adds the operations of other lanes that a work waits for. Replicas of a lockstep group begin each work together: it
  * also waits for the other replicas' inputs. */
 static void dependencies(struct lowering *lowering, const struct place *here, struct work work)

@@ -8,6 +8,13 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "base/progress.h"
+#include "exchange/exchange.h"
+#include "scenario/scenario.h"
+#include "schedule/resolve.h"
+#include "schedule/schedule.h"
+
 static uint32_t label_number(const struct labels *labels, struct label label)
 {
     const struct label_block *block = &labels->blocks[label.kind];

@@ -1,6 +1,9 @@
 /* megatron: puts the parts together, and says what became of each argument. */
 #include "megatron/megatron_internal.h"
 
+#include "imported/imported.h"
+#include "launch/launch.h"
+
 
 /* DeepSpeed's arguments, or those that only a Megatron-LM of 2021 takes, tell the release. */
 static const char *software_of(const struct imported *m)

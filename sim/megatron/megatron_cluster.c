@@ -1,6 +1,9 @@
 /* megatron_cluster: how many GPUs, and what is left of them for data parallelism. */
 #include "megatron/megatron_internal.h"
 
+#include "base/base.h"
+#include "imported/imported.h"
+
 /* The least degree of data parallelism: expert groups are made of its replicas. */
 static long least_data(struct imported *m)
 {

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "imported/imported.h"
+
 #define SHAPE "model.transformer."
 enum { MOST_LAYERS = 100000 };
 

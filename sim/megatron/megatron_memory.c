@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "imported/imported.h"
+
 static bool narrow(const struct imported *m)
 {
     return imported_given(m, "fp8-format") || imported_given(m, "fp4-format");

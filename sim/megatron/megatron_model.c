@@ -4,6 +4,10 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "imported/imported.h"
+#include "launch/launch.h"
+
 #define SHAPE "model.transformer."
 
 /* Vocabularies of published tokenizers that an argument names: of GPT-2 (openai-community/gpt2, config.json), BERT

@@ -4,6 +4,9 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "imported/imported.h"
+
 enum { MOST_STAGES = 65536 };
 struct split { struct imported *m; long *layers; long count; };
 

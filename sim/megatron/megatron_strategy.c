@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "imported/imported.h"
+
 /* The model chunks of a rank. */
 static long chunks_of(struct imported *m)
 {

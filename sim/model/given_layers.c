@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "hardware/gpu.h"
 
 #define TIME(member, ...) {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, __VA_ARGS__}
 #define BYTES(member, ...) \

@@ -5,8 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 #include "huggingface/hf_config.h"
+#include "kernels/cost.h"
 #include "model/given_layers.h"
 #include "model/transformer.h"
 

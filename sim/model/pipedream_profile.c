@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+
 struct vertex {
     const char *id, *kind;       /* kind: the description up to its first bracket */
     struct loc loc;

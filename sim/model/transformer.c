@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "hardware/gpu.h"
+
 /* Whether GPUs of a tensor group share heads of keys and values, as the software can and as they come out even. */
 static bool may_gather(const struct transformer *shape, int tensor)
 {

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/base.h"
+
 /* The norm of a latent vector. */
 static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
 {

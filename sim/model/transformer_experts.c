@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "kernels/skew.h"
+
 /* The expected number of `places`, each with an equal part of the experts, where a token has any of its experts, if it
  * chooses them at random: a place has none of k with the probability that k draws from all miss its part. */
 static double places_reached(const struct transformer *shape, double places)

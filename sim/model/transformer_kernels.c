@@ -9,6 +9,10 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "hardware/gpu.h"
+#include "kernels/cost.h"
+
 /* FLOPs of all matrices together. A grouped product's rows are of all experts, so its batch is in them already. */
 static double product_flop(const struct kernel *kernel)
 {

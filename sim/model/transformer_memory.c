@@ -5,6 +5,9 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+
 /* Whether the sums of a product's results over the tensor group are scattered. */
 static bool scatters(const struct kernel *kernel, const struct cut *cut)
 {

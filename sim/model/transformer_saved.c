@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "base/base.h"
+
 /* ---- what is saved ---- */
 
 static void save(struct saved_list *list, struct saved saved)

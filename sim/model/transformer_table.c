@@ -3,6 +3,9 @@
 
 #include <stddef.h>
 
+#include "base/base.h"
+#include "config/field.h"
+
 const char *const norm_names[] = ENUM_NAMES(NORMS);
 const char *const mlp_names[] = ENUM_NAMES(MLPS);
 static const char *const qk_norm_names[] = ENUM_NAMES(QK_NORMS);

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/base.h"
+
 /* ---- LoRA: which products have adapters, and the widths of these products on this GPU ---- */
 
 static const char *const target_names[] = {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "app/http.h"
+#include "base/base.h"
 
 enum { HEAD_MOST = 32 << 10,         /* B of the head, and of what a connection holds besides the body */
        ROUNDS = 1 << 12,             /* of looking at what has come, before deadlines are looked at again */

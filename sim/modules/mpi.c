@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "process/ranks.h"
 
 enum { TAG = 1 };

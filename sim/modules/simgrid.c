@@ -30,6 +30,9 @@
 #include <unistd.h>
 #include <xbt/dynar.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+
 /* The one mutable global: SimGrid's engine is a singleton, and its actors take no pointer. */
 static struct simulation {
     const struct program *program;

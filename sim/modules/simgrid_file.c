@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include <xbt/dynar.h>
 
+#include "base/base.h"
+
 /* SimGrid calls functions without an argument of their own. */
 static struct reading {
     struct file_tables *tables;

@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+
 /* A GPU is two hosts. Its port, "gpu3", talks to the ports of its node. Its NIC, "nic0", which several GPUs may share,
  * talks to the NICs of other nodes. So no route needs more than [up, (uplinks), down] of one star, and each kind of
  * host gets zones that SimGrid routes by table look-up:

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 enum { GROUPS = 4096 };              /* of 3 bytes, encoded at once */
 struct base64 { FILE *out; unsigned char rest[3 * GROUPS]; size_t count; };
 

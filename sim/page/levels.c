@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 enum {
     WINDOW = 2048,               /* blocks of a picture; */
     FEW = 512,                   /* spans that a picture draws one by one (plots/report/src/timeline.js has both) */

@@ -10,6 +10,7 @@
 #include "files/folder.h"
 #include "files/look.h"
 #include "files/packed.h"
+#include "recorded/recorded.h"
 
 enum { TEMPLATE_MOST = 64 << 20 };   /* B */
 enum { SPANS_MOST = 10000000 };      /* of a page: about 100 MB of it, and 0.5 GB in the browser */

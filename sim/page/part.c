@@ -1,6 +1,8 @@
 /* A part of the page: what the program in it reads under a name. */
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "files/json.h"
 #include "page/page_internal.h"
 
 FILE *page_part(struct page *page, const char *name)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "files/look.h"
 
 static int refuse(const char *path, const char *key, const char *expected, struct error *err)

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "files/json.h"
 #include "results/results.h"
+#include "store/store.h"
 
 /* The header of the first file; NULL where there is none or it cannot be read: the rows have been, so it is no error. */
 static json_t *read_header(const struct results *results)

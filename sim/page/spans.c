@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "files/json.h"
+#include "recorded/recorded.h"
+
 /* Texts or numbers by the order in which they first came. */
 struct known {
     json_t *list;

@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "files/json.h"
+#include "files/tsv.h"
+#include "recorded/recorded.h"
 
 static int put_table(struct page *page, const char *dir, const char *name, const char *const *columns, unsigned texts, bool all,
                      struct error *err)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "files/look.h"
 
 int page_is_training(const char *folder, bool *training, struct error *err)

@@ -5,8 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "exchange/exchange.h"
+#include "hardware/cluster.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "stage/stage_exchange.h"
+#include "workload/row_counts.h"
+#include "workload/workload.h"
 
 /* Exchanges within works that no kernel hides. Of others kernels hide a part, and some take no time here. */
 static bool is_plain(int exchange)

@@ -4,12 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
+#include "collective/measure.h"
 #include "plan/bound.h"
 #include "process/pool.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
 #include "settle/settle.h"
+#include "sweep/points.h"
+#include "workload/row_counts.h"
+#include "workload/workload.h"
 
 enum { TOGETHER = 64 };          /* points of a piece of work */
 

@@ -3,6 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "results/results_table.h"
 #include "run/metrics.h"
 

@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "plan/plan_internal.h"
 #include "process/pool.h"
+#include "results/results.h"
+#include "sweep/sweep.h"
 
 /* Replays before each look at what they gave, and later a share of those before: each look reads them all. As many for any
  * number of workers: which points are replayed, and so what is printed, does not depend on it. */

@@ -2,7 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "plan/plan_internal.h"
+#include "results/results.h"
+#include "store/store.h"
 
 static int by_id(const void *left, const void *right)
 {

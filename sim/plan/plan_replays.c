@@ -3,6 +3,9 @@
 #include <stdlib.h>
 
 #include "plan/plan_internal.h"
+#include "report/outcome.h"
+#include "results/results.h"
+#include "store/tie.h"
 
 void plan_note_short(struct search *search, size_t point, double lacks)
 {

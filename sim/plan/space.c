@@ -4,8 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 #include "scenario/scenario.h"
+#include "search/search.h"
+#include "sweep/axis.h"
+#include "sweep/points.h"
+#include "sweep/sweep.h"
+#include "values/automatic.h"
+#include "values/facts.h"
 
 static bool says(const struct builder *builder, const char *path)
 {

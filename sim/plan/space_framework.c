@@ -1,6 +1,8 @@
 /* Which values the framework leaves an axis. */
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
 #include "plan/space_internal.h"
 #include "scenario/scenario.h"
 #include "software/software.h"

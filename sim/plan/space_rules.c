@@ -2,6 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "plan/space_internal.h"
 #include "schedule/schedule.h"
 #include "software/software.h"

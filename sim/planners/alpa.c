@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 #define APART 1e-6 /* s: t_max that are nearer to the one before are not tried, as in Alpa */
 
 struct search {

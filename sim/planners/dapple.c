@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 enum { DAPPLE_LABELS = 32 }; /* of one state */
 
 static double sum_seconds(const struct dapple *question, size_t begin, size_t end)

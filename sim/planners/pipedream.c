@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* One level: its table, and the times of layers i to j on one machine of it. */
 struct table {
     const struct pipedream *question;

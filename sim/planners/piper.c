@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+
 enum { SETS_MOST = 4096 };
 #define FITS 1e-9 /* B that may be too many, as in the released program */
 

@@ -1,5 +1,7 @@
 #include "precision/precision.h"
 
+#include "hardware/gpu.h"
+
 enum dtype precision_dtype(const struct precision_spec *precision)
 {
     static const enum dtype dtypes[] = {

@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/base.h"
+
 enum { CHILD_DONE = 0, CHILD_FAILED = 1 };
 
 _Noreturn void child_done(void)

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "files/digest.h"
 #include "files/look.h"
 

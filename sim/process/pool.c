@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "process/child.h"
 
 struct worker {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "process/module.h"
 
 /* What a worker tells the first process; behind it stand the reply, or the words of how the piece was lost. */

@@ -1,5 +1,8 @@
 #include "recompute/chain_internal.h"
 
+#include "base/base.h"
+#include "base/progress.h"
+
 /* Rounds to the nearest slot: write_plan checks with bytes whether a plan fits. */
 static int slots_of(const struct planner *planner, double bytes)
 {

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/base.h"
 #include "recompute/chain_internal.h"
 #include "recompute/steps.h"
 

@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/progress.h"
+#include "base/units.h"
+#include "config/conf.h"
 #include "recompute/tensors.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "stage/memory.h"
 
 int row_in_flight(const struct row *row, int chunk)

@@ -3,6 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "collective/placed_group.h"
+#include "scenario/process_group.h"
+#include "scenario/recipe.h"
+#include "scenario/scenario.h"
+#include "stage/stage.h"
+
 /* Seconds of a collective in a group. */
 static double estimate(const struct scenario *scenario, const struct collective *collective, const int *gpus, int n,
                        double bytes)

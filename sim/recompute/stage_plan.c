@@ -3,8 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "stage/memory.h"
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
 #include "recompute/rank_plan.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/memory.h"
 
 /* All that a layer sends goes at once, and comes back at once when the layer that sends before it is used. An operation
  * that sends something waits for all copies but the last one, and so does a copy back (two buffers). */

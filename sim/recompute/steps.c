@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "base/base.h"
 #include "recompute/chain_internal.h"
 
 struct chain_plan whole_plan(struct arena *arena, const struct chain_layer *layers, size_t count)

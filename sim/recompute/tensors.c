@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/progress.h"
 #include "recompute/copies.h"
 #include "recompute/steps.h"
 

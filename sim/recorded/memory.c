@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "files/tsv.h"
+
 enum { KINDS = 32 };
 enum { RANK, TIME, KIND, BYTES };
 struct holder { double of[KINDS]; };

@@ -7,6 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
+#include "files/json.h"
+#include "files/tsv.h"
+
 const char *const recorded_op_names[RECORDED_OP_COUNT] = {
     [RECORDED_ALL_REDUCE] = "all_reduce", [RECORDED_REDUCE_SCATTER] = "reduce_scatter", [RECORDED_ALL_GATHER] = "all_gather",
     [RECORDED_BROADCAST] = "broadcast", [RECORDED_REDUCE] = "reduce", [RECORDED_ALL_TO_ALL] = "all_to_all",

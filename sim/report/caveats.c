@@ -3,7 +3,21 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "collective/collective.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "files/json.h"
 #include "hardware/slow_parts.h"
+#include "layout/layout.h"
+#include "model/model.h"
+#include "precision/precision.h"
+#include "run/certainty.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "software/software.h"
 
 /* A vocabulary that nobody padded costs more than its rows: kernels for such products are slower. */
 static const char *vocabulary_note(struct arena *arena, const struct scenario *scenario)

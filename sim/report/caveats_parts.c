@@ -2,6 +2,10 @@
  * weights in few bits. */
 #include "report/caveats.h"
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+#include "scenario/scenario.h"
+
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
 {
     const struct cluster *cluster = &scenario->cluster;

@@ -4,8 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/result.h"
 #include "base/text.h"
+#include "engine/replay.h"
+#include "explain/critical_path.h"
+#include "explain/gains.h"
+#include "explain/idle.h"
+#include "report/result.h"
+#include "run/account.h"
+#include "scenario/scenario.h"
 
 int explanation_init(struct explanation *explanation, const struct run *run, struct simulate_options options,
                      struct error *err)

@@ -3,7 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/program.h"
+#include "engine/replay.h"
+#include "explain/idle.h"
+#include "files/json.h"
 #include "report/result.h"
+#include "run/account.h"
 
 static json_t *kinds_json(const double *seconds)
 {

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/json.h"
+#include "run/links.h"
+
 enum { KINDS = 12 };                 /* a file of SimGrid's may call each of its links in a way of its own */
 
 /* Links whose names differ in their numbers alone are of a kind: leaf0.up and leaf1.up. */

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
 #include "run/run.h"
+#include "schedule/schedule.h"
 
 /* An action is a cell, or several that overlap. How many cells it is. */
 static size_t action_length(const struct row *row, size_t first)

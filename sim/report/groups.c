@@ -3,6 +3,13 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+#include "scenario/parallelism.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 /* The GPUs of one group. */
 static void print_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
                        FILE *out)

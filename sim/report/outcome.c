@@ -3,9 +3,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "engine/replay.h"
+#include "files/json.h"
+#include "kernels/costs.h"
 #include "report/result.h"
 #include "run/certainty.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
+#include "workload/workload.h"
 
 enum { REASON_MOST = 400 };      /* bytes of a reason */
 

@@ -6,8 +6,27 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "collective/collective.h"
+#include "engine/program.h"
+#include "engine/replay.h"
 #include "files/digest.h"
+#include "hardware/cluster.h"
+#include "hardware/communication.h"
+#include "kernels/cost.h"
+#include "kernels/costs.h"
+#include "model/model.h"
 #include "report/caveats.h"
+#include "run/account.h"
+#include "run/certainty.h"
+#include "run/links.h"
+#include "run/metrics.h"
+#include "scenario/memory_policy.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/memory.h"
+#include "tables/tables.h"
+#include "workload/workload.h"
 
 /* A scalar as YAML's JSON schema types it; quoted ones are strings. */
 static json_t *scalar_json(const struct node *node)

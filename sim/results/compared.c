@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "cache/cache.h"
 #include "files/look.h"
 #include "report/caveats.h"
 #include "report/result.h"
+#include "scenario/scenario.h"
+#include "store/tie.h"
 #include "sweep/sweep.h"
+#include "tables/tables.h"
 
 static json_t *add_row(struct compared *compared, const char *name, const char *path)
 {

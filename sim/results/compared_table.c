@@ -6,8 +6,11 @@
 
 #include "base/decimal.h"
 #include "base/text.h"
+#include "files/json.h"
+#include "report/outcome.h"
 #include "sheet/sheet.h"
 #include "sheet/words.h"
+#include "store/tie.h"
 
 /* A column: its key, under which rows have it too, and its place in the table for people, who lack the room for the last
  * ones first; 0: they do not see it. */

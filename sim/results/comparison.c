@@ -4,7 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "model/model.h"
+#include "report/outcome.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
+#include "stage/memory.h"
+#include "workload/workload.h"
 
 enum { MICRO_MAX = 1 << 20 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "files/folder.h"
 #include "process/module.h"
 

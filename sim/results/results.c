@@ -1,7 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "expression/expression.h"
 #include "results/results_internal.h"
+#include "store/ids.h"
+#include "store/tally.h"
 #include "sweep/paths.h"
 
 void results_release(struct results *results)

@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "files/json.h"
+#include "report/outcome.h"
 #include "sheet/sheet.h"
+#include "store/store.h"
+#include "store/tie.h"
 
 char *results_point(const json_t *row)
 {

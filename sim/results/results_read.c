@@ -1,9 +1,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "files/json.h"
 #include "files/look.h"
+#include "report/outcome.h"
 #include "results/results_internal.h"
+#include "store/ids.h"
+#include "store/store.h"
+#include "store/tally.h"
 
 enum { HELD = 1024 };            /* rows beyond those that are asked for */
 

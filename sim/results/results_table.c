@@ -6,9 +6,11 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "files/json.h"
 #include "run/metrics.h"
 #include "sheet/sheet.h"
 #include "sheet/words.h"
+#include "store/tie.h"
 
 static bool is_rank(const struct row_key *key)
 {

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "engine/program.h"
+
 const char *const account_names[] = ENUM_NAMES(ACCOUNT_KINDS);
 
 enum account_kind account_of(enum op_what what)

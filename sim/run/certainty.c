@@ -4,6 +4,15 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "evidence/anchor.h"
+#include "evidence/evidence.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "kernels/profile.h"
+#include "layout/layout.h"
+#include "model/model.h"
+#include "precision/precision.h"
+#include "scenario/scenario.h"
 
 /* Share by which NICs may differ and count as the same: the evidence has whole Mb/s. */
 static const double NIC_ROUNDED = 1e-3;

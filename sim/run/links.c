@@ -3,6 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "collective/measure.h"
+#include "hardware/cluster.h"
+#include "scenario/scenario.h"
+
 const char *const link_class_names[] = {"inside", "nvlink", "pcie", "nic", "uplink", "host", NULL};
 _Static_assert(COUNT(link_class_names) == LINKS_COUNT + 1, "a name for every class");
 

@@ -5,8 +5,18 @@
 #include <string.h>
 
 #include "base/progress.h"
+#include "config/conf.h"
+#include "layout/stages.h"
+#include "model/model.h"
 #include "recompute/stage_plan.h"
 #include "run/run.h"
+#include "scenario/memory_policy.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "settle/settle.h"
+#include "stage/memory.h"
+#include "stage/stage.h"
+#include "workload/workload.h"
 
 /* Ways to need less, in the order in which they are preferred where they cost the same. Each has steps, the gentlest
  * first, and writes the --set assignments that bring a step about, separated by newlines, or nothing where it does not

@@ -4,7 +4,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/conf.h"
 #include "recompute/rank_plan.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "settle/settle.h"
+#include "stage/memory.h"
+#include "workload/workload.h"
 
 const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE, .numbers = true};
 

@@ -4,8 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "energy/energy.h"
+#include "engine/program.h"
+#include "model/model.h"
+#include "precision/precision.h"
 #include "run/certainty.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "workload/workload.h"
 
 static double later(double a, double b)
 {

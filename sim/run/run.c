@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alike/alike.h"
+#include "collective/measure.h"
+#include "lower/lower.h"
+#include "settle/settle.h"
+
 struct simulate_options simulate_options_of(const struct scenario *scenario)
 {
     return (struct simulate_options){.engine = (enum engine)scenario->simulation.engine};

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "engine/program.h"
+
 /* Whether it is a work, or a part of one: what computes on a compute lane. */
 static bool is_work(const struct program *program, const struct op *op)
 {

@@ -2,7 +2,15 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
 #include "files/data.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "kernels/profile.h"
+#include "layout/layout.h"
+#include "model/model.h"
 #include "scenario/scenario_internal.h"
 
 static const char folder[] = "calibration/data";

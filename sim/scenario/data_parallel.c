@@ -1,7 +1,13 @@
 #include "scenario/scenario_internal.h"
 
 #include <math.h>
+#include "base/base.h"
+#include "collective/collective.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "model/model.h"
 #include "scenario/scenario.h"
+#include "schedule/schedule.h"
 
 bool scenario_hybrid(const struct scenario *scenario)
 {

@@ -3,6 +3,15 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "hardware/cluster.h"
+#include "hardware/gpu.h"
+#include "model/model.h"
+#include "precision/precision.h"
+#include "schedule/schedule.h"
+
 /* Whether several backwards add to the same gradients: not where each ends with an update (PipeDream). */
 static bool gradients_add_up(const struct scenario *scenario)
 {

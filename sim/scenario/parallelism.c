@@ -3,7 +3,13 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "config/conf.h"
 #include "hardware/slow_parts.h"
+#include "layout/layout.h"
+#include "layout/stages.h"
+#include "schedule/schedule.h"
 
 int scenario_gpus(const struct scenario *scenario)
 {

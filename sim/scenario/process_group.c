@@ -2,7 +2,11 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
 #include "scenario/scenario_internal.h"
+#include "schedule/schedule.h"
 
 int scenario_ulysses(const struct parallelism *spec)
 {

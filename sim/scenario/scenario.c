@@ -3,7 +3,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "evidence/evidence.h"
 #include "files/data.h"
+#include "layout/layout.h"
+#include "model/model.h"
+#include "schedule/order.h"
+#include "schedule/schedule.h"
 
 const struct schedule *scenario_schedule(const struct scenario *scenario)
 {

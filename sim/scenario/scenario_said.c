@@ -7,8 +7,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
+#include "hardware/cluster.h"
+#include "kernels/costs.h"
 #include "model/transformer.h"
+#include "precision/precision.h"
 #include "software/software.h"
 
 static const struct table *software_lender(size_t i)

@@ -1,7 +1,16 @@
 /* All keys of a scenario. Parsing, defaults, resolved output, help and schema all come from these tables. */
 #include "scenario/scenario.h"
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "engine/replay.h"
 #include "hardware/slow_parts.h"
+#include "kernels/costs.h"
+#include "model/model.h"
+#include "schedule/schedule.h"
+#include "search/search.h"
+#include "training/training.h"
 
 const char *const recompute_names[] = ENUM_NAMES(RECOMPUTES);
 static const char *const module_names[] = ENUM_NAMES(RECOMPUTE_PARTS);

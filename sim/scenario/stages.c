@@ -5,6 +5,13 @@
 #include <limits.h>
 #include <math.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
+#include "layout/stages.h"
+#include "schedule/schedule.h"
+
 int stages_resolve(struct scenario *scenario, struct error *err)
 {
     struct parallelism *spec = &scenario->parallelism;

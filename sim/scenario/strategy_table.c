@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "collective/token_dispatcher.h"
+#include "config/field.h"
+#include "layout/stages.h"
+#include "schedule/schedule.h"
+
 const char *const dimension_names[] = {
     [DIMENSION_TENSOR] = "tensor", [DIMENSION_DATA] = "data", [DIMENSION_PIPELINE] = "pipeline",
     [DIMENSION_CONTEXT] = "context", NULL,

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 /* The rows of the order. Under full recomputation, if the order has no recomputations, one is added right before each
  * backward. */
 static void order_rows(struct row *rows, const struct plan *plan)

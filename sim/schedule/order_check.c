@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 static int by_work(const void *a, const void *b)
 {
     const struct order_cell *x = *(struct order_cell *const *)a, *y = *(struct order_cell *const *)b;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+
 /* All ranks go through their rows. */
 struct walk {
     const struct order *order;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 char *cell_text(const struct order *order, const struct order_cell *cell, char buffer[CELL_SIZE])
 {
     int length = snprintf(buffer, CELL_SIZE, "%d%c%d", cell->stage, work_letter(cell->kind), cell->mb);

@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "base/progress.h"
+
 /* When a row may go on. Ranks are visited one after another, visit v is of rank v modulo their number; in a visit the
  * replicas try in the same way. Turns are ordered by visit, then by try. */
 struct turn { uint64_t visit, try; };

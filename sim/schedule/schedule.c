@@ -231,6 +231,7 @@ bool rows_deadlock(const struct row *rows, const struct plan *plan)
 
 static const struct schedule *const strategies[] = {
 #define SCHEDULE(name) &schedule_##name,
+#include "base/base.h"
 #include "strategies/list.h"
 #undef SCHEDULE
 };

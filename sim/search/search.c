@@ -2,6 +2,10 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+
 const char *const search_method_names[] = ENUM_NAMES(SEARCH_METHODS);
 
 bool search_is_planner(int method)

@@ -3,11 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/progress.h"
 #include "cache/cache.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 #include "report/outcome.h"
 #include "report/result.h"
+#include "run/run.h"
+#include "scenario/scenario.h"
 #include "serve/request.h"
+#include "workload/workload.h"
 
 /* An object without its opening bracket; releases it. */
 static void put_rest(json_t *object, FILE *out)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/progress.h"
 #include "files/json.h"
 #include "serve/answer.h"
 #include "serve/request.h"

@@ -5,6 +5,8 @@
 
 #include <jansson.h>
 
+#include "base/base.h"
+#include "base/progress.h"
 #include "config/conf_text.h"
 #include "engine/replay.h"
 

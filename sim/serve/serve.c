@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "cache/cache.h"
 #include "process/pool.h"
 #include "serve/answer.h"

@@ -6,6 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "cache/cache.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "hardware/cluster.h"
+#include "layout/stages.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+
 enum { ORDERS_MOST = 10000 };
 
 struct ordering {

@@ -6,9 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alike/alike.h"
+#include "base/base.h"
+#include "collective/measure.h"
+#include "engine/program.h"
+#include "engine/replay.h"
 #include "lower/lower.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "settle/settle_internal.h"
 #include "stage/memory.h"
+#include "workload/workload.h"
 
 /* B that the GPU lacks that lacks most. */
 static double lacks(const struct workload *workload, const struct timeline *timeline)

@@ -12,6 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "cache/cache.h"
+#include "config/field.h"
+#include "hardware/cluster.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "workload/workload.h"
+
 enum { SPLITS_ALL = 3000, REPLAYS_LEAST = 24, REPLAYS_MOST = 400 };
 #define OPERATIONS_MOST 2e6 /* that all replays of a search have, about */
 

@@ -2,6 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "software/software_internal.h"
 
 struct candidates { struct arena *arena; const struct software_parts *parts; };

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 #include "software/software_internal.h"
 

@@ -2,6 +2,11 @@
 
 #include <math.h>
 
+#include "collective/collective.h"
+#include "kernels/costs.h"
+#include "precision/precision.h"
+#include "scenario/scenario.h"
+
 /* A matrix of n x m values is sent as factors of r (n + m) values if these are fewer than half of its values (PyTorch's
  * powerSGD_hook.py, min_compression_rate 2). Other tensors are sent uncompressed. */
 void bucket_sizes_add(struct bucket_sizes *sizes, const struct scenario *scenario, double values, double rows)

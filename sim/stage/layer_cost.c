@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "model/model.h"
 #include "stage/stage_exchange.h"
 #include "stage/stage_kernels.h"
 

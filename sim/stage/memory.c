@@ -6,6 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "engine/program.h"
+#include "hardware/gpu.h"
+#include "model/model.h"
+#include "precision/precision.h"
+#include "scenario/recipe.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 const char *const memory_kind_names[] = {
     [MEMORY_PARAMETERS] = "parameters",   [MEMORY_GATHERED] = "gathered", [MEMORY_GRADIENTS] = "gradients",
     [MEMORY_OPTIMIZER] = "optimizer",     [MEMORY_ACTIVATIONS] = "activations",

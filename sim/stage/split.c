@@ -2,6 +2,10 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "scenario/memory_policy.h"
+#include "schedule/schedule.h"
 #include "stage/stage_exchange.h"
 #include "stage/stage_memory.h"
 

@@ -5,6 +5,17 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "collective/token_dispatcher.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "kernels/cost.h"
+#include "model/model.h"
+#include "precision/precision.h"
+#include "scenario/memory_policy.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "stage/compression.h"
 #include "stage/split.h"
 

@@ -3,6 +3,11 @@
 #include <math.h>
 
 #include "hardware/contention.h"
+#include "kernels/costs.h"
+#include "model/model.h"
+#include "precision/precision.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 
 const enum group_kind exchange_groups[EXCHANGE_COUNT] = {      /* all others: GROUP_TENSOR */
     [EXCHANGE_DISPATCH] = GROUP_EXPERT, [EXCHANGE_ATTENTION] = GROUP_CONTEXT,

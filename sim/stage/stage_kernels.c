@@ -2,6 +2,12 @@
 
 #include <math.h>
 
+#include "hardware/gpu.h"
+#include "kernels/cost.h"
+#include "kernels/costs.h"
+#include "precision/precision.h"
+#include "scenario/recipe.h"
+#include "scenario/scenario.h"
 #include "stage/stage_memory.h"
 
 /* The kernels of one phase of a layer: s on the GPU, and the number of launches. */

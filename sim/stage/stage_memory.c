@@ -4,6 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "precision/precision.h"
+#include "scenario/recipe.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 /* The logits stay in memory during the backward of all layers. */
 static void hold_logits(struct stage_peaks *peaks, double logits)
 {

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "schedule/schedule.h"
+
 /* Whether work b is work a, so many micro-batches later. */
 static bool same_later(struct work a, struct work b, int later)
 {

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 /* A multiple of the number of micro-batches in which most pipelines repeat themselves that do so soon. */
 enum { OFTEN = 4 };
 

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "lower/lower.h"
+#include "schedule/schedule.h"
+
 /* Of a period in the timeline. */
 struct search {
     const struct timeline *timeline;

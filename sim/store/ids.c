@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 enum { DIGITS = 8 };             /* hexadecimal digits of a number of 32 bits */
 
 static struct id_entry entry_of(const char *id)

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "files/folder.h"
 #include "report/result.h"
 

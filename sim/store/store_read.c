@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "files/look.h"
+#include "report/outcome.h"
 
 const char *store_id(const json_t *row)
 {

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "report/outcome.h"
 
 static void put_text(char **text, const char *value)
 {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
 #include "run/metrics.h"
 #include "sheet/words.h"
 

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "scenario/scenario.h"
 
 enum { DIGITS = 12 };            /* of a calculated value: what people write, not what doubles hold */

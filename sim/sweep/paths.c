@@ -4,8 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "config/conf_text.h"
+#include "expression/expression.h"
 #include "scenario/scenario.h"
+#include "schedule/schedule.h"
 
 enum { PATH_DEPTH = 6 };         /* tables inside one another; a table may hold itself */
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "config/conf.h"
+#include "expression/expression.h"
 #include "scenario/scenario.h"
 
 /* One point while it is looked at: what expressions ask for is found when they ask. */

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "expression/expression.h"
 #include "scenario/scenario.h"
 
 /* What stands under `sweep`, before it is understood. */

@@ -7,10 +7,13 @@
 
 #include "base/progress.h"
 #include "cache/cache.h"
+#include "config/conf.h"
 #include "files/data.h"
 #include "files/json.h"
 #include "process/child.h"
 #include "report/result.h"
+#include "scenario/scenario.h"
+#include "store/store.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
        FILE_MOST = 64 << 20,     /* of a file that a scenario names */

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 #include "run/metrics.h"
 #include "scenario/scenario.h"

@@ -4,10 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
+#include "engine/replay.h"
 #include "files/json.h"
 #include "process/pool.h"
 #include "report/result.h"
+#include "store/store.h"
 #include "sweep/verify.h"
 
 /* s after the timeout within which a worker ends the point itself and says how far it came; then it is killed. */

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/replay.h"
 #include "files/json.h"
 #include "process/pool.h"
+#include "report/outcome.h"
 #include "store/tie.h"
 
 /* The row of a point of the sweep. */

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/cells.h"
+#include "base/decimal.h"
 #include "engine/event.h"
 
 void causes_init(struct causes *causes, const struct run *run)

@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/cells.h"
+#include "base/decimal.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+
 /* Sums and gathers of weights are exchanges of all ranks that hold a virtual stage; those of tokens, keys and values of
  * the ranks in one place of their pipelines. */
 static bool by_stage(enum group_kind kind)

@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/cells.h"
+#include "base/decimal.h"
+#include "collective/collective.h"
+#include "engine/program.h"
+#include "layout/layout.h"
+#include "scenario/scenario.h"
+
 /* "F3", "U": the kind and the micro-batch. */
 static void name_cell(struct cells *cells, const struct op *op)
 {

@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/cells.h"
 #include "files/digest.h"
+#include "run/links.h"
+#include "run/metrics.h"
+#include "scenario/scenario.h"
+#include "stage/memory.h"
 
 /* From then on the rank holds so many bytes of the kind. */
 static void memory_line(struct cells *cells, int rank, double at, enum memory_kind kind, double bytes, int replicas)

@@ -4,6 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "base/cells.h"
+#include "run/account.h"
+#include "scenario/scenario.h"
+
 
 enum { WINDOWS = 200, SAMPLES = 8 };
 

@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "base/base.h"
+
 long long dragonfly_nodes(const struct topology *topology)
 {
     long long nodes = (long long)topology->groups * topology->routers;

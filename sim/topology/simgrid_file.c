@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/base.h"
+#include "config/field.h"
+
 enum { FILE_BYTES_MAX = 64 << 20 };
 
 static const char WHAT[] = "SimGrid, which reads 'topology: xml',";

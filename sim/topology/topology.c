@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/base.h"
+
 static int ceiling(int a, int b)
 {
     return (a - 1) / b + 1;

@@ -7,6 +7,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/field.h"
+
 enum { MOST_NODES = 1000000, MOST_PER_GROUP = 4096, MOST_LINKS = 1 << 26 };
 
 static const char *const kinds[] = ENUM_NAMES(TOPOLOGIES);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/base.h"
+
 static const int *dims_of(const struct topology *keys)
 {
     return keys->dims.items;

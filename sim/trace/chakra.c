@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "recorded/recorded.h"
+
 enum { MOST_RANKS = 4096, METADATA_VERSION = 1 };
 
 /* Sends by the rank that receives them, and parts of spans, once for all ranks. */

@@ -2,6 +2,9 @@
  * as et_def.proto has them). */
 #include "trace/chakra_internal.h"
 
+#include "base/decimal.h"
+#include "recorded/recorded.h"
+
 enum { NODE_ID = 1, NODE_NAME = 2, NODE_TYPE = 3, DATA_DEPS = 5, START_TIME_MICROS = 6, DURATION_MICROS = 7, NODE_ATTR = 10 };
 enum { ATTR_NAME = 1, ATTR_INT32 = 7, ATTR_INT64 = 9, ATTR_UINT64 = 13, ATTR_BOOL = 27, ATTR_STRING = 29 };
 /* Types of nodes. */

@@ -5,6 +5,10 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "base/decimal.h"
+#include "files/json.h"
+#include "recorded/recorded.h"
 #include "trace/bytes.h"
 
 /* Threads of a rank's process: the host's launches, the streams of compute and of communication within works, and from

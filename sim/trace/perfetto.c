@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "recorded/recorded.h"
+
 static void grow_slots(struct perfetto *perfetto)
 {
     free(perfetto->slots);

@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "files/tsv.h"
+#include "recorded/recorded.h"
+
 /* Rows of one rank and time that add up are one change; where the bytes fall again at that time, the most that was held is
  * a change of its own. */
 static void note_change(void *context, const struct recorded_change *change)

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "recorded/recorded.h"
+
 
 const char *const trace_format_names[] = {"perfetto", "kineto", "chakra", NULL};
 

@@ -6,6 +6,7 @@
 #include "files/folder.h"
 #include "files/look.h"
 #include "files/packed.h"
+#include "recorded/recorded.h"
 #include "trace/trace_internal.h"
 
 /* file_replace's callback. */

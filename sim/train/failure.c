@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "base/units.h"
+#include "course/course.h"
 
 static double either(double own, double usual)
 {

@@ -6,8 +6,12 @@
 
 #include "base/cells.h"
 #include "base/units.h"
+#include "course/course.h"
+#include "course/steps.h"
+#include "engine/replay.h"
 #include "files/digest.h"
 #include "report/result.h"
+#include "scenario/scenario.h"
 
 /* key, key_p10, key_p50, key_p90. */
 static void put_estimate(json_t *json, struct arena *arena, const char *key, const struct estimate *estimate)

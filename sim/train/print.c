@@ -5,6 +5,9 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "course/steps.h"
+#include "hardware/cluster.h"
+#include "scenario/scenario.h"
 #include "train/closed_form.h"
 
 /* "15 T", at most so long. */

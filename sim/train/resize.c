@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "course/course.h"
+
 /* Nodes that are there: those that train and those that do not. */
 static int nodes_there(const struct going *going)
 {

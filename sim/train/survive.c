@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "course/course.h"
+#include "course/shapes.h"
+
 static const struct shape *shape_held(const struct going *going)
 {
     return &going->rules->course->shapes.on[going->held];

@@ -6,7 +6,11 @@
 
 #include "base/progress.h"
 #include "base/units.h"
+#include "config/conf.h"
+#include "course/course.h"
+#include "course/steps.h"
 #include "energy/energy.h"
+#include "hardware/cluster.h"
 #include "process/pool.h"
 #include "train/closed_form.h"
 

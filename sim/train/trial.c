@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/random.h"
+#include "course/course.h"
 
 const char *const loss_names[] = ENUM_NAMES(LOSSES);
 const char *const trial_end_names[] = ENUM_NAMES(TRIAL_ENDS);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+
 enum { TRACE_BYTES = 64 << 20, TRACE_NODES = 1048576 };
 
 /* A trace while it is read. */

@@ -2,6 +2,9 @@
 
 #include <math.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
 
 static int amounts(const struct amount *amount)

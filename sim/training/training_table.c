@@ -1,6 +1,8 @@
 /* Keys of the section `train`. */
 #include "training/training_internal.h"
 
+#include "hardware/gpu.h"
+
 #define AMOUNT(record) \
     {.key = "tokens", AT(record, amount.tokens), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, \
      .brief = "tokens that are trained on"}, \

@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
+#include "files/digest.h"
+#include "run/certainty.h"
 #include "validate/validation.h"
 
 /* SCENARIO=TIME: what is behind the last '='. Returns 1 if it is that, 0 if there is no '='. */

@@ -5,7 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "config/field.h"
+#include "evidence/evidence.h"
+#include "files/digest.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
 
 static void hand_over(const struct error *err, struct outcome *outcome)
 {

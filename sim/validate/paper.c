@@ -3,7 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "files/data.h"
+#include "run/metrics.h"
+#include "scenario/scenario.h"
 #include "validate/plain.h"
 
 static int keep_node(const struct node *value, enum node_kind kind, const char *key, const char *expected, void *object,

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "config/conf.h"
+#include "config/field.h"
 #include "model/model.h"
 #include "scenario/scenario.h"
 

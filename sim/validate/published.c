@@ -5,6 +5,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "collective/collective.h"
+#include "collective/measure.h"
+#include "collective/placed_group.h"
+#include "hardware/cluster.h"
+
 static const struct field host_fields[] = {
     {KEY(published_host, gpu), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time to launch on a GPU"},

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
+#include "evidence/evidence.h"
+#include "run/metrics.h"
+
 /* Whether errors of the column are errors of an iteration's time. */
 static bool is_time(const struct column *column)
 {

@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
 #include "process/child.h"
+#include "run/metrics.h"
+#include "scenario/scenario.h"
 
 struct running {
     struct validation *validation;

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "files/json.h"
+#include "report/result.h"
+#include "run/metrics.h"
 
 enum { CELL = 32 };
 

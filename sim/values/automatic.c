@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+
 static void add_number(struct numbers *numbers, int value)
 {
     if (numbers->count < NUMBERS)

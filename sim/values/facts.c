@@ -2,6 +2,11 @@
 
 #include <stdlib.h>
 
+#include "base/base.h"
+#include "config/conf.h"
+#include "hardware/cluster.h"
+#include "model/model.h"
+
 static void find_model(const struct model *model, struct facts *facts)
 {
     const struct transformer *shape = model->transformer;

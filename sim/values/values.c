@@ -2,8 +2,14 @@
 
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
+#include "config/conf.h"
+#include "config/field.h"
 #include "run/memory_advice.h"
+#include "scenario/scenario.h"
+#include "settle/settle.h"
+#include "software/software.h"
 #include "values/automatic.h"
 #include "workload/workload.h"
 

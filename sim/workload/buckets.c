@@ -1,5 +1,11 @@
 #include "workload/buckets.h"
 
+#include "base/base.h"
+#include "layout/layout.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/compression.h"
+
 /* The number of ranks that hold the same parameters of a class of the stage. */
 static int count_holders(const struct workload *workload, int stage, enum parameter_class class)
 {

@@ -4,6 +4,11 @@
 
 #include <string.h>
 
+#include "base/base.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/stage.h"
+
 static void scale(struct work_times *times, double by)
 {
     double *const all[] = {&times->seconds, &times->starved, &times->dispatching.shared, &times->dispatching.before,

@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "cache/cache.h"
+#include "config/field.h"
+#include "schedule/schedule.h"
 
 static bool is_backward(const struct work *work)
 {

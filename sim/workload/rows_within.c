@@ -7,7 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/base.h"
+#include "base/progress.h"
 #include "process/child.h"
+#include "schedule/schedule.h"
 
 /* Works that any schedule writes in less time than a budget can notice. */
 enum { FEW_WORKS = 1 << 20 };

@@ -4,7 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alike/alike.h"
+#include "base/base.h"
+#include "hardware/cluster.h"
+#include "model/model.h"
 #include "recompute/stage_plan.h"
+#include "scenario/process_group.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 #include "workload/rows_within.h"
 
 /* s of each kind of work before the update on each virtual stage, on the average GPU that holds the stage. */

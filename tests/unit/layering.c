@@ -15,7 +15,7 @@ static const struct rule rules[] = {
     {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
     {"", " sim/files/packed.c ", NULL, " zlib.h "},
     {"sim/recorded/", NULL, " base/ files/ recorded/ ", NULL},
-    {"sim/page/", NULL, " base/ files/ results/ recorded/ page/ ", NULL},
+    {"sim/page/", NULL, " base/ files/ store/store.h results/ recorded/ page/ ", NULL},
     {"sim/trace/", NULL, " base/ files/ recorded/ trace/ ", NULL},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/modules/http.c ", NULL, " microhttpd.h "},
@@ -36,8 +36,9 @@ static const struct rule rules[] = {
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ cache/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ cache/ config/field.h schedule/ strategies/list.h ", NULL},
-    {"sim/run/metric", NULL, " base/ evidence/anchor.h stage/memory.h lower/lower.h energy/energy.h run/account.h run/metrics.h run/certainty.h ",
-     " kernels/ "},
+    {"sim/run/metric", NULL, " base/ precision/precision.h model/model.h engine/program.h schedule/schedule.h evidence/anchor.h "
+     "scenario/scenario.h stage/memory.h workload/workload.h lower/lower.h energy/energy.h run/account.h run/metrics.h "
+     "run/certainty.h ", " kernels/ "},
     {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
 };
 
