@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "files/look.h"
 
 static double now(void)
 {
@@ -19,28 +20,6 @@ static double now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* The program's file, in one of PATH's folders that are named from the root; NULL: there is none. A relative folder
- * counts for nothing: it would be one inside the folder of the chart, which may be somebody else's. */
-static const char *find(struct arena *arena, const char *name)
-{
-    const char *folders = getenv("PATH");
-
-    if (!folders)
-        folders = "/usr/local/bin:/usr/bin:/bin";
-    for (const char *end; *folders; folders = *end ? end + 1 : end) {
-        const char *path;
-        struct stat info;
-
-        end = strchrnul(folders, ':');
-        if (*folders != '/')
-            continue;
-        path = arena_printf(arena, "%.*s/%s", (int)(end - folders), folders, name);
-        if (!access(path, X_OK) && !stat(path, &info) && S_ISREG(info.st_mode))
-            return path;
-    }
-    return NULL;
 }
 
 /* The child: the tool, which ends with its parent. Why it cannot be started goes into `failure`, an errno. */
@@ -145,14 +124,13 @@ static int await(pid_t child, double deadline, int *status)
 int tool_run(const struct tool *tool, char *text, size_t size, int *status)
 {
     double deadline = now() + tool->seconds;
-    struct arena arena = {0};
-    const char *path = find(&arena, tool->arguments[0]);
+    char *path = look_on_path(tool->arguments[0]);
     int output = -1, failed;
     pid_t child = -1;
 
     *text = '\0';
     failed = path ? start(tool, path, &output, &child) : ENOENT;
-    arena_release(&arena);
+    free(path);
     if (failed)
         return failed;
     read_output(output, deadline, text, size);

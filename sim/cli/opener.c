@@ -4,33 +4,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "files/look.h"
 
 enum { KEPT = 60 };          /* s until a browser has read the file */
-
-/* The program in one of PATH's folders that are named from the root; the caller frees it. NULL: there is none. */
-static char *find(const char *name)
-{
-    const char *folders = getenv("PATH");
-
-    for (const char *end; folders && *folders; folders = *end ? end + 1 : end) {
-        char *path;
-        struct stat info;
-
-        end = strchrnul(folders, ':');
-        if (*folders != '/')
-            continue;
-        path = xprintf("%.*s/%s", (int)(end - folders), folders, name);
-        if (!access(path, X_OK) && !stat(path, &info) && S_ISREG(info.st_mode))
-            return path;
-        free(path);
-    }
-    return NULL;
-}
 
 static bool has_screen(void)
 {
@@ -81,7 +61,7 @@ static _Noreturn void be_opener(const char *program, const char *page)
 
 bool open_in_browser(const char *address)
 {
-    char *program = has_screen() ? find("xdg-open") : NULL, *page = program ? write_page(address) : NULL;
+    char *program = has_screen() ? look_on_path("xdg-open") : NULL, *page = program ? write_page(address) : NULL;
     pid_t child = page ? fork() : -1;
 
     if (!child && fork())            /* nobody waits for the process that stays */

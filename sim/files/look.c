@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,4 +132,25 @@ int look_apart(const char *path, const char *folder, const char *const *names, s
             return error_add(err, EXIT_USAGE, loc, "this is %s of the input; expected another file to write", names[i]);
     }
     return 0;
+}
+
+char *look_on_path(const char *name)
+{
+    const char *folders = getenv("PATH");
+
+    if (!folders)
+        folders = "/usr/local/bin:/usr/bin:/bin";
+    for (const char *end; *folders; folders = *end ? end + 1 : end) {
+        struct stat info;
+        char *path;
+
+        end = strchrnul(folders, ':');
+        if (*folders != '/')
+            continue;
+        path = xprintf("%.*s/%s", (int)(end - folders), folders, name);
+        if (!access(path, X_OK) && !stat(path, &info) && S_ISREG(info.st_mode))
+            return path;
+        free(path);
+    }
+    return NULL;
 }

@@ -24,6 +24,9 @@ int look_apart(const char *path, const char *folder, const char *const *names, s
 /* The next line with its newline, as getline(); of one that is longer than LINE_LIMIT the first LINE_LIMIT + 1 bytes, and the
  * rest of it is passed over. -1: there is none, or it cannot be read (ferror). */
 ssize_t look_line(FILE *file, char **line, size_t *capacity);
+/* The program of that name in one of PATH's folders that are named from the root; the caller frees it. NULL: there is none. A
+ * relative folder counts for nothing: it would be one inside a folder that may be somebody else's. */
+char *look_on_path(const char *name);
 /* The folder of this program, with a '/' at its end. NULL: an error. */
 const char *look_program(struct arena *arena, struct error *err);
 

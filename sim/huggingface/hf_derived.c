@@ -7,39 +7,6 @@
 #include "base/base.h"
 #include "config/conf.h"
 
-int hf_number(const struct reading *reading, const char *key, int otherwise)
-{
-    const struct node *value = node_get(reading->config, key);
-    char *end;
-    long number;
-
-    if (!value || value->kind != NODE_SCALAR || value->quoted)
-        return otherwise;
-    number = strtol(value->text, &end, 10);
-    return *end || end == value->text || labs(number) > 1 << 28 ? otherwise : (int)number;
-}
-
-bool hf_true(const struct reading *reading, const char *key)
-{
-    const struct node *value = node_get(reading->config, key);
-
-    return value && value->kind == NODE_SCALAR && !value->quoted && !strcmp(value->text, "true");
-}
-
-/* Values that nobody wrote stand where the configuration begins. */
-void hf_put(struct reading *reading, const char *to, const char *value)
-{
-    struct node *node = node_scalar(reading->arena, value, false);
-
-    node->loc = reading->file->loc;
-    node_put(reading->arena, reading->shape, to, node);
-}
-
-void hf_put_number(struct reading *reading, const char *to, double value)
-{
-    hf_put(reading, to, arena_printf(reading->arena, "%.0f", value));
-}
-
 /* The value, or NULL; of a list with one for each block the first. */
 static const struct node *first(struct reading *reading, const char *key)
 {

@@ -100,7 +100,7 @@ static struct row *take_rows(const struct writing *writing, struct error *err)
 struct row *rows_within(const struct schedule *schedule, const struct plan *plan, struct progress *progress,
                         struct error *err)
 {
-    size_t ranks = (size_t)plan->stages, works = ranks * (size_t)plan->chunks * (size_t)plan->micro_batches;
+    size_t ranks = (size_t)plan->stages, works = ranks * (size_t)plan->chunks * (size_t)plan_micro_batches(plan);
     struct writing writing = {schedule, plan, progress, NULL, -1};
     struct row *rows = NULL;
 

@@ -1,17 +1,11 @@
 /* degrees: pipelines whose ranks differ in their tensor and data degrees (strategy.stages): closed forms of what they send. */
-#include "simulated.h"
+#include "unequal_ranks.h"
 
 #include <limits.h>
 
 #include "engine/program_text.h"
 
 enum { HIDDEN = 768, SEQUENCE = 768, MICRO_BATCHES = 4 };
-
-static const char shape[] =
-    "model: {transformer: {layers: 4, hidden: 768, heads: 24, sequence: 768, vocabulary: 50304, tied: %s}}\n"
-    "batch: {micro: %d, micro_batches: 4}\nsimulation: {engine: %s, collectives: messages}\n"
-    "strategy: {stages: [%s], %s}\n"
-    "cluster: {platform: dgx-a100, nodes: %d, communication: none, network: {nics: 8, latency: 2 us}}\n";
 
 /* Bytes that each GPU of a node sends, or gets, on its NIC. */
 static void expect_nics(const struct simulated *simulated, bool up, int node, int gpus, double bytes)

@@ -1,6 +1,6 @@
 /* Random pipelines whose ranks differ in their degrees. DTSIM_DEGREES in the environment: the number of those that engines are
  * compared on, and that are held against a list schedule. */
-#include "simulated.h"
+#include "unequal_ranks.h"
 
 static int count_of(int usual)
 {
@@ -10,12 +10,6 @@ static int count_of(int usual)
 }
 
 enum { MICRO_BATCHES = 4, RANKS_MOST = 4, REPLICAS_MOST = 6 };
-
-static const char shape[] =
-    "model: {transformer: {layers: 4, hidden: 768, heads: 24, sequence: 768, vocabulary: 50304, tied: %s}}\n"
-    "batch: {micro: %d, micro_batches: 4}\nsimulation: {engine: %s, collectives: messages}\n"
-    "strategy: {stages: [%s], %s}\n"
-    "cluster: {platform: dgx-a100, nodes: %d, communication: none, network: {nics: 8, latency: 2 us}}\n";
 
 /* Ranks with random degrees, samples, schedule and placement. */
 struct drawn {
