@@ -56,17 +56,22 @@ int question_scenario(struct arena *arena, const struct question *question, stru
                       struct error *err)
 {
     struct node *root = ARENA_ARRAY(arena, struct node, 1), *dropped = NULL;
-    const struct node *tree = NULL;
+    const struct node *tour = NULL;
     const char *const *sets = NULL;
     size_t nsets = 0;
 
     BUG_IF(!arena->cache || !arena->cache->names_only);
     if (question->set.node && request_sets(arena, question->set.node, &sets, &nsets, err))
         return -1;
-    if (question->tour ? read_tour(arena, question->tour, &tree, err) :
-        conf_parse(arena, DROPPED, question->text, strlen(question->text), &dropped, err))
-        return -1;
-    *root = tree ? *tree : *dropped;
+    if (question->tour) {
+        if (read_tour(arena, question->tour, &tour, err))
+            return -1;
+        *root = *tour;
+    } else {
+        if (conf_parse(arena, DROPPED, question->text, strlen(question->text), &dropped, err))
+            return -1;
+        *root = *dropped;
+    }
     if (scenario_read(arena, root, sets, nsets, question->tour ? question->tour : DROPPED, scenario, err))
         return -1;
     scenario->simulation.engine = ENGINE_FAST;

@@ -334,6 +334,7 @@ char *unit_format(enum unit unit, double value, char *buffer, size_t size)
                 best_prefix = prefix;
             }
         }
+    BUG_IF(!best_name);
     exact_write(fabs(value), best_name, best_prefix, text);
     snprintf(buffer, size, "%s%s", value < 0 ? "-" : "", text);
     return buffer;

@@ -149,7 +149,7 @@ static int kernel_read(struct samples_reader *reader, const struct cells *cells,
 
 static int memory_read(struct samples_reader *reader, const struct cells *cells, struct sample *sample)
 {
-    double m, n = 1;
+    double m = 0, n = 1;
 
     if (*cell_text(reader, cells, COLUMN_BYTES))
         return number_read(reader, cells, COLUMN_BYTES, &sample->bytes);

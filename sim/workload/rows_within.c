@@ -104,7 +104,12 @@ struct row *rows_within(const struct schedule *schedule, const struct plan *plan
     struct writing writing = {schedule, plan, progress, NULL, -1};
     struct row *rows = NULL;
 
-    if (!progress || progress->seconds == 0 || works < FEW_WORKS)
+    if (!progress || works < FEW_WORKS)
+        return rows_of(schedule, plan);
+    /* Each forward becomes an operation at least: a program that has no room for these has no room for its rows. */
+    if (progress_admit(progress, (double)works, err))
+        return NULL;
+    if (progress->seconds == 0)
         return rows_of(schedule, plan);
     writing.counts = child_share(ranks * sizeof *writing.counts);
     writing.file = memfd_create("rows", MFD_CLOEXEC);

@@ -7,8 +7,8 @@
 #include "base/progress.h"
 #include "schedule/schedule.h"
 
-/* As rows_of(). `progress`: or NULL. NULL after an error: EXIT_STOPPED where the time is over, EXIT_UNEXPECTED where the
- * child could not be had or failed. */
+/* As rows_of(). `progress`: or NULL. NULL after an error: EXIT_STOPPED where the time is over or the memory has no room
+ * for as many operations as there are forwards, EXIT_UNEXPECTED where the child could not be had or failed. */
 struct row *rows_within(const struct schedule *schedule, const struct plan *plan, struct progress *progress,
                         struct error *err);
 

@@ -94,6 +94,23 @@ static void test_spent(void **state)
     error_release(&err);
 }
 
+/* Memory that has no room for the operations of the forwards: the schedule is not asked for its rows. */
+static void test_no_room(void **state)
+{
+    const struct schedule slow = {.name = "slow", .rows = endless};
+    struct progress progress;
+    struct error err = {0};
+
+    (void)state;
+    progress_begin(&progress, "--budget", 0, 1e6);
+    assert_null(rows_within(&slow, &LARGE, &progress, &err));
+    assert_int_equal(err.count, 1);
+    assert_int_equal(error_exit_code(&err), EXIT_STOPPED);
+    assert_non_null(strstr(err.messages[0].text, ", before lowering: needs about "));
+    assert_non_null(strstr(err.messages[0].text, " for 1.049 M operations"));
+    error_release(&err);
+}
+
 /* A schedule whose child dies. */
 static void fatal(struct row *rows, const struct plan *plan)
 {
@@ -119,7 +136,8 @@ static void test_dies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_enough), cmocka_unit_test(test_spent), cmocka_unit_test(test_dies),
+        cmocka_unit_test(test_enough), cmocka_unit_test(test_spent), cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_dies),
     };
 
     return cmocka_run_group_tests_name("rows_within", tests, NULL, NULL);
