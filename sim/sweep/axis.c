@@ -1,5 +1,6 @@
 #include "sweep/axis.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,29 +23,12 @@ struct reader {
 #define FAIL(reader, loc, format, ...) \
     error_add((reader)->err, EXIT_INPUT, loc, "%s: %s: " format, (reader)->what, (reader)->name, __VA_ARGS__)
 
-static const char *path_candidate(size_t i, const void *context)
-{
-    return ((const char *const *)context)[i];
-}
-
 int axis_name_check(const char *what, const char *name, struct loc loc, struct error *err)
 {
-    struct arena arena = {0};
-    const char *meant = NULL;
-    char shown[CLIP_SIZE];
     bool word = !path_meant(name) && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") ==
                 strlen(name) && *name && !strchr("0123456789", *name);
-    int rc = 0;
 
-    text_clip(name, shown, sizeof shown);
-    if (!word && !scenario_field(name)) {
-        meant = nearest(name, path_candidate, path_list(&arena));
-        rc = error_add(err, EXIT_INPUT, loc, meant ? "%s: scenarios have no '%s'; did you mean '%s'?" :
-                       "%s: scenarios have no '%s'; expected a path such as strategy.tensor, or a name of your own "
-                       "without dots", what, shown, meant);
-    }
-    arena_release(&arena);
-    return rc;
+    return word ? 0 : path_check(what, name, "a path such as strategy.tensor, or a name of your own without dots", loc, err);
 }
 
 static void axis_add(struct reader *reader, size_t i, struct node *node)
@@ -239,7 +223,7 @@ static const struct field random_fields[] = {
     {KEY(random_spec, to), .kind = FIELD_STRING, .required = true, .brief = "largest value"},
     {KEY(random_spec, count), .kind = FIELD_INT, .min = 1, .max = AXIS_MOST, .required = true,
      .brief = "how many values are drawn"},
-    {KEY(random_spec, seed), .kind = FIELD_INT, .min = 0, .fallback = "1",
+    {KEY(random_spec, seed), .kind = FIELD_INT, .min = 0, .max = INT_MAX, .fallback = "1",
      .brief = "another seed draws other values; each path has a row of its own"},
     {KEY(random_spec, scale), .kind = FIELD_CHOICE, .choices = NAMES("linear", "log"),
      .fallback = "linear", .brief = "each value, or each order of magnitude, is as likely as any other"},

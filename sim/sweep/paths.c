@@ -53,6 +53,28 @@ const char **path_list(struct arena *arena)
     return paths;
 }
 
+static const char *path_candidate(size_t i, const void *context)
+{
+    return ((const char *const *)context)[i];
+}
+
+int path_check(const char *what, const char *path, const char *expected, struct loc loc, struct error *err)
+{
+    struct arena arena = {0};
+    const char *meant;
+    char shown[CLIP_SIZE];
+    int rc = 0;
+
+    if (!scenario_field(path)) {
+        meant = nearest(path, path_candidate, path_list(&arena));
+        text_clip(path, shown, sizeof shown);
+        rc = meant ? error_add(err, EXIT_INPUT, loc, "%s: scenarios have no '%s'; did you mean '%s'?", what, shown, meant) :
+             error_add(err, EXIT_INPUT, loc, "%s: scenarios have no '%s'; expected %s", what, shown, expected);
+    }
+    arena_release(&arena);
+    return rc;
+}
+
 struct value path_value(const char *path, const struct node *node)
 {
     const struct field *field = scenario_field(path);
@@ -87,6 +109,24 @@ int path_value_check(const char *path, const struct node *node, struct error *er
     return rc;
 }
 
+int path_values_check(const char *what, const char *path, const struct node *node, struct error *err)
+{
+    struct error refused = {0};
+    bool list = node->kind == NODE_SEQUENCE && node->count;
+    bool whole = list && !path_value_check(path, node, &refused);        /* a value that is a list itself */
+    int rc = 0;
+
+    error_release(&refused);
+    if (node_is_null(node) || (node->kind != NODE_SCALAR && !node->count))
+        return error_add(err, EXIT_INPUT, node->loc, "%s: %s: expected a value or a list of values, found nothing", what,
+                         path);
+    for (size_t i = 0; list && i < node->count; i++)
+        if ((!whole || node_is_null(node->items[i])) && path_values_check(what, path, node->items[i], err))
+            rc = -1;
+    return list ? rc : path_value_check(path, node, err);
+}
+
+/* The values below a mapping of a table. */
 static int check_below(struct arena *arena, const struct node *mapping, const char *before, struct error *err)
 {
     int rc = 0;
@@ -95,13 +135,14 @@ static int check_below(struct arena *arena, const struct node *mapping, const ch
         const char *path = arena_printf(arena, "%s%s", before, mapping->keys[i]);
         const struct node *value = mapping->items[i];
 
-        if (!scenario_field(path))
-            continue;
-        if (node_is_null(value))
+        if (path_check("base", path, "a key of 'dtsim help scenario'", mapping->key_locs[i], err))
+            rc = -1;
+        else if (node_is_null(value))
             rc = error_add(err, EXIT_INPUT, value->loc, "%s: expected a value, found nothing", path);
         else if (path_value_check(path, value, err))
             rc = -1;
-        else if (value->kind == NODE_MAPPING && check_below(arena, value, arena_printf(arena, "%s.", path), err))
+        else if (value->kind == NODE_MAPPING && scenario_field(path)->table &&
+                 check_below(arena, value, arena_printf(arena, "%s.", path), err))
             rc = -1;
     }
     return rc;

@@ -1,5 +1,6 @@
 #include "sweep/points.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ static int keep(struct arena *arena, const struct node *value, void *object, str
 static const struct field sample_fields[] = {
     {KEY(sample, n), .kind = FIELD_INT, .min = 1, .max = POINTS_LOOKED, .required = true,
      .brief = "so many points; all where fewer remain"},
-    {KEY(sample, seed), .kind = FIELD_INT, .min = 0, .fallback = "1", .brief = "another seed draws others"},
+    {KEY(sample, seed), .kind = FIELD_INT, .min = 0, .max = INT_MAX, .fallback = "1",
+     .brief = "another seed draws others"},
 };
 static const struct table sample_table = {
     TABLE("sweep: sample", "points drawn at random", sample, sample_fields),
@@ -273,6 +275,8 @@ static int read_values(struct reader *reader, const struct node *node)
         if (number < 0)
             return FAIL(reader, node->key_locs[i], "sweep: exclude: the sweep does not set '%s'; expected a path of "
                         "the grid, a zip or 'let'", node->keys[i]);
+        if (path_values_check("sweep: exclude", node->keys[i], node->items[i], reader->err))
+            return -1;
         constraint.names[i] = (size_t)number;
         constraint.nodes[i] = node->items[i];
         text = arena_printf(reader->arena, "%s%s%s: %s", text, i ? ", " : "", node->keys[i],

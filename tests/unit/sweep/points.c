@@ -273,6 +273,42 @@ static void test_mistakes(void **state)
     refuses("{grid: {memory.recompute: [none], memory.recompute.mode: [full]}}",
             "f:1:35: error: sweep: grid: 'memory.recompute.mode' and 'memory.recompute' cannot both be set, as one is "
             "a part of the other\n");
+    refuses("{grid: {strategy.tensor: [1, 2]}, exclude: [{strategy.tensor: null}]}",
+            "f:1:63: error: sweep: exclude: strategy.tensor: expected a value or a list of values, found nothing\n");
+    refuses("{grid: {strategy.tensor: [1, 2]}, exclude: [{strategy.tensor: [1, []]}]}",
+            "f:1:67: error: sweep: exclude: strategy.tensor: expected a value or a list of values, found nothing\n");
+    refuses("{grid: {strategy.tensor: [1, 2]}, exclude: [{strategy.tensor: [1, two]}]}",
+            "f:1:67: error: strategy: tensor: expected an integer, found 'two'\n");
+    refuses("{grid: {strategy.tensor: [1, 2]}, sample: {n: 1, seed: -1}}",
+            "f:1:56: error: sweep: sample: seed: -1 is out of range; expected 0 or more\n");
+}
+
+/* Keys that scenarios do not have, and values that their fields refuse, before any point is made; a base need not be whole. */
+static void test_bases(void **state)
+{
+    static const struct { const char *text, *message; } bases[] = {
+        {"{strategy: {tensor: 2}, name: a}", ""},
+        {"{strategy: {tensr: 2}}", "f:1:13: error: base: scenarios have no 'strategy.tensr'; did you mean 'strategy.tensor'?\n"},
+        {"{strategy: {tensor: two}}", "f:1:21: error: strategy: tensor: expected an integer, found 'two'\n"},
+        {"{strategy: {tensor: null}}", "f:1:21: error: strategy.tensor: expected a value, found nothing\n"},
+        {"{zzzz: 1}", "f:1:2: error: base: scenarios have no 'zzzz'; expected a key of 'dtsim help scenario'\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bases); i++) {
+        struct arena arena = {0};
+        struct error err = {0};
+        struct node *base;
+        char *seen;
+
+        assert_int_equal(conf_parse(&arena, "f", bases[i].text, strlen(bases[i].text), &base, &err), 0);
+        assert_int_equal(paths_check(base, &err), *bases[i].message ? -1 : 0);
+        seen = messages_of(&err);
+        assert_string_equal(seen, bases[i].message);
+        free(seen);
+        error_release(&err);
+        arena_release(&arena);
+    }
 }
 
 int main(void)
@@ -281,7 +317,7 @@ int main(void)
         cmocka_unit_test(test_order),   cmocka_unit_test(test_generators), cmocka_unit_test(test_derived),
         cmocka_unit_test(test_constraints), cmocka_unit_test(test_product), cmocka_unit_test(test_sample),
         cmocka_unit_test(test_sample_of_few), cmocka_unit_test(test_random), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_mistakes), cmocka_unit_test(test_bases),
     };
 
     return cmocka_run_group_tests_name("points", tests, NULL, NULL);
