@@ -108,6 +108,12 @@ int error_clash(struct error *err, struct loc loc, const char *format, ...) __at
  * gone the next time. So it is no answer to whether there is a file: the command ends, and its numbers never come from
  * another file, or from fewer files. Returns -1. */
 int error_system(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#ifdef __clang_analyzer__        /* which looks at one file at a time, and does not know what these return */
+#define error_add(...) ((void)(error_add)(__VA_ARGS__), -1)
+#define error_infeasible(...) ((void)(error_infeasible)(__VA_ARGS__), -1)
+#define error_clash(...) ((void)(error_clash)(__VA_ARGS__), -1)
+#define error_system(...) ((void)(error_system)(__VA_ARGS__), -1)
+#endif
 /* For those whom other errors do not stop: if `from` has a message of such a failure, copies its messages to `err` and
  * returns -1; else 0. */
 int error_pass_system(const struct error *from, struct error *err);
@@ -164,11 +170,16 @@ void text_close(FILE *out, char *const *text);
 
 /* A growable array is a struct with three members: TYPE *items; size_t count, capacity. Zero-initialise.
  * GROW adds one item and gives its address: *GROW(&list) = item. */
+#ifdef __clang_analyzer__        /* which does not know that an array with a capacity has items */
+#define HAS_ITEMS(list) BUG_IF(!(list)->items)
+#else
+#define HAS_ITEMS(list) ((void)0)
+#endif
 #define GROW(list) \
     ((list)->count == (list)->capacity \
         ? (void)((list)->capacity = (list)->capacity ? 2 * (list)->capacity : 16, \
                  (list)->items = xrealloc((list)->items, (list)->capacity, sizeof *(list)->items)) \
-        : (void)0, \
+        : HAS_ITEMS(list), \
      &(list)->items[(list)->count++])
 
 /* Whether two texts are the same. Most differ in their first character, where no call is needed. */

@@ -113,7 +113,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct anchors anchors;
     struct arena arena = {0};
     struct progress progress;
-    enum engine engine;
+    enum engine engine = ENGINE_SIMGRID;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
     bool told = false;
 

@@ -146,7 +146,7 @@ static double piece_of(const struct pace *pace, const struct placed_group *group
 static struct fabric fabric_of(const struct placed_group *group, const struct rates *rates, int channels)
 {
     const struct group_topology *topology = &group->topology;
-    struct hop inside = {0, INFINITY}, between = inside, crowded = inside;
+    struct hop inside = {0, INFINITY}, between, crowded;
 
     if (topology->most > 1)
         inside = (struct hop){rates->inside.latency,
@@ -201,7 +201,7 @@ static bool pace_of(const struct collective *collective, const struct communicat
 
 static bool has_paces(const struct collective *collective, const struct communication *library)
 {
-    struct pace pace;
+    struct pace pace = {0};
 
     for (int protocol = 0; library && protocol < PROTOCOL_COUNT; protocol++)
         if (pace_of(collective, library, protocol, NULL, &pace))
@@ -275,7 +275,7 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
 
     call.channels = channels_of(call.collective, call.channels);
     struct collective_choice best = {call.collective, call.channels, PROTOCOL_NONE, INFINITY};
-    struct pace pace;
+    struct pace pace = {0};
 
     if (!has_paces(call.collective, group->communication)) {
         *supposed = best.seconds = cost_at(&call, NULL, false);
@@ -379,7 +379,7 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
     const struct node_links *slowest = &group->slowest;
     struct tuning tuning = {0};
     struct rates rates;
-    struct pace pace;
+    struct pace pace = {0};
 
     if (protocol == PROTOCOL_NONE)
         return tuning;

@@ -57,6 +57,7 @@ static bool arrivals_collect(const struct dag *dag, struct arrivals *arrivals, i
         own = own || entry == NONE;
         if (entry == previous || entry == NONE)
             continue;
+        BUG_IF(entry >= nmessages + arrivals->pairs.count);
         for (previous = entry; entry >= nmessages; entry = arrivals->pairs.items[entry - nmessages].others)
             arrivals_note(dag, arrivals, arrivals->pairs.items[entry - nmessages].message);
         arrivals_note(dag, arrivals, entry);
@@ -89,6 +90,7 @@ static void arrivals_deliver(const struct dag *dag, struct arrivals *arrivals, u
         *last = i;
         if (before == NONE)
             continue;
+        BUG_IF(before >= nmessages + arrivals->pairs.count);
         uint32_t head = before < nmessages ? before : arrivals->pairs.items[before - nmessages].message;
         if (dag->messages.items[head].step == message->step) {
             BUG_IF(nmessages + arrivals->pairs.count >= NONE);

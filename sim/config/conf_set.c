@@ -81,6 +81,7 @@ static struct node **slot(struct arena *arena, struct node *parent, const struct
     const char *name = path->parts[part];
     size_t i = 0;
 
+    BUG_IF(part >= path->count || !name);
     if (parent->kind == NODE_SEQUENCE) {
         bool number = strlen(name) <= 9 && strspn(name, "0123456789") == strlen(name);
 
@@ -148,7 +149,7 @@ static int change(struct arena *arena, struct node *root, const struct path *pat
 int conf_put(struct arena *arena, struct node *root, const char *path, struct node *value, struct loc loc,
              struct error *err)
 {
-    struct path parts;
+    struct path parts = {.count = 0};
 
     return path_split(arena, path, strlen(path), loc, &parts, err) || change(arena, root, &parts, value, loc, err) ? -1
                                                                                                                   : 0;
@@ -159,7 +160,7 @@ int conf_set(struct arena *arena, struct node *root, const char *assignment, str
     struct loc loc = {arena_printf(arena, "--set %s", assignment), 0, 0};
     const char *equals = strchr(assignment, '=');
     struct node *value;
-    struct path path;
+    struct path path = {.count = 0};
 
     if (conf_check_text(loc.file, assignment, strlen(assignment), true, err))
         return -1;

@@ -128,6 +128,7 @@ static size_t member_size(const struct field *field)
     case FIELD_OPTIONAL:
         return sizeof(void *);
     case FIELD_RECORD:
+        BUG_IF(!field->table);
         return field->table->size;
     default:
         return sizeof(struct list);

@@ -218,7 +218,7 @@ int course_init(struct course *course, const struct scenario *scenario, const st
     *GROW(&course->milestones) = (struct milestone){0};
     for (size_t i = 0; i < steps->stretches.count && validation; i++)
         validations += steps->stretches.items[i].steps / validation->interval.steps;
-    if (validations > COURSE_MARKS)
+    if (validation && validations > COURSE_MARKS)
         return error_add(err, EXIT_INFEASIBLE, node_loc(validation->node, "every"),
                          "train: validation: every: that makes %.3g "
                          "validations; expected at most %d",

@@ -25,7 +25,7 @@ static int read_row(const struct tsv *tsv, struct arena *arena, struct evidence 
     const struct evidence_peak *last = evidence->peaks.count ? &evidence->peaks.items[evidence->peaks.count - 1] : NULL;
     const char *table = tsv_text(tsv, TABLE);
     struct evidence_peak peak = {0};
-    int error;
+    int error = 0;
 
     while (peak.kind < PEAK_KIND_COUNT && !text_same(tsv_text(tsv, MEASURED_AS), peak_kind_names[peak.kind]))
         peak.kind++;

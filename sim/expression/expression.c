@@ -282,6 +282,7 @@ int expression_parse(struct arena *arena, const struct expression_text *text, co
     if (!rc) {
         struct step *items = ARENA_ARRAY(arena, struct step, parser.steps.count);
 
+        BUG_IF(!parser.steps.count);
         memcpy(items, parser.steps.items, parser.steps.count * sizeof *items);
         *expression = ARENA_ARRAY(arena, struct expression, 1);
         **expression = (struct expression){*text, items, parser.steps.count};

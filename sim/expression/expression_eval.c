@@ -342,6 +342,9 @@ int expression_evaluate(const struct expression *expression, name_value *value_o
     struct machine machine;
     bool settled;
 
+#ifdef __clang_analyzer__        /* which cannot follow what lies on the stack */
+    memset(&machine, 0, sizeof machine);
+#endif
     machine.expression = expression;
     machine.err = err;
     machine.count = 0;

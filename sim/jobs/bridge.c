@@ -148,7 +148,7 @@ static void drop_defaults(struct imported *m)
 static void add_recipe(struct imported *m, const char *name, const char *key)
 {
     char *plain = arena_strdup(m->arena, name);
-    bool bf16, found = false;
+    bool bf16, neither = false;
 
     for (char *c = plain; *c; c++)
         *c = *c == '-' ? '_' : *c;
@@ -158,11 +158,10 @@ static void add_recipe(struct imported *m, const char *name, const char *key)
     if (bf16 || strstr(plain, "16_mixed") || strstr(plain, "fp16"))
         add(m, bf16 ? "bf16" : "fp16", "True", key);
     else
-        found = true;                                        /* neither of the two: an error */
-    for (size_t i = 0; !found && i < COUNT(recipes); i++) {
+        neither = true;
+    for (size_t i = 0; !neither && i < COUNT(recipes); i++) {
         if (!strstr(plain, recipes[i].part))
             continue;
-        found = true;
         add(m, recipes[i].argument, recipes[i].format, key);
         if (recipes[i].recipe)
             add(m, "fp8-recipe", recipes[i].recipe, key);
@@ -172,7 +171,7 @@ static void add_recipe(struct imported *m, const char *name, const char *key)
             add(m, "first-last-layers-bf16", "True", key);
         return;
     }
-    if (found || strstr(plain, "fp8") || strstr(plain, "fp4"))
+    if (neither || strstr(plain, "fp8") || strstr(plain, "fp4"))
         error_add(m->err, EXIT_INPUT, place(m, key), "%s: there is no recipe '%.60s'; expected one of mixed_precision.py "
                   "such as bf16_mixed", key, name);
 }

@@ -271,22 +271,23 @@ static int read_value(struct toml *toml, struct node **value)
 {
     struct loc loc = here(toml);
     char c = peek(toml);
-    const char *text;
+    const char *text = NULL;
     int rc;
 
+    *value = NULL;
     if (++toml->depth > TOML_MAX_DEPTH)
         return error_add(toml->err, EXIT_INPUT, loc, "more than %d lists and tables stand in each other",
                          TOML_MAX_DEPTH);
     if (c == '"' || c == '\'') {
         rc = read_string(toml, &text);
-        *value = node_scalar(toml->arena, text, true);
+        *value = rc ? NULL : node_scalar(toml->arena, text, true);
     } else if (c == '[' || c == '{') {
         *value = c == '[' ? node_sequence(toml->arena) : node_mapping(toml->arena);
         rc = read_items(toml, *value, c == '[' ? ']' : '}');
     } else {
         rc = read_scalar(toml, value);
     }
-    if (!rc)
+    if (!rc && *value)
         (*value)->loc = loc;
     toml->depth--;
     return rc;
@@ -295,9 +296,9 @@ static int read_value(struct toml *toml, struct node **value)
 /* [table]: the mapping to which the next lines belong. */
 static int read_header(struct toml *toml, struct node *root, struct node **table)
 {
-    struct node *owner, *found;
+    struct node *owner = NULL, *found;
     struct loc loc = here(toml);
-    const char *key;
+    const char *key = NULL;
 
     if (++toml->at < toml->end && *toml->at == '[')
         return error_add(toml->err, EXIT_INPUT, loc, "arrays of tables ([[...]]) are not read; expected [table]");

@@ -252,7 +252,7 @@ static struct kernel_seconds expert_rows(const struct profile *profile, const st
     const struct matmul_record *record = find_grouped(profile, kernel->dtype);
     double bandwidth = record ? record->fit.quantize * memory_bandwidth_ratio(profile) : 0;
 
-    if (bandwidth == 0)
+    if (!record || bandwidth == 0)
         return unknown;
     return (struct kernel_seconds){record->fit.overhead + kernel->bytes / bandwidth, BASIS_MEASURED};
 }
