@@ -108,7 +108,7 @@ struct collective {
     double error;                    /* of ideal if n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* the number of equal chunks of the vector */
     double (*messages)(const struct task *task);     /* their number; not required: <= 2 n chunks, or 2 n log2 n */
-    void (*draw)(struct messages *messages, const struct task *task); /* NULL: the cheapest of the others runs */
+    void (*write_messages)(struct messages *messages, const struct task *task); /* NULL: the cheapest of the others runs */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
     /* An estimate for clusters, in s; NULL: ideal, with the slowest hop for every message. */
@@ -154,7 +154,7 @@ struct collective_choice {
     int protocol;                    /* enum protocol; PROTOCOL_NONE: the cluster has no profile */
     double seconds;                  /* estimated by the algorithm's own formula; NaN if there was no choice */
 };
-/* For auto (a collective without `draw`) the cheapest algorithm and protocol by formula; of NCCL's algorithms alone if
+/* For auto (a collective without `write_messages`) the cheapest algorithm and protocol by formula; of NCCL's algorithms alone if
  * the cluster has a profile. For any other collective the cheapest protocol. */
 struct collective_choice collective_choose(const struct collective_call *call);
 /* The call with the algorithm and the channels that were chosen for it. */

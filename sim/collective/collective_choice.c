@@ -326,7 +326,7 @@ static bool may_switch(const struct placed_group *group, double bytes)
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. */
 static bool is_candidate(const struct collective *collective, const struct placed_group *group, double bytes)
 {
-    if (!collective->draw || !runs_on(collective, group->cluster, group->kinds, group->communication))
+    if (!collective->write_messages || !runs_on(collective, group->cluster, group->kinds, group->communication))
         return false;
     if (!group->communication)
         return true;
@@ -342,7 +342,7 @@ struct collective_choice collective_choose(const struct collective_call *call)
     struct collective_choice best = {collective, channels_of(collective, call->channels), PROTOCOL_NONE, NAN};
     double least = INFINITY, supposed;
 
-    if (collective->draw)
+    if (collective->write_messages)
         return has_paces(collective, call->group->communication) ? choose_protocol(*call, &supposed) : best;
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
         struct collective_call other = *call;
@@ -352,7 +352,7 @@ struct collective_choice collective_choose(const struct collective_call *call)
             continue;
         other.collective = candidate;
         choice = choose_protocol(other, &supposed);
-        if (!best.used->draw || supposed < least) {
+        if (!best.used->write_messages || supposed < least) {
             best = choice;
             least = supposed;
         }
@@ -364,7 +364,7 @@ double collective_cost(const struct collective_call *call)
 {
     double supposed;
 
-    return call->collective->draw ? choose_protocol(*call, &supposed).seconds : collective_choose(call).seconds;
+    return call->collective->write_messages ? choose_protocol(*call, &supposed).seconds : collective_choose(call).seconds;
 }
 
 static struct extra_pair pair_of(struct extra extra)

@@ -13,7 +13,7 @@ struct going {
     void (*observe)(void *context, const struct trial_event *event);
     void *context;
     struct trial trial;
-    struct luck luck;
+    struct random_failures random;
     double clock;                    /* of the course */
     size_t mark;                     /* the last finished checkpoint */
     bool recovers;

@@ -181,7 +181,7 @@ static void draw_plan(struct messages *messages, const struct plan_of_trees *pla
     free(sorted);
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     struct plan_of_trees plan;
     int c = tree_pieces(task);
@@ -252,7 +252,7 @@ const struct collective collective_double_tree = {
     .pacer = PACER_TREE,
     .library = true,
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };
