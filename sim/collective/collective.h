@@ -79,8 +79,8 @@ struct stand_in {
     double through;
 };
 
-/* The pace of the communication library (communication.h) that a collective keeps, if the cluster has a profile. */
-enum pacer { PACER_RING, PACER_TREE, PACER_NVLS, PACER_SEND };
+/* Which protocol costs of the communication library (communication.h) a collective has, on a cluster with a profile. */
+enum cost_source { COST_OF_RING, COST_OF_TREE, COST_OF_NVLS, COST_OF_SEND };
 
 struct collective {
     enum collective_op op;
@@ -91,9 +91,9 @@ struct collective {
     const char *formula;             /* its closed form, as text */
     bool every_nic;                  /* all members of a node send to other nodes: one channel is enough */
     bool crowds;                     /* and their messages meet in the NICs (for cost) */
-    enum pacer pacer;
+    enum cost_source cost_source;
     bool ring;                       /* a rank sends the share of the vector that it last got, to the next rank alone
-                                        (pace.round) */
+                                        (protocol_cost.round) */
     enum nodes_alike {
         NODES_DIFFER,
         NODES_ALIKE,                 /* all nodes do the same at the same time, so task.folded may be set; */

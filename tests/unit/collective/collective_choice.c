@@ -305,14 +305,24 @@ static void trees_share_the_work(void **state)
  * does. */
 static void exchanges_have_protocols_of_their_own(void **state)
 {
-    static const struct pace send = {.inside = 20e-6, .network = 30e-6, .inside_share = 0.5, .network_share = 0.5,
-                                     .channels = 1, .channel_from = NAN, .inside_most = NAN, .network_most = NAN,
-                                     .nic_most = NAN, .round = NAN, .plateau_from = NAN, .network_single = NAN,
-                                     .step = NAN, .all_reduce_step = NAN};
-    static const struct all_to_all_pace ll = {.launch = 3e-6, .inside_share = 0.1, .ends = 2, .large_from = NAN,
-                                              .pieces = NAN};
-    static const struct all_to_all_pace simple = {.launch = 9e-6, .inside_share = 0.8, .ends = 0.5, .large_from = NAN,
-                                                  .pieces = NAN};
+    static const struct protocol_cost send = {.inside = 20e-6,
+                                              .network = 30e-6,
+                                              .inside_share = 0.5,
+                                              .network_share = 0.5,
+                                              .channels = 1,
+                                              .channel_from = NAN,
+                                              .inside_most = NAN,
+                                              .network_most = NAN,
+                                              .nic_most = NAN,
+                                              .round = NAN,
+                                              .plateau_from = NAN,
+                                              .network_single = NAN,
+                                              .step = NAN,
+                                              .all_reduce_step = NAN};
+    static const struct all_to_all_cost ll = {
+        .launch = 3e-6, .inside_share = 0.1, .ends = 2, .large_from = NAN, .pieces = NAN};
+    static const struct all_to_all_cost simple = {
+        .launch = 9e-6, .inside_share = 0.8, .ends = 0.5, .large_from = NAN, .pieces = NAN};
     const struct collective *pairwise = collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise");
     struct communication told = {.send = &send, .all_to_all = {.ll = &ll, .simple = &simple}}, plain = {.send = &send};
     struct cluster node = make_cluster(1, 8, 8), nodes = make_cluster(2, 4, 4);
