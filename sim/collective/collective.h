@@ -80,7 +80,7 @@ struct stand_in {
 };
 
 /* Which protocol costs of the communication library (communication.h) a collective has, on a cluster with a profile. */
-enum cost_source { COST_OF_RING, COST_OF_TREE, COST_OF_NVLS, COST_OF_SEND };
+enum library_cost { LIBRARY_RING, LIBRARY_TREE, LIBRARY_NVLS, LIBRARY_SEND };
 
 struct collective {
     enum collective_op op;
@@ -91,7 +91,7 @@ struct collective {
     const char *formula;             /* its closed form, as text */
     bool every_nic;                  /* all members of a node send to other nodes: one channel is enough */
     bool crowds;                     /* and their messages meet in the NICs (for cost) */
-    enum cost_source cost_source;
+    enum library_cost library_cost;
     bool ring;                       /* a rank sends the share of the vector that it last got, to the next rank alone
                                         (protocol_cost.round) */
     enum nodes_alike {

@@ -123,7 +123,7 @@ static struct rates rates_of(const struct collective_call *call, const struct pr
 /* The bandwidth of the NICs that the library chose for the group; sends use each GPU's own NIC. */
 static void take_nics(const struct collective_call *call, struct rates *rates)
 {
-    if (call->collective->cost_source != COST_OF_SEND)
+    if (call->collective->library_cost != LIBRARY_SEND)
         rates->network.bandwidth = placed_group_nic_bandwidth(call->group, rates->network.bandwidth);
 }
 
@@ -180,14 +180,14 @@ static const struct nvls_few *few_of(const struct placed_group *group)
 static bool find_cost(const struct collective *collective, const struct communication *communication, int protocol,
                       const struct placed_group *group, struct protocol_cost *cost)
 {
-    const struct nvls_few *few = collective->cost_source == COST_OF_NVLS ? few_of(group) : NULL;
+    const struct nvls_few *few = collective->library_cost == LIBRARY_NVLS ? few_of(group) : NULL;
     const struct protocol_cost *found = NULL;
 
-    if (collective->cost_source == COST_OF_SEND)
+    if (collective->library_cost == LIBRARY_SEND)
         return all_to_all_cost(communication, protocol, group && group->topology.nodes, cost);
-    if (collective->cost_source == COST_OF_TREE)
+    if (collective->library_cost == LIBRARY_TREE)
         found = algorithm_cost_with(&communication->tree, (enum protocol)protocol);
-    else if (collective->cost_source == COST_OF_NVLS)
+    else if (collective->library_cost == LIBRARY_NVLS)
         found = algorithm_cost_with(&communication->nvls, (enum protocol)protocol);
     else
         found = algorithm_cost_with(&communication->ring, (enum protocol)protocol);
@@ -331,8 +331,8 @@ static bool is_candidate(const struct collective *collective, const struct place
         return true;
     if (!collective->library || !has_costs(collective, group->communication))
         return false;
-    return collective->cost_source == COST_OF_NVLS ? may_switch(group, bytes) :
-           collective->cost_source == COST_OF_TREE ? group->topology.nodes : true;
+    return collective->library_cost == LIBRARY_NVLS ? may_switch(group, bytes) :
+           collective->library_cost == LIBRARY_TREE ? group->topology.nodes : true;
 }
 
 struct collective_choice collective_choose(const struct collective_call *call)

@@ -76,8 +76,8 @@ static int play(const struct job *job, struct program *program, struct noise noi
 }
 
 /* Where the time goes in a replay of the same program with other what-ifs and jitter. */
-static int replay_again(const struct job *job, const struct program *plain, struct noise noise,
-                        const struct loads *loads, struct metrics *metrics, struct error *err)
+static int replay_variant(const struct job *job, const struct program *plain, struct noise noise,
+                          const struct loads *loads, struct metrics *metrics, struct error *err)
 {
     struct program program = program_copy(plain);
     struct timeline timeline = {0};
@@ -115,13 +115,13 @@ static int replay_balanced(const struct job *job, const struct program *plain, s
         balanced.shorter = &shorter;
         rc = build(balanced.workload, balanced.options, &run, err);
         if (!rc)
-            rc = replay_again(&balanced, &run.lowered.program, noise, loads, metrics, err);
+            rc = replay_variant(&balanced, &run.lowered.program, noise, loads, metrics, err);
         run_release(&run);
     }
     shorter_release(&shorter);
     balanced.workload = job->workload;
     balanced.shorter = job->shorter;
-    return rc > 0 ? replay_again(&balanced, plain, noise, loads, metrics, err) : rc;
+    return rc > 0 ? replay_variant(&balanced, plain, noise, loads, metrics, err) : rc;
 }
 
 /* What stages that differ and jitter add, each found where there is any. For a difference to simgrid, fast is as good:
@@ -131,16 +131,16 @@ static int find_causes(const struct job *job, struct run *run, const struct prog
 {
     struct metrics *metrics = &run->metrics, other = {0};
     struct loads *loads = program_loads(plain, &run->timeline);
-    struct job again = *job;
+    struct job variant = *job;
     int rc = 0;
 
-    if (again.options.engine == ENGINE_SIMGRID)
-        again.options.engine = ENGINE_FAST;
+    if (variant.options.engine == ENGINE_SIMGRID)
+        variant.options.engine = ENGINE_FAST;
     metrics->imbalance = metrics->jitter = 0;
-    if (program_uneven(plain, loads) && !(rc = replay_balanced(&again, plain, noise, loads, &other, err)))
+    if (program_uneven(plain, loads) && !(rc = replay_balanced(&variant, plain, noise, loads, &other, err)))
         metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
     metrics_release(&other);
-    if (!rc && noise.jitter > 0 && !(rc = replay_again(&again, plain, (struct noise){0}, NULL, &other, err)))
+    if (!rc && noise.jitter > 0 && !(rc = replay_variant(&variant, plain, (struct noise){0}, NULL, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
     loads_release(loads);

@@ -225,7 +225,7 @@ void trial_lose_work(struct going *going, const struct zone *zone)
     const struct course *course = going->rules->course;
 
     lose(going, zone, going->clock - course->marks.items[trial_last_mark(going)].resumes,
-         trial_begins_again(going) ? zone->pace : course->zones.items->pace);
+         trial_restarts(going) ? zone->pace : course->zones.items->pace);
 }
 
 void trial_lose_step(struct going *going, const struct zone *zone)
@@ -291,7 +291,7 @@ const struct cause *trial_spend(struct going *going, const struct zone *zone, do
 }
 
 /* What follows once the nodes are there. */
-static const struct cause *start_again(struct going *going, const struct cause *of, const struct zone *zone)
+static const struct cause *restart(struct going *going, const struct cause *of, const struct zone *zone)
 {
     const struct cause *cause;
 
@@ -319,7 +319,7 @@ static void recover(struct going *going, const struct cause *cause)
             cause = trial_reroute(going);
         else if (!cause && !(cause = trial_take_spares(going, zone)) && (trial_wait_for_trace(going, zone), true) &&
                  going->trial.end == TRIAL_FINISHED)
-            cause = start_again(going, of, zone_now(going));
+            cause = restart(going, of, zone_now(going));
     }
     going->recovers = going->stored = going->kept = false;
     trial_settle(going);

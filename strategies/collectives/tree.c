@@ -64,7 +64,7 @@ const struct collective collective_tree = {
              "2005",
     .figure = figure,
     .formula = "2 ceil(log2 n) (latency + bytes / bandwidth)",
-    .cost_source = COST_OF_TREE,
+    .library_cost = LIBRARY_TREE,
     .chunks = chunks,
     .write_messages = write_messages,
     .ideal = ideal,

@@ -73,7 +73,7 @@ static bool table_seen(size_t row, const struct evidence_without *without, bool 
 static struct left_out leave_out(const struct evidence_without *without, const char *name, bool first)
 {
     double *sizes = xcalloc(evidence.runs.rows.count, sizeof *sizes);
-    struct left_out left_out = {.name = name};
+    struct left_out out = {.name = name};
 
     for (size_t i = 0; i < evidence.runs.rows.count; i++) {
         const struct evidence_row *row = &evidence.runs.rows.items[i];
