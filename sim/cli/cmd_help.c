@@ -214,7 +214,7 @@ static bool help_tables(const char *topic)
     for (size_t i = 0; i < COUNT(table_topics); i++)
         if (!strcmp(topic, table_topics[i].name)) {
             field_help(table_topics[i].table, 0, stdout);
-            field_help_borrowed(table_topics[i].table, stdout);
+            field_help_hosted(table_topics[i].table, stdout);
             return true;
         }
     return false;

@@ -83,7 +83,8 @@ static void show_stages(const struct workload *workload, FILE *out)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage *stages = workload->stages;
-    bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0, plans = stages[0].plan != NULL;
+    bool recomputes = scenario->plan.recompute, layers = scenario->model.stages.count == 0,
+         plans = stages[0].plan != NULL;
     double longest = longest_work(workload);
     char text[6][48], degrees[128];
 
@@ -104,8 +105,8 @@ static void show_stages(const struct workload *workload, FILE *out)
         const struct stage_times *times = times_of(workload, s);
 
         fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
-        double recompute = stage->plan ? times->recomputed.seconds : again ? times->work[RECOMPUTE].seconds : 0;
-        double held = stage->plan ? stage->plan->held : again ? stage->checkpoint : stage->activation;
+        double recompute = stage->plan ? times->recomputed.seconds : recomputes ? times->work[RECOMPUTE].seconds : 0;
+        double held = stage->plan ? stage->plan->held : recomputes ? stage->checkpoint : stage->activation;
 
         fprintf(out, " %12s %12s %12s %12s %12s %12s",
                 unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen + stage->packed, text[0], 48),

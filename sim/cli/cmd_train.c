@@ -153,8 +153,8 @@ const struct command cmd_train = {
                 "  dtsim train scenario.yaml --trials 200 --seed 1 -o out --json | jq .days_p90\n",
     .options =
         "  SCENARIO            a file, or - for standard input\n"
-        "  --trials N          how often the training is played with its luck (1000)\n"
-        "  --seed S            of the luck (1); trial k of a seed is the same in 10 trials and in 1000\n"
+        "  --trials N          number of simulated trainings, each with other random failures (1000)\n"
+        "  --seed S            of the random failures (1); trial k of a seed is the same in 10 trials and in 1000\n"
         "  -o DIR              write result.json, trials.tsv, events.tsv (of trial 0), phases.tsv and\n"
         "                      progress.tsv, all of them or none; 'dtsim plot training DIR' draws them\n"
         "  -j N                processes for the trials (all processors); the numbers are the same for any N\n"
@@ -169,8 +169,8 @@ const struct command cmd_train = {
         "\n"
         "Each batch, sequence and number of GPUs of the training is simulated once, as 'dtsim run --engine fast'\n"
         "does. A failure loses the work since the last finished checkpoint; detection, replacement,\n"
-        "initialisation and loading follow, and a failure during these begins them anew. P10 to P90 are the luck\n"
-        "of failures alone: that of the prediction itself is expected_error_share of an iteration.\n",
+        "initialisation and loading follow, and a failure during these starts them anew. P10 to P90 span the\n"
+        "random failures alone; expected_error_share is the error of the predicted time of an iteration.\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = train_main,

@@ -19,7 +19,7 @@
 struct line {
     const char *name;
     double bytes;
-    size_t kept, again, host;    /* layers */
+    size_t kept, recomputed, host; /* layers */
     double away;                 /* B in host memory, of a micro-batch */
 };
 struct lines { struct line *items; size_t count, capacity; };
@@ -47,7 +47,7 @@ static void add_tensor(struct lines *lines, const struct stage_plan *plan, size_
     line->bytes = line->bytes > bytes ? line->bytes : bytes;
     line->away += away ? bytes : 0;
     line->kept += made && !away;
-    line->again += !made;
+    line->recomputed += !made;
     line->host += away;
 }
 
@@ -88,7 +88,7 @@ static bool print_stage(int number, const struct lines *lines, bool headed, FILE
     bool keeps_all = true;
 
     for (size_t i = 0; i < lines->count; i++)
-        keeps_all &= lines->items[i].again + lines->items[i].host == 0;
+        keeps_all &= lines->items[i].recomputed + lines->items[i].host == 0;
     if (keeps_all)
         return false;
     if (!headed)
@@ -97,9 +97,9 @@ static bool print_stage(int number, const struct lines *lines, bool headed, FILE
     for (size_t i = 0; i < lines->count; i++) {
         const struct line *line = &lines->items[i];
 
-        if (line->kept + line->again + line->host)
+        if (line->kept + line->recomputed + line->host)
             fprintf(out, "%-5d %-22s %10s %7zu %7zu %7zu %12s\n", number, line->name,
-                    unit_format_short(UNIT_BYTES, line->bytes, text[0], sizeof text[0]), line->kept, line->again,
+                    unit_format_short(UNIT_BYTES, line->bytes, text[0], sizeof text[0]), line->kept, line->recomputed,
                     line->host, unit_format_short(UNIT_BYTES, line->away, text[1], sizeof text[1]));
     }
     return true;
@@ -130,10 +130,10 @@ static json_t *tensors_json(const struct workload *workload)
         for (size_t i = 0; i < lines.count; i++) {
             const struct line *line = &lines.items[i];
 
-            if (line->kept + line->again + line->host)
+            if (line->kept + line->recomputed + line->host)
                 json_append(list, json_pack("{s:i, s:s, s:f, s:i, s:i, s:i, s:f}", "stage", s, "tensor", line->name,
-                                            "bytes", line->bytes, "kept", (int)line->kept, "again", (int)line->again,
-                                            "host", (int)line->host, "host_bytes", line->away));
+                                            "bytes", line->bytes, "kept", (int)line->kept, "again",
+                                            (int)line->recomputed, "host", (int)line->host, "host_bytes", line->away));
         }
         free(lines.items);
     }

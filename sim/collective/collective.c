@@ -57,7 +57,7 @@ const struct collective *collective_usual(enum collective_op op, bool library)
     const struct collective *usual = NULL, *candidate;
 
     for (size_t i = 0; (candidate = collective_of(op, i)); i++) {
-        if (library && !candidate->draw)
+        if (library && !candidate->write_messages)
             return candidate;
         usual = candidate->usual ? candidate : usual;
     }
@@ -104,10 +104,10 @@ double collective_messages(const struct collective *collective, const struct tas
 
     if (collective->messages)
         return collective->messages(&any);
-    if (collective->draw)
+    if (collective->write_messages)
         return 2.0 * any.n * fmax(collective->chunks(&any), log2(any.n));
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
-        if (candidate->draw)
+        if (candidate->write_messages)
             most = fmax(most, collective_messages(candidate, task));
     return most;
 }

@@ -79,8 +79,8 @@ struct stand_in {
     double through;
 };
 
-/* The pace of the communication library (communication.h) that a collective keeps, if the cluster has a profile. */
-enum pacer { PACER_RING, PACER_TREE, PACER_NVLS, PACER_SEND };
+/* Which protocol costs of the communication library (communication.h) a collective has, on a cluster with a profile. */
+enum library_cost { LIBRARY_RING, LIBRARY_TREE, LIBRARY_NVLS, LIBRARY_SEND };
 
 struct collective {
     enum collective_op op;
@@ -91,9 +91,9 @@ struct collective {
     const char *formula;             /* its closed form, as text */
     bool every_nic;                  /* all members of a node send to other nodes: one channel is enough */
     bool crowds;                     /* and their messages meet in the NICs (for cost) */
-    enum pacer pacer;
+    enum library_cost library_cost;
     bool ring;                       /* a rank sends the share of the vector that it last got, to the next rank alone
-                                        (pace.round) */
+                                        (protocol_cost.round) */
     enum nodes_alike {
         NODES_DIFFER,
         NODES_ALIKE,                 /* all nodes do the same at the same time, so task.folded may be set; */
@@ -108,7 +108,7 @@ struct collective {
     double error;                    /* of ideal if n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* the number of equal chunks of the vector */
     double (*messages)(const struct task *task);     /* their number; not required: <= 2 n chunks, or 2 n log2 n */
-    void (*draw)(struct messages *messages, const struct task *task); /* NULL: the cheapest of the others runs */
+    void (*write_messages)(struct messages *messages, const struct task *task); /* NULL: the cheapest of the others runs */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
     /* An estimate for clusters, in s; NULL: ideal, with the slowest hop for every message. */
@@ -154,7 +154,7 @@ struct collective_choice {
     int protocol;                    /* enum protocol; PROTOCOL_NONE: the cluster has no profile */
     double seconds;                  /* estimated by the algorithm's own formula; NaN if there was no choice */
 };
-/* For auto (a collective without `draw`) the cheapest algorithm and protocol by formula; of NCCL's algorithms alone if
+/* For auto (a collective without `write_messages`) the cheapest algorithm and protocol by formula; of NCCL's algorithms alone if
  * the cluster has a profile. For any other collective the cheapest protocol. */
 struct collective_choice collective_choose(const struct collective_call *call);
 /* The call with the algorithm and the channels that were chosen for it. */

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* The cost of a message at a pace of the library; without one, at the links' latency and bandwidth. */
+/* Latency and bandwidth of messages, by the library's protocol cost; without one, those of the links. */
 struct rates {
     double launch;                   /* s */
     struct hop inside, network;      /* of one GPU's port, of one NIC; all channels together */
@@ -14,36 +14,36 @@ struct rates {
 };
 
 /* The number of channels on which a collective runs: a small one does not need all. */
-static double channels_used(const struct pace *pace, double bytes)
+static double channels_used(const struct protocol_cost *cost, double bytes)
 {
-    double used = bytes / pace->channel_from;
+    double used = bytes / cost->channel_from;
 
-    return isnan(used) ? pace->channels : fmin(fmax(used, 1), pace->channels);
+    return isnan(used) ? cost->channels : fmin(fmax(used, 1), cost->channels);
 }
 
 /* Network latency in s: between the latency of one channel and that of all channels. */
-static double network_latency(const struct pace *pace, double bytes)
+static double network_latency(const struct protocol_cost *cost, double bytes)
 {
-    if (isnan(pace->network_single) || pace->channels == 1)
-        return pace->network;
-    return pace->network_single +
-           (pace->network - pace->network_single) * (channels_used(pace, bytes) - 1) / (pace->channels - 1);
+    if (isnan(cost->network_single) || cost->channels == 1)
+        return cost->network;
+    return cost->network_single +
+           (cost->network - cost->network_single) * (channels_used(cost, bytes) - 1) / (cost->channels - 1);
 }
 
 /* A ring in rounds: a rank sends a chunk of its share, and the next chunk when one has arrived. It passes a chunk on
  * while it arrives, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
  * the wire, or as its first slice with the latency, whichever is more. Idle time because of latency counts as bytes on
  * the wire. The first message waits for the whole latency. */
-static void in_rounds(const struct pace *pace, double share, int channels, struct rates *rates)
+static void in_rounds(const struct protocol_cost *cost, double share, int channels, struct rates *rates)
 {
     double latency = rates->network.latency, each = share / channels;
     double wire = each / fmin(rates->network.bandwidth, rates->network_most / channels);
-    double rounds = fmax(1, share / pace->round), chunk = wire / rounds, slice = chunk, step;
+    double rounds = fmax(1, share / cost->round), chunk = wire / rounds, slice = chunk, step;
 
-    if (isnan(pace->round) || share <= 0)
+    if (isnan(cost->round) || share <= 0)
         return;
-    if (pace->slice < pace->round)
-        slice *= pace->slice / pace->round;
+    if (cost->slice < cost->round)
+        slice *= cost->slice / cost->round;
     step = rounds * fmax(chunk, latency + slice);
     wire = fmax(wire, step - latency);
     rates->network = (struct hop){step - wire, each / wire};
@@ -52,23 +52,23 @@ static void in_rounds(const struct pace *pace, double share, int channels, struc
 
 /* The factor on the latency of large all-reduces; 1 for all other collectives (NCCL, src/graph/tuning.cc). `nodes`: the
  * group spans several. */
-static double plateau_of(const struct pace *pace, enum collective_op op, bool nodes, double bytes)
+static double plateau_of(const struct protocol_cost *cost, enum collective_op op, bool nodes, double bytes)
 {
-    if (op != COLLECTIVE_ALL_REDUCE || !(bytes >= pace->plateau_from))       /* NaN: never */
+    if (op != COLLECTIVE_ALL_REDUCE || !(bytes >= cost->plateau_from))       /* NaN: never */
         return 1;
-    return nodes ? pace->spanning_plateau : pace->plateau;
+    return nodes ? cost->spanning_plateau : cost->plateau;
 }
 
 /* The share of the bandwidth in a node that is left, because at the ends of a ring a rank does not send and receive at
  * once. A gather sends n - 1 messages in n steps, the first of which only sends and the last of which only receives; an
- * all-reduce sends 2 (n - 1) in 2 n - 1 (NCCL, src/device/all_gather.h, all_reduce.h). pace.ends says how much of such
+ * all-reduce sends 2 (n - 1) in 2 n - 1 (NCCL, src/device/all_gather.h, all_reduce.h). cost.ends says how much of such
  * a step is not hidden. Measured bandwidths of 2, 4 and 8 GPUs follow it within 3 %. */
-static double ends_share(const struct pace *pace, const struct collective_call *call)
+static double ends_share(const struct protocol_cost *cost, const struct collective_call *call)
 {
     const struct collective *collective = call->collective;
     int n = call->group->n;
     double messages = (collective->op == COLLECTIVE_ALL_REDUCE ? 2.0 : 1.0) * (n - 1);
-    double ends = pace->all_to_all ? all_to_all_ends(pace->all_to_all, n, call->bytes) : pace->ends;
+    double ends = cost->all_to_all ? all_to_all_ends(cost->all_to_all, n, call->bytes) : cost->ends;
 
     if (n < 2 || (!collective->ring && collective->op != COLLECTIVE_ALL_TO_ALL))
         return 1;
@@ -76,18 +76,18 @@ static double ends_share(const struct pace *pace, const struct collective_call *
 }
 
 /* A rank of a ring through nodes handles its messages one after another: it waits for the data and for a free buffer,
- * copies, and tells its neighbour. So each message takes the pace's step and the time of its bytes, a small one a part
- * of the step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which
- * messages then go; `each`: B of one message, on all channels together. */
-static double stepped(const struct pace *pace, enum collective_op op, double bandwidth, double each)
+ * copies, and tells its neighbour. So each message takes cost.step and the time of its bytes, a small one a part of the
+ * step; if the network takes longer, only the network's time counts. Returns the bandwidth in B/s at which messages
+ * then go; `each`: B of one message, on all channels together. */
+static double stepped(const struct protocol_cost *cost, enum collective_op op, double bandwidth, double each)
 {
-    double step = op == COLLECTIVE_ALL_REDUCE ? pace->all_reduce_step : pace->step;
+    double step = op == COLLECTIVE_ALL_REDUCE ? cost->all_reduce_step : cost->step;
 
-    return isnan(step) || each <= 0 ? bandwidth : each / (step * fmin(1, each / pace->step_bytes) + each / bandwidth);
+    return isnan(step) || each <= 0 ? bandwidth : each / (step * fmin(1, each / cost->step_bytes) + each / bandwidth);
 }
 
 /* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
-static struct rates rates_of(const struct collective_call *call, const struct pace *pace, bool tuned)
+static struct rates rates_of(const struct collective_call *call, const struct protocol_cost *cost, bool tuned)
 {
     const struct placed_group *group = call->group;
     const struct node_links *slowest = &group->slowest;
@@ -98,24 +98,24 @@ static struct rates rates_of(const struct collective_call *call, const struct pa
         .network_most = INFINITY,
     };
 
-    if (!pace)
+    if (!cost)
         return rates;
     bool nodes = group->topology.nodes;
-    double factor = plateau_of(pace, collective->op, nodes, call->bytes);
-    rates.launch = pace->launch + group->communication->launch;
+    double factor = plateau_of(cost, collective->op, nodes, call->bytes);
+    rates.launch = cost->launch + group->communication->launch;
     rates.inside.latency = fmax(rates.inside.latency,
-                                factor * (nodes ? fmax(pace->inside, pace->spanning) : pace->inside));
-    rates.inside.bandwidth = pace->inside_share * group->mesh_share * slowest->inside_sheet;
+                                factor * (nodes ? fmax(cost->inside, cost->spanning) : cost->inside));
+    rates.inside.bandwidth = cost->inside_share * group->mesh_share * slowest->inside_sheet;
     if (!nodes)
-        rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(pace, call),
-                                      pace->inside_most);       /* fmin ignores NaN */
+        rates.inside.bandwidth = fmin(rates.inside.bandwidth * ends_share(cost, call),
+                                      cost->inside_most);       /* fmin ignores NaN */
     else
-        rates.network_most = fmin(fmin(INFINITY, pace->network_most), call->channels * pace->nic_most);
+        rates.network_most = fmin(fmin(INFINITY, cost->network_most), call->channels * cost->nic_most);
     if (nodes && collective->ring && !tuned)
-        rates.inside.bandwidth = stepped(pace, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
+        rates.inside.bandwidth = stepped(cost, collective->op, fmin(rates.inside.bandwidth, rates.network_most),
                                          call->bytes / group->n);
-    rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, call->bytes)),
-                                 cluster_payload_share(group->cluster, group->kinds, pace->network_share) *
+    rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(cost, call->bytes)),
+                                 cluster_payload_share(group->cluster, group->kinds, cost->network_share) *
                                      (tuned ? slowest->network_sheet : slowest->nic_rate)};
     return rates;
 }
@@ -123,15 +123,15 @@ static struct rates rates_of(const struct collective_call *call, const struct pa
 /* The bandwidth of the NICs that the library chose for the group; sends use each GPU's own NIC. */
 static void take_nics(const struct collective_call *call, struct rates *rates)
 {
-    if (call->collective->pacer != PACER_SEND)
+    if (call->collective->library_cost != LIBRARY_SEND)
         rates->network.bandwidth = placed_group_nic_bandwidth(call->group, rates->network.bandwidth);
 }
 
 /* B of the vector that are on their way through the switches at once. */
-static double piece_of(const struct pace *pace, const struct placed_group *group, const struct task *task)
+static double piece_of(const struct protocol_cost *cost, const struct placed_group *group, const struct task *task)
 {
-    const struct list *chunks = group->topology.nodes ? &pace->spanning_chunks : &pace->chunks;
-    double piece = 0, lanes = (double)pace->channels * task->per_node;
+    const struct list *chunks = group->topology.nodes ? &cost->spanning_chunks : &cost->chunks;
+    double piece = 0, lanes = (double)cost->channels * task->per_node;
 
     for (size_t i = 0; i < chunks->count; i++) {
         const struct chunk *chunk = (const struct chunk *)chunks->items + i;
@@ -176,35 +176,34 @@ static const struct nvls_few *few_of(const struct placed_group *group)
     return few && !group->topology.nodes && group->n <= few->most ? few : NULL;
 }
 
-/* The pace of a collective with a protocol; false: the library has no such pair. `group` NULL: of any group in one
- * node. */
-static bool pace_of(const struct collective *collective, const struct communication *communication, int protocol,
-                    const struct placed_group *group, struct pace *pace)
+/* The protocol cost of a collective; false: the library has no such pair. `group` NULL: of any group in one node. */
+static bool find_cost(const struct collective *collective, const struct communication *communication, int protocol,
+                      const struct placed_group *group, struct protocol_cost *cost)
 {
-    const struct nvls_few *few = collective->pacer == PACER_NVLS ? few_of(group) : NULL;
-    const struct pace *found = NULL;
+    const struct nvls_few *few = collective->library_cost == LIBRARY_NVLS ? few_of(group) : NULL;
+    const struct protocol_cost *found = NULL;
 
-    if (collective->pacer == PACER_SEND)
-        return all_to_all_pace(communication, protocol, group && group->topology.nodes, pace);
-    if (collective->pacer == PACER_TREE)
-        found = paces_with(&communication->tree, (enum protocol)protocol);
-    else if (collective->pacer == PACER_NVLS)
-        found = paces_with(&communication->nvls, (enum protocol)protocol);
+    if (collective->library_cost == LIBRARY_SEND)
+        return all_to_all_cost(communication, protocol, group && group->topology.nodes, cost);
+    if (collective->library_cost == LIBRARY_TREE)
+        found = algorithm_cost_with(&communication->tree, (enum protocol)protocol);
+    else if (collective->library_cost == LIBRARY_NVLS)
+        found = algorithm_cost_with(&communication->nvls, (enum protocol)protocol);
     else
-        found = paces_with(&communication->ring, (enum protocol)protocol);
+        found = algorithm_cost_with(&communication->ring, (enum protocol)protocol);
     if (found)
-        *pace = *found;
+        *cost = *found;
     if (found && few && !isnan(few->inside_share))
-        pace->inside_share = few->inside_share;
+        cost->inside_share = few->inside_share;
     return found;
 }
 
-static bool has_paces(const struct collective *collective, const struct communication *library)
+static bool has_costs(const struct collective *collective, const struct communication *library)
 {
-    struct pace pace = {0};
+    struct protocol_cost cost = {0};
 
     for (int protocol = 0; library && protocol < PROTOCOL_COUNT; protocol++)
-        if (pace_of(collective, library, protocol, NULL, &pace))
+        if (find_cost(collective, library, protocol, NULL, &cost))
             return true;
     return false;
 }
@@ -216,10 +215,10 @@ static void stand_in_for(struct hop *hop, double latency, double bytes, double f
     hop->bandwidth /= bytes;
 }
 
-static struct rates switched(const struct collective_call *call, const struct pace *pace, struct rates rates)
+static struct rates switched(const struct collective_call *call, const struct protocol_cost *cost, struct rates rates)
 {
     struct task task = collective_task(call);
-    struct stand_in stand_in = call->collective->in_switch(&task, piece_of(pace, call->group, &task));
+    struct stand_in stand_in = call->collective->in_switch(&task, piece_of(cost, call->group, &task));
 
     if (stand_in.through > 0)        /* topology.share: the part of a NIC's bandwidth that a member has */
         rates.network.bandwidth = fmin(rates.network.bandwidth,
@@ -229,34 +228,34 @@ static struct rates switched(const struct collective_call *call, const struct pa
     return rates;
 }
 
-/* The rates at which the messages of a collective with a pace go. */
-static struct rates paced_rates(const struct collective_call *call, const struct pace *pace)
+/* The rates of a collective's messages by a cost of the library's profile. */
+static struct rates profile_rates(const struct collective_call *call, const struct protocol_cost *cost)
 {
-    struct rates rates = rates_of(call, pace, false);
+    struct rates rates = rates_of(call, cost, false);
 
     take_nics(call, &rates);
     if (call->collective->in_switch)
-        rates = switched(call, pace, rates);
+        rates = switched(call, cost, rates);
     if (call->collective->ring)
-        in_rounds(pace, call->bytes / call->group->n, call->channels, &rates);
+        in_rounds(cost, call->bytes / call->group->n, call->channels, &rates);
     return rates;
 }
 
 /* Seconds of the call's collective, on all its channels. `tuned`: see rates_of(). */
-static double cost_at(const struct collective_call *call, const struct pace *pace, bool tuned)
+static double cost_at(const struct collective_call *call, const struct protocol_cost *cost, bool tuned)
 {
     const struct collective *collective = call->collective;
     struct task task = collective_task(call);
-    struct rates rates = pace && !tuned ? paced_rates(call, pace) : rates_of(call, pace, tuned);
+    struct rates rates = cost && !tuned ? profile_rates(call, cost) : rates_of(call, cost, tuned);
     struct fabric fabric = {.inside = {0, INFINITY}, .between = {0, INFINITY}, .crowded = {0, INFINITY}};
     double launch;
 
     if (tuned && collective->in_switch)
-        rates = switched(call, pace, rates);
+        rates = switched(call, cost, rates);
     launch = call->group->n > 1 ? rates.launch : 0;
     if (!call->group->cluster->ideal)
         fabric = fabric_of(call->group, &rates, call->channels);
-    fabric.buffered = pace;
+    fabric.buffered = cost;
     fabric.tuned = tuned;
     fabric.channels = call->channels;
     struct hop far = collective->crowds ? fabric.crowded : fabric.between;
@@ -275,9 +274,9 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
 
     call.channels = channels_of(call.collective, call.channels);
     struct collective_choice best = {call.collective, call.channels, PROTOCOL_NONE, INFINITY};
-    struct pace pace = {0};
+    struct protocol_cost cost = {0};
 
-    if (!has_paces(call.collective, group->communication)) {
+    if (!has_costs(call.collective, group->communication)) {
         *supposed = best.seconds = cost_at(&call, NULL, false);
         return best;
     }
@@ -285,10 +284,10 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
         double seconds;
 
-        if (!pace_of(call.collective, group->communication, protocol, group, &pace))
+        if (!find_cost(call.collective, group->communication, protocol, group, &cost))
             continue;
-        *supposed = fmin(*supposed, cost_at(&call, &pace, true));
-        seconds = cost_at(&call, &pace, false);
+        *supposed = fmin(*supposed, cost_at(&call, &cost, true));
+        seconds = cost_at(&call, &cost, false);
         if (seconds < best.seconds) {
             best.protocol = protocol;
             best.seconds = seconds;
@@ -304,7 +303,7 @@ static bool runs_on(const struct collective *collective, const struct cluster *c
     for (int kind = 0; kind < cluster_kinds(cluster) && collective->in_switch; kind++)
         if (kinds >> kind & 1 && cluster_is_mesh(cluster, cluster_kind_node(cluster, kind)))
             return false;
-    return !collective->in_switch || has_paces(collective, library);
+    return !collective->in_switch || has_costs(collective, library);
 }
 
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
@@ -326,14 +325,14 @@ static bool may_switch(const struct placed_group *group, double bytes)
 /* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. */
 static bool is_candidate(const struct collective *collective, const struct placed_group *group, double bytes)
 {
-    if (!collective->draw || !runs_on(collective, group->cluster, group->kinds, group->communication))
+    if (!collective->write_messages || !runs_on(collective, group->cluster, group->kinds, group->communication))
         return false;
     if (!group->communication)
         return true;
-    if (!collective->library || !has_paces(collective, group->communication))
+    if (!collective->library || !has_costs(collective, group->communication))
         return false;
-    return collective->pacer == PACER_NVLS ? may_switch(group, bytes) :
-           collective->pacer == PACER_TREE ? group->topology.nodes : true;
+    return collective->library_cost == LIBRARY_NVLS ? may_switch(group, bytes) :
+           collective->library_cost == LIBRARY_TREE ? group->topology.nodes : true;
 }
 
 struct collective_choice collective_choose(const struct collective_call *call)
@@ -342,8 +341,8 @@ struct collective_choice collective_choose(const struct collective_call *call)
     struct collective_choice best = {collective, channels_of(collective, call->channels), PROTOCOL_NONE, NAN};
     double least = INFINITY, supposed;
 
-    if (collective->draw)
-        return has_paces(collective, call->group->communication) ? choose_protocol(*call, &supposed) : best;
+    if (collective->write_messages)
+        return has_costs(collective, call->group->communication) ? choose_protocol(*call, &supposed) : best;
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
         struct collective_call other = *call;
         struct collective_choice choice;
@@ -352,7 +351,7 @@ struct collective_choice collective_choose(const struct collective_call *call)
             continue;
         other.collective = candidate;
         choice = choose_protocol(other, &supposed);
-        if (!best.used->draw || supposed < least) {
+        if (!best.used->write_messages || supposed < least) {
             best = choice;
             least = supposed;
         }
@@ -364,7 +363,7 @@ double collective_cost(const struct collective_call *call)
 {
     double supposed;
 
-    return call->collective->draw ? choose_protocol(*call, &supposed).seconds : collective_choose(call).seconds;
+    return call->collective->write_messages ? choose_protocol(*call, &supposed).seconds : collective_choose(call).seconds;
 }
 
 static struct extra_pair pair_of(struct extra extra)
@@ -379,12 +378,12 @@ struct tuning collective_tuning(const struct collective_call *chosen, int protoc
     const struct node_links *slowest = &group->slowest;
     struct tuning tuning = {0};
     struct rates rates;
-    struct pace pace = {0};
+    struct protocol_cost cost = {0};
 
     if (protocol == PROTOCOL_NONE)
         return tuning;
-    pace_of(chosen->collective, group->communication, protocol, chosen->group, &pace);
-    rates = paced_rates(chosen, &pace);
+    find_cost(chosen->collective, group->communication, protocol, chosen->group, &cost);
+    rates = profile_rates(chosen, &cost);
     tuning.buffered = true;
     tuning.launch = group->n > 1 ? rates.launch : 0;
     if (topology->most > 1)

@@ -140,7 +140,7 @@ void dag_init(struct dag *dag, const struct collective *collective, const struct
     int n = task->folded ? task->folded : task->n;
 
     *dag = (struct dag){.n = n, .chunks = collective->chunks(task)};
-    collective->draw(&dag->messages, task);
+    collective->write_messages(&dag->messages, task);
     nmessages = dag->messages.count;
     BUG_IF(n < 1 || dag->chunks < 1 || nmessages > INT32_MAX);
     dag->first = xcalloc(nmessages + (size_t)n + 1, sizeof *dag->first);

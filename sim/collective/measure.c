@@ -171,7 +171,7 @@ static struct pairs pairs_of_ranks(const struct collective *used, struct task ta
     if (in_ring)             /* two nodes are enough, because a node sends to itself and the next node alone */
         task.folded = 2 * g;
     chunks = used->chunks(&task);
-    used->draw(&messages, &task);
+    used->write_messages(&messages, &task);
     for (size_t i = 0; i < messages.count; i++) {
         const struct message *message = &messages.items[i];
 

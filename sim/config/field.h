@@ -86,11 +86,11 @@ struct table {
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
     /* Whether the object has no such key, which its dump leaves out then; or NULL. */
     bool (*hides)(const void *object, const char *key);
-    const char *lent;           /* space-separated keys that stand in mappings of a table that borrows from this one, and
-                                   not in its own, where whoever reads them refuses them; or NULL */
-    /* The i-th table from which this one borrows; NULL past the last, or no such function. Keys that it lends stand in
-     * mappings of this table; who reads the mapping brings them to where they belong (field_lay). */
-    const struct table *(*borrows)(size_t i);
+    const char *delegated;      /* space-separated keys that the user writes in the mapping of another table, its
+                                   host, and never in this one's; or NULL */
+    /* The i-th table whose delegated keys this table hosts; NULL past the last, or no such function. The user writes
+     * these keys in this table's mapping; its reader moves them to their own tables (field_lay). */
+    const struct table *(*hosts)(size_t i);
     /* A second table, which depends on the values of this one (the options of the chosen schedule). Its keys stand in
      * the same mapping. The function returns the table and sets *extra to the address of its struct, which it allocates
      * from the arena. It is called once all fields of this table could be read, and again for a dump: it must allocate
@@ -150,9 +150,9 @@ int field_load(struct arena *arena, const struct table *table, const char *path,
 
 /* The table's field of that key; NULL: none, or no table. */
 const struct field *field_find(const struct table *table, const char *key);
-/* The i-th field that a table borrows from others; NULL past the last. */
-const struct field *field_borrowed(const struct table *table, size_t i);
-/* The i-th field whose key stands in the table's mappings: its own that it does not lend, and those that it borrows;
+/* The i-th delegated field of other tables that this table hosts; NULL past the last. */
+const struct field *field_hosted(const struct table *table, size_t i);
+/* The i-th field whose key stands in the table's mappings: its own that it does not delegate, then those that it hosts.
  * NULL past the last. */
 const struct field *field_standing(const struct table *table, size_t i);
 /* The one of that key, of which `length` bytes count; NULL: none. */
@@ -182,8 +182,8 @@ void field_key(const struct table *table, const void *object, struct cache_key *
 void field_help(const struct table *table, int depth, FILE *out);
 /* A line for each key of the table and of the tables right below it: what it means, in short. */
 void field_summary(const struct table *table, FILE *out);
-/* The help of the fields that a table borrows. */
-void field_help_borrowed(const struct table *table, FILE *out);
+/* The help of the fields that a table hosts. */
+void field_help_hosted(const struct table *table, FILE *out);
 /* The help of one key at a dotted path, "cluster.network". Prints nothing and returns false if there is no such key. */
 bool field_help_at(const struct table *table, const char *path, FILE *out);
 /* The help of a key, "zero", or of a word that other programs use for it, wherever the table, a table below it or an

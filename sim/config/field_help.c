@@ -78,7 +78,7 @@ void field_help(const struct table *table, int depth, FILE *out)
         const struct field *field = &table->fields[i];
         const char *need = need_text(&arena, table, field);
 
-        if (word_in(table->lent, field->key))
+        if (word_in(table->delegated, field->key))
             continue;
         name_and_text(2 * depth + 2, 20 - 2 * depth > 0 ? 20 - 2 * depth : 0, field->key,
                       arena_printf(&arena, "%s (%s%s)", field->brief ? field->brief : "", kind_text(&arena, field),
@@ -124,7 +124,7 @@ void field_summary(const struct table *table, FILE *out)
         fprintf(out, "%s", i && field->table ? "\n" : "");
         summary_line(&arena, table, field, 0, out);
         for (size_t k = 0; field->table && k < field->table->count; k++)
-            if (!word_in(field->table->lent, field->table->fields[k].key))
+            if (!word_in(field->table->delegated, field->table->fields[k].key))
                 summary_line(&arena, field->table, &field->table->fields[k], 2, out);
     }
     arena_release(&arena);
@@ -136,15 +136,15 @@ static void help_alone(const struct table *table, const struct field *field, FIL
 
     alone.fields = field;
     alone.count = 1;
-    alone.lent = NULL;
+    alone.delegated = NULL;
     field_help(&alone, 0, out);
 }
 
-void field_help_borrowed(const struct table *table, FILE *out)
+void field_help_hosted(const struct table *table, FILE *out)
 {
     const struct field *field;
 
-    for (size_t i = 0; (field = field_borrowed(table, i)); i++)
+    for (size_t i = 0; (field = field_hosted(table, i)); i++)
         help_alone(table, field, out);
 }
 

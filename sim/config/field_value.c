@@ -49,21 +49,21 @@ bool field_is_also(const struct field *field, const char *word)
     return false;
 }
 
-const struct field *field_borrowed(const struct table *table, size_t i)
+const struct field *field_hosted(const struct table *table, size_t i)
 {
-    for (size_t t = 0; table->borrows && table->borrows(t); t++)
-        for (size_t k = 0; k < table->borrows(t)->count; k++)
-            if (word_in(table->borrows(t)->lent, table->borrows(t)->fields[k].key) && i-- == 0)
-                return &table->borrows(t)->fields[k];
+    for (size_t t = 0; table->hosts && table->hosts(t); t++)
+        for (size_t k = 0; k < table->hosts(t)->count; k++)
+            if (word_in(table->hosts(t)->delegated, table->hosts(t)->fields[k].key) && i-- == 0)
+                return &table->hosts(t)->fields[k];
     return NULL;
 }
 
 const struct field *field_standing(const struct table *table, size_t i)
 {
     for (size_t k = 0; k < table->count; k++)
-        if (!word_in(table->lent, table->fields[k].key) && i-- == 0)
+        if (!word_in(table->delegated, table->fields[k].key) && i-- == 0)
             return &table->fields[k];
-    return field_borrowed(table, i);
+    return field_hosted(table, i);
 }
 
 static const struct field *of_length(const struct table *table, const char *key, size_t length)
@@ -78,11 +78,11 @@ const struct field *field_at(const struct table *table, const char *key, size_t 
 {
     const struct field *field = of_length(table, key, length);
 
-    if (field && !word_in(table->lent, field->key))
+    if (field && !word_in(table->delegated, field->key))
         return field;
-    for (size_t t = 0; table->borrows && table->borrows(t); t++) {
-        field = of_length(table->borrows(t), key, length);
-        if (field && word_in(table->borrows(t)->lent, field->key))
+    for (size_t t = 0; table->hosts && table->hosts(t); t++) {
+        field = of_length(table->hosts(t), key, length);
+        if (field && word_in(table->hosts(t)->delegated, field->key))
             return field;
     }
     return NULL;
@@ -105,7 +105,7 @@ bool key_known(const struct key_tables *keys, const char *key)
     for (int t = 0; t < 2 && keys->tables[t]; t++)
         if (field_at(keys->tables[t], key, strlen(key)))
             return true;
-    return field_find(keys->tables[0], key) != NULL;         /* one that it lends: whoever reads the object refuses it */
+    return field_find(keys->tables[0], key) != NULL;         /* a delegated key: whoever reads the object refuses it */
 }
 
 const char *key_meant(const struct key_tables *keys, const char *word)

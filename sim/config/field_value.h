@@ -31,7 +31,7 @@ int fields_parse(const struct reading *reading, const struct table *table, const
 /* Whether other programs use the word for the field's key (`also`); case does not count, nor '-' instead of '_'. */
 bool field_is_also(const struct field *field, const char *word);
 
-/* Two tables whose keys stand in the same mapping; the second may be NULL. The first may borrow keys. */
+/* Two tables whose keys stand in the same mapping; the second may be NULL. The first may host keys of others. */
 struct key_tables {
     const struct table *tables[2];
 };

@@ -165,20 +165,20 @@ struct extra extra_cost(double usual, double link, double latency, double bandwi
 }
 
 /* The extra cost of a send whose slower end is on that node. */
-static struct extra send_at(const struct cluster *cluster, int node, bool inside, const struct pace *pace)
+static struct extra send_at(const struct cluster *cluster, int node, bool inside, const struct protocol_cost *cost)
 {
     double usual = cluster_latency(cluster, node, inside);
     double link = cluster_node_bandwidth(cluster, node, inside ? LINK_PORT_UP : LINK_NIC_UP);
 
     if (inside)
-        return extra_cost(usual, link, fmax(pace->inside, usual),
-                          pace->inside_share * cluster_bandwidth(cluster, node, true));
-    return extra_cost(usual, link, fmax(pace->network, usual),
-                      cluster_payload_share(cluster, 1u << cluster_kind_of(cluster, node), pace->network_share) *
+        return extra_cost(usual, link, fmax(cost->inside, usual),
+                          cost->inside_share * cluster_bandwidth(cluster, node, true));
+    return extra_cost(usual, link, fmax(cost->network, usual),
+                      cluster_payload_share(cluster, 1u << cluster_kind_of(cluster, node), cost->network_share) *
                           cluster_nic_rate(cluster, node));
 }
 
-static const struct pace *send_pace(const struct cluster *cluster, int node)
+static const struct protocol_cost *send_cost(const struct cluster *cluster, int node)
 {
     const struct communication *library = cluster_kind(cluster, node)->communication;
 
@@ -189,15 +189,15 @@ static const struct pace *send_pace(const struct cluster *cluster, int node)
 struct extra cluster_send(const struct cluster *cluster, int src, int dst)
 {
     int from = cluster_node_of(cluster, src), to = cluster_node_of(cluster, dst);
-    const struct pace *pace = send_pace(cluster, from);
+    const struct protocol_cost *cost = send_cost(cluster, from);
     struct extra extra = {0, 0}, other;
 
-    if (!pace)
+    if (!cost)
         return extra;
-    extra = send_at(cluster, from, from == to, pace);
+    extra = send_at(cluster, from, from == to, cost);
     if (cluster_kind(cluster, from) == cluster_kind(cluster, to))
         return extra;
-    other = send_at(cluster, to, false, send_pace(cluster, to));
+    other = send_at(cluster, to, false, send_cost(cluster, to));
     double usual = cluster_latency(cluster, from, false), other_usual = cluster_latency(cluster, to, false);
     double whole = fmax(usual + extra.delay, other_usual + other.delay);
 
@@ -210,9 +210,9 @@ double cluster_copy(const struct cluster *cluster, int src, int dst)
     double slowest = INFINITY;
 
     for (size_t end = 0; end < COUNT(nodes) && nodes[0] != nodes[1]; end++) {
-        const struct pace *pace = send_pace(cluster, nodes[end]);
+        const struct protocol_cost *cost = send_cost(cluster, nodes[end]);
 
-        slowest = pace ? fmin(slowest, pace->copy) : slowest;    /* fmin ignores NaN */
+        slowest = cost ? fmin(slowest, cost->copy) : slowest;    /* fmin ignores NaN */
     }
     return slowest;
 }

@@ -25,109 +25,112 @@ static const struct table chunk_table = {
     TABLE("chunk", "a size of the pieces in a pipeline through switches", chunk, chunk_fields),
 };
 
-static const struct field pace_fields[] = {
-    {KEY(pace, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
+static const struct field protocol_cost_fields[] = {
+    {KEY(protocol_cost, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "time to start a collective, whatever its size"},
-    {KEY(pace, inside), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+    {KEY(protocol_cost, inside), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "latency of a message between two GPUs of a node; if the switch reduces: of the way there and back"},
-    {KEY(pace, spanning), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
+    {KEY(protocol_cost, spanning), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "minimum of the latency inside a node if the group spans nodes"},
-    {KEY(pace, step), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+    {KEY(protocol_cost, step), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "time that a rank of a ring through several nodes is busy with each message of an all-gather or a "
               "reduce-scatter, in addition to its bytes; the library's own tuning does not know it; left out: messages "
               "follow each other without a gap"},
-    {KEY(pace, all_reduce_step), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+    {KEY(protocol_cost, all_reduce_step), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "the same time, of a ring all-reduce through several nodes"},
-    {KEY(pace, step_bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "1 B",
+    {KEY(protocol_cost, step_bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "1 B",
      .brief = "size of a message, its channels together, from which the step is whole; a smaller one takes its part"},
-    {KEY(pace, network), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+    {KEY(protocol_cost, network), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "latency of a message to another node if all channels are used"},
-    {KEY(pace, network_single), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+    {KEY(protocol_cost, network_single), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message to another node if one channel is used; left out: as network"},
-    {KEY(pace, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
+    {KEY(protocol_cost, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
      .brief = "number of channels of a large collective"},
-    {KEY(pace, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+    {KEY(protocol_cost, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "a smaller collective uses one channel for each so many bytes of its vector; left out: all channels"},
-    {KEY(pace, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .required = true,
-     .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
-    {KEY(pace, network_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+    {KEY(protocol_cost, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+     .required = true, .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
+    {KEY(protocol_cost, network_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
      .required = true, .brief = "payload bandwidth of a NIC divided by the bandwidth on the data sheet"},
-    {KEY(pace, ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10, .fallback = "0",
+    {KEY(protocol_cost, ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10, .fallback = "0",
      .brief = "messages whose time the ends of a ring in a node add (the rank copies while it sends nothing); also of "
               "an all-to-all, which copies a rank's own share"},
-    {KEY(pace, inside_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(protocol_cost, inside_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "upper bound on a GPU's bandwidth, all channels together, if the group is in one node"},
-    {KEY(pace, network_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(protocol_cost, network_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "upper bound on a GPU's bandwidth, all channels together, if the group spans nodes"},
-    {KEY(pace, nic_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(protocol_cost, nic_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "upper bound on the bandwidth of each channel, and so of each NIC, if the group spans nodes"},
-    {KEY(pace, plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .fallback = "1",
+    {KEY(protocol_cost, plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .fallback = "1",
      .brief = "factor on the latencies of large all-reduces in one node"},
-    {KEY(pace, spanning_plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .fallback = "1",
-     .brief = "factor on the latencies of large all-reduces whose group spans nodes"},
-    {KEY(pace, plateau_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES,
+    {KEY(protocol_cost, spanning_plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100,
+     .fallback = "1", .brief = "factor on the latencies of large all-reduces whose group spans nodes"},
+    {KEY(protocol_cost, plateau_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES,
      .brief = "size from which an all-reduce counts as large; left out: none does"},
-    {KEY(pace, round), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+    {KEY(protocol_cost, round), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "bytes that a rank of a ring sends to another node, all channels together, before it waits until it "
               "has received as many; left out: it sends all at once"},
-    {KEY(pace, slice), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+    {KEY(protocol_cost, slice), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "bytes of a round that a rank passes on as soon as they arrive; left out: the whole round"},
-    {KEY(pace, copy), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(protocol_cost, copy), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth of the copies between the GPU and the buffers of sockets, for messages to other nodes; left "
               "out: there are no copies"},
-    {KEY(pace, chunks), .kind = FIELD_LIST, .table = &chunk_table,
+    {KEY(protocol_cost, chunks), .kind = FIELD_LIST, .table = &chunk_table,
      .brief = "piece sizes of the pipeline through the switches of a node, the largest first"},
-    {KEY(pace, spanning_chunks), .kind = FIELD_LIST, .table = &chunk_table,
+    {KEY(protocol_cost, spanning_chunks), .kind = FIELD_LIST, .table = &chunk_table,
      .brief = "piece sizes of the pipeline through switches if the group spans nodes, the largest first"},
 };
 
-static const struct table pace_table = {
-    TABLE("pace", "latencies and bandwidths of an algorithm with one protocol", pace, pace_fields),
+static const struct table protocol_cost_table = {
+    TABLE("protocol", "latencies and bandwidths of an algorithm with one protocol", protocol_cost,
+          protocol_cost_fields),
 };
 
 static const struct field library_fields[] = {
-    {KEY(library_paces, ll), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol LL"},
-    {KEY(library_paces, ll128), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol LL128"},
-    {KEY(library_paces, simple), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol Simple"},
+    {KEY(algorithm_costs, ll), .kind = FIELD_OPTIONAL, .table = &protocol_cost_table, .brief = "with protocol LL"},
+    {KEY(algorithm_costs, ll128), .kind = FIELD_OPTIONAL, .table = &protocol_cost_table,
+     .brief = "with protocol LL128"},
+    {KEY(algorithm_costs, simple), .kind = FIELD_OPTIONAL, .table = &protocol_cost_table,
+     .brief = "with protocol Simple"},
 };
 
 static const struct table library_table = {
-    TABLE("algorithm", "an algorithm, with each of its protocols", library_paces, library_fields),
+    TABLE("algorithm", "an algorithm, with each of its protocols", algorithm_costs, library_fields),
 };
 
-static const struct field all_to_all_pace_fields[] = {
-    {KEY(all_to_all_pace, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+static const struct field all_to_all_cost_fields[] = {
+    {KEY(all_to_all_cost, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time to start an all-to-all, whatever its size"},
-    {KEY(all_to_all_pace, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
+    {KEY(all_to_all_cost, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
      .required = true, .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
-    {KEY(all_to_all_pace, ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10, .fallback = "0",
+    {KEY(all_to_all_cost, ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10, .fallback = "0",
      .brief = "messages whose time a rank's own share takes: its channels are idle when the share is copied"},
-    {KEY(all_to_all_pace, large_ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10,
+    {KEY(all_to_all_cost, large_ends), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 10,
      .brief = "the same where messages are so large that every channel serves several peers; left out: as ends"},
-    {KEY(all_to_all_pace, large_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+    {KEY(all_to_all_cost, large_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "bytes for each peer from which messages are large; left out: none is"},
-    {KEY(all_to_all_pace, pieces), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+    {KEY(all_to_all_cost, pieces), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "bytes that arrive in the buffers of all channels before the receiver copies them to their place; left "
               "out: they need no copy"},
-    {KEY(all_to_all_pace, piece_copy), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
+    {KEY(all_to_all_cost, piece_copy), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "time that the copy of such pieces takes, divided by the time in which they arrive; nothing hides the "
               "copy of the last ones"},
 };
 
-static const struct table all_to_all_pace_table = {
-    TABLE("pace", "an all-to-all in one node with one protocol", all_to_all_pace, all_to_all_pace_fields),
+static const struct table all_to_all_cost_table = {
+    TABLE("protocol", "an all-to-all in one node with one protocol", all_to_all_cost, all_to_all_cost_fields),
 };
 
-static const struct field all_to_all_paces_fields[] = {
-    {KEY(all_to_all_paces, ll), .kind = FIELD_OPTIONAL, .table = &all_to_all_pace_table,
+static const struct field all_to_all_costs_fields[] = {
+    {KEY(all_to_all_costs, ll), .kind = FIELD_OPTIONAL, .table = &all_to_all_cost_table,
      .brief = "with protocol LL, for few bytes"},
-    {KEY(all_to_all_paces, simple), .kind = FIELD_OPTIONAL, .table = &all_to_all_pace_table,
+    {KEY(all_to_all_costs, simple), .kind = FIELD_OPTIONAL, .table = &all_to_all_cost_table,
      .brief = "with protocol Simple"},
 };
 
-static const struct table all_to_all_paces_table = {
-    TABLE("all-to-all", "all-to-alls in one node, with each protocol of sends", all_to_all_paces,
-          all_to_all_paces_fields),
+static const struct table all_to_all_costs_table = {
+    TABLE("all-to-all", "all-to-alls in one node, with each protocol of sends", all_to_all_costs,
+          all_to_all_costs_fields),
 };
 
 static const struct field nvls_few_fields[] = {
@@ -156,9 +159,9 @@ static const struct field communication_fields[] = {
      .brief = "reduction in the switch of a node (NVLink SHARP)"},
     {KEY(communication, nvls_few), .kind = FIELD_OPTIONAL, .table = &nvls_few_table,
      .brief = "where few ranks of one node reduce in the switch; left out: as for many"},
-    {KEY(communication, send), .kind = FIELD_OPTIONAL, .table = &pace_table, .required = true,
+    {KEY(communication, send), .kind = FIELD_OPTIONAL, .table = &protocol_cost_table, .required = true,
      .brief = "sends between two GPUs; also all-to-alls where all_to_all says nothing"},
-    {KEY(communication, all_to_all), .kind = FIELD_RECORD, .table = &all_to_all_paces_table,
+    {KEY(communication, all_to_all), .kind = FIELD_RECORD, .table = &all_to_all_costs_table,
      .brief = "all-to-alls in one node; left out: as send"},
     {KEY(communication, channels_inside), .kind = FIELD_INT, .min = 0, .max = 1024, .fallback = "0",
      .brief = "multiprocessors that a large collective in one node occupies while kernels run"},
@@ -193,28 +196,30 @@ const struct table communication_spec_table = {
     .shorthand = "profile", .bare = true,
 };
 
-const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol)
+const struct protocol_cost *algorithm_cost_with(const struct algorithm_costs *costs, enum protocol protocol)
 {
-    const struct pace *with[PROTOCOL_COUNT] = {paces->ll, paces->ll128, paces->simple};
+    const struct protocol_cost *with[PROTOCOL_COUNT] = {costs->ll, costs->ll128, costs->simple};
 
     return with[protocol];
 }
 
 struct latencies communication_latencies(const struct communication *communication, bool between)
 {
-    const struct library_paces *const algorithms[] = {&communication->ring, &communication->tree, &communication->nvls};
+    const struct algorithm_costs *const algorithms[] = {&communication->ring, &communication->tree,
+                                                        &communication->nvls};
     struct latencies latencies = {INFINITY, 0};
 
     for (size_t i = 0; i < PROTOCOL_COUNT * COUNT(algorithms) + 1; i++) {
-        const struct pace *pace = i == PROTOCOL_COUNT * COUNT(algorithms)
-                                      ? communication->send
-                                      : paces_with(algorithms[i / PROTOCOL_COUNT], (enum protocol)(i % PROTOCOL_COUNT));
+        const struct protocol_cost *cost = i == PROTOCOL_COUNT * COUNT(algorithms) ?
+                                               communication->send :
+                                               algorithm_cost_with(algorithms[i / PROTOCOL_COUNT],
+                                                                   (enum protocol)(i % PROTOCOL_COUNT));
 
-        if (!pace)
+        if (!cost)
             continue;
         /* fmin and fmax ignore NaN */
-        latencies.least = fmin(latencies.least, between ? fmin(pace->network, pace->network_single) : pace->inside);
-        latencies.most = fmax(latencies.most, between ? pace->network : fmax(pace->inside, pace->spanning));
+        latencies.least = fmin(latencies.least, between ? fmin(cost->network, cost->network_single) : cost->inside);
+        latencies.most = fmax(latencies.most, between ? cost->network : fmax(cost->inside, cost->spanning));
     }
     return latencies;
 }

@@ -1,7 +1,7 @@
 /* communication: how a communication library (NCCL) uses the links, from a file of platforms/communication/, which
- * gives the source of each number. The library runs an algorithm with one of its protocols. Each pair of them has a
- * pace: the time before a collective's first byte, the latency of a message (at least the link's own), and the share of
- * a link's bandwidth that payload gets. The terms come from NCCL's own tuning model (NVIDIA/nccl,
+ * gives the source of each number. The library runs an algorithm with one of its protocols. Each such pair has a
+ * protocol cost: the time before a collective's first byte, the latency of a message (at least the link's own), and the
+ * share of a link's bandwidth that payload gets. The terms come from NCCL's own tuning model (NVIDIA/nccl,
  * src/graph/tuning.cc). */
 #ifndef DTSIM_COMMUNICATION_H
 #define DTSIM_COMMUNICATION_H
@@ -21,7 +21,7 @@ struct chunk {
     double rounds;                   /* pieces for every channel and GPU that the vector must have for this size */
 };
 
-struct pace {
+struct protocol_cost {
     const struct node *node;
     double launch;                   /* s to start a collective, whatever its size */
     double inside;                   /* s, latency of a message between two GPUs of a node; through switches that reduce
@@ -54,7 +54,7 @@ struct pace {
     double copy;                     /* B/s of the copies between GPU and network buffers; NaN: there are none */
     struct list chunks;              /* struct chunk, group in one node, the largest first; empty: no filling time */
     struct list spanning_chunks;     /* struct chunk, group spans nodes */
-    const struct all_to_all_pace *all_to_all;        /* of an all-to-all in one node; not a key */
+    const struct all_to_all_cost *all_to_all;        /* of an all-to-all in one node; not a key */
 };
 
 /* An all-to-all in one node with one protocol. All its messages begin at once, so it pays a launch once, and the link's
@@ -65,7 +65,7 @@ struct pace {
  * of the time, so that the own share costs nearly as much as another's. A peer gets twice as many channels whenever
  * each of its channels has more than 16 MiB, up to all 32. Channels that carry the messages of all peers are never
  * idle; that is so from 16 channels x 16 MiB for each peer (NVIDIA/nccl, src/enqueue.cc, addP2pToPlan). */
-struct all_to_all_pace {
+struct all_to_all_cost {
     const struct node *node;
     double launch;                   /* s, whatever its size */
     double inside_share;             /* payload bandwidth / bandwidth on the data sheet */
@@ -92,9 +92,9 @@ struct communication {
     const struct node *node;
     const char *title;
     const char *estimate;            /* which numbers rest on few public measurements; NULL: none */
-    struct library_paces {
+    struct algorithm_costs {
         const struct node *node;
-        const struct pace *ll, *ll128, *simple;
+        const struct protocol_cost *ll, *ll128, *simple;
     } ring, tree, nvls;              /* nvls: in switches that reduce and copy; empty: switches cannot */
     /* Where few ranks, all of one node, reduce in the switch: the library does not choose it for fewer ranks, nor for
      * fewer bytes, and they get another share of the bandwidth. */
@@ -102,16 +102,16 @@ struct communication {
         const struct node *node;
         int most, least;             /* ranks of which this holds; the fewest that the library lets the switch reduce */
         double bytes;                /* B of the smallest vector; NaN: of any size */
-        double inside_share;         /* instead of the pace's; NaN: as the pace's */
+        double inside_share;         /* instead of the protocol cost's; NaN: the same */
     } *nvls_few;                     /* NULL: the library's own estimate decides */
-    const struct pace *send;         /* between two GPUs */
-    struct all_to_all_paces {
+    const struct protocol_cost *send;         /* between two GPUs */
+    struct all_to_all_costs {
         const struct node *node;
-        const struct all_to_all_pace *ll, *simple;
+        const struct all_to_all_cost *ll, *simple;
     } all_to_all;                    /* in one node; empty: as send */
     int channels_inside;             /* multiprocessors that a large collective in one node occupies, one per channel */
     int channels_spanning;           /* the same if the group spans nodes; 0: kernels are not slowed down */
-    double launch;                   /* s, in addition to every pace's (struct communication_spec) */
+    double launch;                   /* s, in addition to every protocol cost's launch (struct communication_spec) */
     int nics;                        /* enum nic_choice (struct communication_spec) */
 };
 extern const struct table communication_table;
@@ -131,7 +131,7 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
 /* The least and the most latency in s of a message inside a node, or between nodes, of all algorithms and protocols. */
 struct latencies { double least, most; };
 struct latencies communication_latencies(const struct communication *communication, bool between);
-/* The pace with that protocol, or NULL. */
-const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol);
+/* The algorithm's cost with that protocol, or NULL. */
+const struct protocol_cost *algorithm_cost_with(const struct algorithm_costs *costs, enum protocol protocol);
 
 #endif

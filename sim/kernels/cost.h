@@ -80,7 +80,7 @@ struct kernel {
     bool loss;                   /* computes the loss, not the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */
     bool kept;                   /* FORWARD: recompute: operators keeps its result */
-    bool again;                  /* FORWARD: recompute: operators or modules runs it again in the backward */
+    bool recomputed;             /* FORWARD: recompute: operators or modules runs it again in the backward */
     bool before_mlp;             /* of a block: it is before its MLP, or before tokens are ordered for its experts */
     bool tail;                   /* FORWARD: the backward needs neither its result nor later results of the layer */
 };

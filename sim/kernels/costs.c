@@ -42,7 +42,7 @@ static const struct field costs_spec_fields[] = {
 };
 const struct table costs_table = {
     TABLE("costs", "how kernels are timed", costs_spec, costs_spec_fields),
-    .lent = "attention cuda_graphs unaligned_batches",
+    .delegated = "attention cuda_graphs unaligned_batches",
 };
 
 bool costs_calibrated(const struct kernel_costs *costs)

@@ -134,7 +134,7 @@ static double fastest(const struct matmul_fit *fit, int sms, const struct produc
 }
 
 /* How long traffic takes if runs touch so many bytes in turn, as a share of the time without a cache. */
-static double found_again(const struct repeated_runs *repeated, double bytes)
+static double cached_share(const struct repeated_runs *repeated, double bytes)
 {
     double found = repeated->cache > 0 ? fmin(1, fmax(0, 2 - bytes / repeated->cache)) : 0;
 
@@ -167,7 +167,7 @@ static double run_bytes(const struct product *product)
 
 static double single_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
 {
-    double found = found_again(&fit->repeated, run_bytes(product));
+    double found = cached_share(&fit->repeated, run_bytes(product));
 
     return seconds_of(fit, sms, product, 64, (struct shares){found, 1, found});
 }
@@ -176,8 +176,8 @@ static double single_seconds(const struct matmul_fit *fit, int sms, const struct
 static double quantized_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
 {
     double values = product->batch * product->m * product->k, wide = 2;
-    double read = found_again(&fit->repeated, run_bytes(product) + wide * values);
-    double a = found_again(&fit->repeated, (wide + product->value) * values);
+    double read = cached_share(&fit->repeated, run_bytes(product) + wide * values);
+    double a = cached_share(&fit->repeated, (wide + product->value) * values);
     double bytes = values * (wide * read + product->value * a);
 
     return (fit->quantize > 0 ? fit->overhead + bytes / fit->quantize : 0) +
@@ -210,7 +210,7 @@ static double experts_seconds(const struct matmul_fit *fit, int sms, const struc
     double wide = 2, value = layer->value,
            bytes = layer->k * (wide + value) + layer->n * (2 * wide + value) + 2 * wide * layer->k;
     double weights = 3 * fmin(layer->batch, layer->m) * value * layer->n * layer->k;
-    double found = found_again(&fit->repeated, weights + layer->m * bytes);
+    double found = cached_share(&fit->repeated, weights + layer->m * bytes);
 
     up.n = 2 * layer->n;
     down.n = layer->k;

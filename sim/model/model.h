@@ -239,7 +239,7 @@ struct shard {
     enum dtype narrow;           /* a format of 8 or 4 bits */
     bool fp8_kept;               /* their weights are cast with the update, not in every forward */
     enum recompute recompute;
-    unsigned again;              /* under recompute: modules: a bit for each enum recompute_module; else 0 */
+    unsigned recomputed;         /* under recompute: modules: a bit for each enum recompute_module; else 0 */
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
     int ulysses;                 /* GPUs of these that exchange heads for tokens around attention; 0 means 1 */
     bool blocks_apart;           /* they attend block by block, and kernels of their own merge the blocks in fp32 */
@@ -335,7 +335,7 @@ struct layer {
     int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
     /* The forward's exchanges that run again in the backward under recompute: modules; all-reduces sum the MLP's or the
      * shared experts' output; `core`: what the context group exchanges. */
-    struct exchanged_again { int all_reduces, dispatches, row_all_reduces; bool core; } again;
+    struct recomputed_exchanges { int all_reduces, dispatches, row_all_reduces; bool core; } recomputed;
     double dispatch_bytes, row_all_reduce_bytes;
     double qkv_bytes;            /* B of queries, keys and values of all heads, which the tensor group gathers in a forward
                                   * and whose gradients it scatters in a backward; 0: it does not */

@@ -41,7 +41,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .shape = shape,
         .dtype = shard->dtype,
         .recompute = shard->recompute,
-        .again = shard->again,
+        .recomputed = shard->recomputed,
         .lora = shard->lora,
         .formula = shard->formula,
         .form = shard->saved,
@@ -55,7 +55,8 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .saved = shard->fp8 ? dtype_scaled_bytes(shard->narrow) : dtype_bytes(shard->dtype),
         .batch = shard->micro,
         .sequence = shape->sequence * (shard->slice + 1) / slices,
-        .slices = slices, .before = shard->slice,
+        .slices = slices,
+        .before = shard->slice,
         .hidden = shape->hidden,
         .queries = queries,
         .ulysses = fmax(1, shard->ulysses),
@@ -221,22 +222,23 @@ static void hold_modules(struct layer *layer, const struct cut *cut)
 {
     struct cut none = *cut;
 
-    none.again = 0;
+    none.recomputed = 0;
     layer->workspace.backward += block_activation(&none) - layer->activation;
 }
 
 /* What modules that run again exchange again. */
-static void exchange_again(struct layer *layer, const struct cut *cut, int split)
+static void count_recomputed_exchanges(struct layer *layer, const struct cut *cut, int split)
 {
-    unsigned again = cut->again;
-    bool experts = cut->has_experts && again >> MODULE_EXPERTS & 1;
-    bool sums = cut->has_experts ? experts || (again >> MODULE_SHARED & 1 && cut->sends_own_rows) : again >> MODULE_MLP & 1;
+    unsigned modules = cut->recomputed;
+    bool experts = cut->has_experts && modules >> MODULE_EXPERTS & 1;
+    bool sums = cut->has_experts ? experts || (modules >> MODULE_SHARED & 1 && cut->sends_own_rows) :
+                                   modules >> MODULE_MLP & 1;
 
-    layer->again = (struct exchanged_again){
+    layer->recomputed = (struct recomputed_exchanges){
         .all_reduces = sums ? layer->all_reduces[PHASE_FORWARD] - split : 0,
         .dispatches = experts ? layer->dispatches[PHASE_FORWARD] : 0,
         .row_all_reduces = experts ? layer->row_all_reduces[PHASE_FORWARD] : 0,
-        .core = again >> MODULE_CORE & 1,
+        .core = modules >> MODULE_CORE & 1,
     };
 }
 
@@ -302,7 +304,7 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
     hold_modules(&layer, cut);
-    exchange_again(&layer, cut, split);
+    count_recomputed_exchanges(&layer, cut, split);
     fill(arena, &layer, &tensors, &kernels);
     return layer;
 }

@@ -11,7 +11,7 @@ struct cut {
     const struct transformer *shape;
     enum dtype dtype;
     enum recompute recompute;
-    unsigned again;          /* what recompute: modules runs again: a bit for each enum recompute_module */
+    unsigned recomputed;     /* what recompute: modules runs again: a bit for each enum recompute_module */
     const struct lora *lora;
     enum activation_formula formula;
     struct saved_form form;
@@ -124,7 +124,7 @@ void unvectorized_kernels(struct kernels *list, const struct cut *cut, const cha
                           enum memory_class class, int operations, double values, double bytes);
 /* Marks kernels of a block's forward, from the list's `first` on, that belong to any of these modules (bits) and run
  * again under recompute: modules. */
-void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first);
+void mark_recomputed(struct kernels *list, const struct cut *cut, unsigned modules, size_t first);
 
 /* Append the kernels of Y = X W^T, with X of rows x in, and of its gradients; of a bias, unless the next kernel adds it
  * (`fuses`); of a norm of the hidden states. */

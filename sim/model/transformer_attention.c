@@ -13,7 +13,7 @@ static void latent_norm(struct kernels *list, const struct cut *cut, const char 
 
     memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
-    mark_again(list, cut, 1u << MODULE_NORMS | 1u << MODULE_LATENT, first);
+    mark_recomputed(list, cut, 1u << MODULE_NORMS | 1u << MODULE_LATENT, first);
 }
 
 /* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries are computed from one narrow latent vector,
@@ -113,7 +113,7 @@ static void rotary(struct kernels *list, const struct cut *cut)
                           turned * each.contiguous);
     }
     if (cut->shape->kv_rank > 0)
-        mark_again(list, cut, 1u << MODULE_LATENT, first);
+        mark_recomputed(list, cut, 1u << MODULE_LATENT, first);
 }
 
 bool repeats_groups(const struct cut *cut)
@@ -393,6 +393,6 @@ void attention_kernels(struct kernels *list, const struct cut *cut)
     else
         plain_attention(list, &core);
     merge_blocks(list, cut);
-    for (size_t i = 0; cut->again >> MODULE_CORE & 1 && i < list->count; i++)
-        list->items[i].again |= list->items[i].attention_core && list->items[i].phase == PHASE_FORWARD;
+    for (size_t i = 0; cut->recomputed >> MODULE_CORE & 1 && i < list->count; i++)
+        list->items[i].recomputed |= list->items[i].attention_core && list->items[i].phase == PHASE_FORWARD;
 }

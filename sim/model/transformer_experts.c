@@ -137,7 +137,7 @@ void activation_function(struct kernels *list, const struct cut *cut, double ele
         memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
                (gated ? 5 : 3) * elements * cut->value);
     }
-    mark_again(list, cut, 1u << MODULE_ACTIVATION, first);
+    mark_recomputed(list, cut, 1u << MODULE_ACTIVATION, first);
 }
 
 /* The biases of the experts' last products, each times its token's probability, which is in fp32 (Megatron Core,
@@ -310,5 +310,5 @@ void expert_kernels(struct kernels *list, const struct cut *cut)
         expert_mlp(list, cut, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, 0, cut->tokens, cut->shared_ffn);
     if (cut->shape->shared_gate)
         shared_gate(list, cut);
-    mark_again(list, cut, 1u << MODULE_SHARED, shared);
+    mark_recomputed(list, cut, 1u << MODULE_SHARED, shared);
 }

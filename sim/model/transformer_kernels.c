@@ -98,10 +98,10 @@ void unvectorized_kernels(struct kernels *list, const struct cut *cut, const cha
     list->items[list->count - 1].unvectorized = values / operations;
 }
 
-void mark_again(struct kernels *list, const struct cut *cut, unsigned modules, size_t first)
+void mark_recomputed(struct kernels *list, const struct cut *cut, unsigned modules, size_t first)
 {
-    for (size_t i = first; cut->again & modules && i < list->count; i++)
-        list->items[i].again = list->items[i].phase == PHASE_FORWARD;
+    for (size_t i = first; cut->recomputed & modules && i < list->count; i++)
+        list->items[i].recomputed = list->items[i].phase == PHASE_FORWARD;
 }
 
 /* The modules that compute a product's input, of which a narrow copy is made again too. */
@@ -176,13 +176,13 @@ void block_product(struct kernels *list, const struct cut *cut, enum product_id 
     products(list, &eight, product, experts, rows, out, in);
     random_projections(list, cut, rows, out, in);
     if (product == PRODUCT_Q_UP || product == PRODUCT_KV_UP)
-        mark_again(list, cut, 1u << MODULE_LATENT, first);
+        mark_recomputed(list, cut, 1u << MODULE_LATENT, first);
     if (!cut->fp8)
         return;
     for (size_t i = first; experts == 0 && i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;
     plain_kernels(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, casts, cast * rows * in);
-    mark_again(list, cut, input_modules(product), list->count - 1);
+    mark_recomputed(list, cut, input_modules(product), list->count - 1);
     if (!cut->fp8_kept)
         plain_kernels(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, casts,
                       cast * fmax(1, experts) * out * in);
@@ -324,7 +324,7 @@ static void block_norm(struct kernels *list, const struct cut *cut, const char *
     size_t first = list->count;
 
     norm_kernels(list, cut, name);
-    mark_again(list, cut, 1u << MODULE_NORMS, first);
+    mark_recomputed(list, cut, 1u << MODULE_NORMS, first);
 }
 
 /* Where attention and MLP are parallel, each of their last products is summed over the tensor group, as if one followed
@@ -353,7 +353,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         expert_kernels(list, cut);
     else
         mlp(list, cut);
-    mark_again(list, cut, 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP), first);
+    mark_recomputed(list, cut, 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP), first);
     quantization_kernels(list, cut, SAVED_MLP);
     first = list->count;
     residual(list, cut, "mlp-residual");

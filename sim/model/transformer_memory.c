@@ -32,7 +32,7 @@ void kept_mark(struct kernels *list, const struct cut *cut)
             kernel->kept = ++products % 2;
         else
             kernel->kept = kernel->kind == KERNEL_ATTENTION;
-        kernel->again = !kernel->kept && !kernel->tail && !scatters(kernel, cut);
+        kernel->recomputed = !kernel->kept && !kernel->tail && !scatters(kernel, cut);
     }
 }
 
@@ -220,7 +220,7 @@ static const char *few_bit_fault(const struct transformer *shape, const struct s
     if (shape->mlp == MLP_SQUARED_RELU || (shape->mlp == MLP_SWIGLU && shape->fused_kernels))
         return "saves nothing of a squared ReLU, or of a fused SwiGLU, which keeps its two inputs: it would need the SiLU's "
                "result instead of the gate, as large; expected software without fused kernels, or 'mlp: gelu'";
-    if (shard->again >> MODULE_ACTIVATION & 1)
+    if (shard->recomputed >> MODULE_ACTIVATION & 1)
         return "does not go with recomputation of the activation function (recompute: modules), which needs its input";
     return NULL;
 }
@@ -242,7 +242,7 @@ static const char *randomized_fault(const struct transformer *shape, const struc
     if (shard->sequence_parallel)
         return "does not go with sequence_parallel, whose GPUs keep shares of inputs: a projection is of whole inputs; "
                "expected 'sequence_parallel: false'";
-    if (shard->again)
+    if (shard->recomputed)
         return "does not go with 'recompute: modules', which computes inputs again instead of keeping them; expected "
                "none, selective, full or optimal";
     return narrow_fault(shard);
@@ -253,7 +253,7 @@ static const char *quantized_fault(const struct transformer *shape, const struct
     (void)shape;
     if (shard->saved.activations_bits == 1)
         return "1 leaves two values to choose from; expected 2 to 8 bits, or 0";
-    if (shard->again)
+    if (shard->recomputed)
         return "does not go with 'recompute: modules', which keeps some tensors as they are; expected none, selective, "
                "full or optimal";
     return narrow_fault(shard);

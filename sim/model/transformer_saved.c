@@ -41,9 +41,9 @@ static void save_input(struct saved_list *list, const struct cut *cut, const cha
                                   .bytes = cut->saved, .tensors = readers});
 }
 
-static bool runs_again(const struct cut *cut, enum recompute_module module)
+static bool recomputes(const struct cut *cut, enum recompute_module module)
 {
-    return cut->again >> module & 1;
+    return cut->recomputed >> module & 1;
 }
 
 /* Rajbhandari et al. 2020, section 3.2, footnote: 12 x hidden x batch x sequence x layers values. They are the query,
@@ -79,9 +79,10 @@ static void save_core(struct saved_list *list, const struct cut *cut)
  * its three products of two values, the tanh's result and the input: seven. Separate clamps keep their inputs too. */
 static void save_mlp(struct saved_list *list, const struct cut *cut, double rows, double ffn)
 {
-    bool again = runs_again(cut, MODULE_ACTIVATION), gated = cut->shape->mlp == MLP_SWIGLU;
-    bool clamps = !again && gated && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
-    int gelu = again || cut->shape->fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7, factors = again || cut->shape->fused_kernels ? 1 : 2;
+    bool recomputed = recomputes(cut, MODULE_ACTIVATION), gated = cut->shape->mlp == MLP_SWIGLU;
+    bool clamps = !recomputed && gated && cut->shape->swiglu_limit > 0 && !cut->shape->fused_clamp;
+    int gelu = recomputed || cut->shape->fused_gelu || cut->shape->mlp != MLP_GELU ? 1 : 7,
+        factors = recomputed || cut->shape->fused_kernels ? 1 : 2;
     struct saved function = {.name = "function input", .kind = SAVED_FUNCTION, .part = SAVED_MLP, .rows = rows,
                              .width = ffn, .bytes = cut->value, .tensors = gated ? 1 : gelu};
 
@@ -91,7 +92,7 @@ static void save_mlp(struct saved_list *list, const struct cut *cut, double rows
     function.tensors = factors + 2 * clamps;
     if (gated)
         save(list, function);
-    save_input(list, cut, "down input", SAVED_MLP, rows, ffn, !again && lora_trains(cut, LORA_MLP_DOWN));
+    save_input(list, cut, "down input", SAVED_MLP, rows, ffn, !recomputed && lora_trains(cut, LORA_MLP_DOWN));
 }
 
 /* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of the
@@ -101,21 +102,21 @@ static void save_experts(struct saved_list *list, const struct cut *cut)
 {
     bool operators = rows_by_operators(cut);
 
-    if (runs_again(cut, MODULE_EXPERTS))
+    if (recomputes(cut, MODULE_EXPERTS))
         return;
     save_small(list, "router", SAVED_MLP, cut->own_tokens * cut->shape->experts, 4);
     save_values(list, "expert rows", SAVED_MLP, cut->received + !operators * cut->sent, cut->hidden, cut->value);
     if (operators)               /* which keep the results in fp32 */
         save_values(list, "expert results", SAVED_MLP, cut->sent, cut->hidden, 4);
     save_mlp(list, cut, cut->received, cut->expert_ffn);
-    if (!runs_again(cut, MODULE_SHARED))
+    if (!recomputes(cut, MODULE_SHARED))
         save_mlp(list, cut, cut->tokens, cut->shared_ffn);
 }
 
 /* Whether a norm that is one kernel keeps its input in fp32, and nobody the input itself. */
 static bool keeps_widened(const struct cut *cut)
 {
-    return cut->shape->widened_norms && cut->value < 4 && !runs_again(cut, MODULE_NORMS) &&
+    return cut->shape->widened_norms && cut->value < 4 && !recomputes(cut, MODULE_NORMS) &&
            (cut->shape->norm != NORM_RMSNORM || cut->shape->fused_norm);
 }
 
@@ -144,7 +145,7 @@ static void save_norms(struct saved_list *list, const struct cut *cut)
     save(list, input);
     input.bytes = 4;
     input.name = "norm input in fp32";
-    if (plain && !runs_again(cut, MODULE_NORMS))
+    if (plain && !recomputes(cut, MODULE_NORMS))
         save(list, input);
     if (shape->qk_norm)                                  /* the inputs of the norms of queries and keys */
         save_values(list, "qk norm input", SAVED_ATTENTION, cut->tokens, cut->query + cut->key, cut->value);
@@ -161,7 +162,7 @@ static void save_norm_outputs(struct saved_list *list, const struct cut *cut)
 
     qkv *= lora_trains(cut, LORA_QKV);
     up *= lora_trains(cut, LORA_MLP_UP);
-    if (runs_again(cut, MODULE_NORMS))
+    if (recomputes(cut, MODULE_NORMS))
         return;
     if (shape->parallel)
         qkv += up, up = 0;
@@ -171,9 +172,9 @@ static void save_norm_outputs(struct saved_list *list, const struct cut *cut)
 
 /* Queries, keys and values are computed again from the latent vectors; the keys' rotated values, which all heads share,
  * are kept beside these. */
-static bool widens_again(const struct cut *cut)
+static bool recomputes_latent(const struct cut *cut)
 {
-    return cut->shape->kv_rank > 0 && runs_again(cut, MODULE_LATENT);
+    return cut->shape->kv_rank > 0 && recomputes(cut, MODULE_LATENT);
 }
 
 /* Queries, keys, values, and the attention's output. Keys and values are kept once for every head that reads them. A
@@ -184,7 +185,7 @@ static void save_attention(struct saved_list *list, const struct cut *cut)
     bool apart = cut->fp8 || !shape->flash_attention || projects(cut) || cut->form.activations_bits > 0;
 
     save_values(list, "qkv", SAVED_ATTENTION, cut->tokens,
-                widens_again(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values, cut->value);
+                recomputes_latent(cut) ? shape->rope_head_size : cut->query + cut->key + cut->values, cut->value);
     if (repeats_groups(cut))
         save_values(list, "repeated kv", SAVED_ATTENTION, cut->tokens, 2 * cut->query - cut->key - cut->values,
                     cut->value);
@@ -196,9 +197,13 @@ static void save_attention(struct saved_list *list, const struct cut *cut)
     save_input(list, cut, "projection input", SAVED_ATTENTION, cut->tokens, cut->attended,
                apart && lora_trains(cut, LORA_PROJECTION));
     if (shape->kv_rank > 0)                                              /* inputs and outputs of the latent norms */
-        save(list, (struct saved){.name = "latent", .kind = SAVED_VALUES, .part = SAVED_ATTENTION, .rows = cut->tokens,
-                                  .width = (double)shape->q_rank + shape->kv_rank, .bytes = cut->value,
-                                  .tensors = runs_again(cut, MODULE_NORMS) || widens_again(cut) ? 1 : 2});
+        save(list, (struct saved){.name = "latent",
+                                  .kind = SAVED_VALUES,
+                                  .part = SAVED_ATTENTION,
+                                  .rows = cut->tokens,
+                                  .width = (double)shape->q_rank + shape->kv_rank,
+                                  .bytes = cut->value,
+                                  .tensors = recomputes(cut, MODULE_NORMS) || recomputes_latent(cut) ? 1 : 2});
 }
 
 /* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that it holds for other shapes. For a GPT with
@@ -215,14 +220,14 @@ static struct saved_list block_saved(const struct cut *cut)
     }
     save_norms(&list, cut);
     save_norm_outputs(&list, cut);
-    if (shape->shared_gate && cut->has_experts && !runs_again(cut, MODULE_EXPERTS))      /* the shared experts' result */
+    if (shape->shared_gate && cut->has_experts && !recomputes(cut, MODULE_EXPERTS)) /* the shared experts' result */
         save_values(&list, "shared result", SAVED_MLP, cut->own_tokens, cut->hidden, cut->value);
     if (shape->dropout > 0)                                              /* masks before both residual sums */
         save_small(&list, "dropout masks", SAVED_MLP, 2 * cut->own_tokens * cut->hidden, 1);
     save_attention(&list, cut);
     if (cut->has_experts)
         save_experts(&list, cut);
-    else if (!runs_again(cut, MODULE_MLP))
+    else if (!recomputes(cut, MODULE_MLP))
         save_mlp(&list, cut, cut->tokens, cut->ffn);
     for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
         if (lora_trains(cut, (enum lora_target)target))
@@ -287,7 +292,7 @@ static double kept_bytes(const struct cut *cut, const struct saved *saved)
 
 double block_activation(const struct cut *cut)
 {
-    bool core = cut->recompute != RECOMPUTE_SELECTIVE && !runs_again(cut, MODULE_CORE);
+    bool core = cut->recompute != RECOMPUTE_SELECTIVE && !recomputes(cut, MODULE_CORE);
     struct saved_list list = block_saved(cut);
     double bytes = 0;
 
@@ -312,7 +317,7 @@ static void list_tensors(const struct cut *cut, const struct saved *saved, struc
 const struct saved_tensor *block_tensors_saved(struct arena *arena, const struct cut *cut, size_t *count)
 {
     enum { MOST_PARTS = 8 };
-    bool core = cut->recompute != RECOMPUTE_SELECTIVE && !runs_again(cut, MODULE_CORE);
+    bool core = cut->recompute != RECOMPUTE_SELECTIVE && !recomputes(cut, MODULE_CORE);
     struct saved_list list = block_saved(cut);
     struct saved_tensor *tensors = ARENA_ARRAY(arena, struct saved_tensor, list.count * MOST_PARTS);
 

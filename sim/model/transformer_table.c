@@ -189,18 +189,19 @@ static const struct field transformer_fields[] = {
      .brief = "instead of dense_layers and moe_every: the blocks, counted from 0, that have experts"},
 };
 
-#define LENT "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
+#define DELEGATED \
+             "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
              "gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts routed_rows fused_clamp " \
              "fused_bias"
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),
-    .lent = LENT,
+    .delegated = DELEGATED,
 };
 
 const struct table transformer_change_table = {
     TABLE("with", "keys that replace values of the preset or of config.json", transformer, transformer_fields),
-    .partial = true, .lent = LENT,
+    .partial = true, .delegated = DELEGATED,
 };
 
 static struct loc loc_of(const struct transformer *shape, const char *key)

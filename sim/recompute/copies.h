@@ -4,7 +4,7 @@
  * A tensor goes to the host when its layer's forward has ended, and is back before the first step of its layer. One
  * stream copies each way, in order; the copies of a layer follow each other, and the first has the link's latency. A
  * copy to the host gives its memory back when it ends; a copy from the host takes memory when it begins. Memory never
- * depends on luck: an operation waits until copies to the host have left it enough, and a copy from the host may begin
+ * depends on the order in which copies happen to end: an operation waits until copies to the host have left it enough, and a copy from the host may begin
  * only before a step from which on there is enough. PyTorch's torchtune does so with a fixed number of tensors
  * (training/_activation_offloading.py: OffloadActivations, max_fwd_stash_size), Capuchin with times that it measured
  * (Peng et al. 2020, section 4.4: in-triggers). */

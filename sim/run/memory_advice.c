@@ -36,7 +36,7 @@ static void shard_sequence(const struct scenario *scenario, int step, FILE *out)
         fputs("strategy.sequence_parallel=true\n", out);
 }
 
-static void compute_again(const struct scenario *scenario, int step, FILE *out)
+static void recompute_more(const struct scenario *scenario, int step, FILE *out)
 {
     const struct recompute_spec *now = &scenario->memory.recompute;
     bool full = now->mode == RECOMPUTE_FULL;
@@ -124,9 +124,11 @@ static void more_divided(const struct scenario *scenario, int step, FILE *out)
 
 /* Alone all steps are tried, with others the first so many. */
 enum { TOGETHER = 3 };
-static const struct change { change_write *write; int steps, paired; } changes[] = {
-    {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 4, 3}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
-    {more_divided, 3, 2}, {more_context, 3, 2},   {move_to_host, 4, 1},  {smaller_micro_batch, 5, 5},
+static const struct change { change_write *write; int steps, paired;
+} changes[] = {
+    {shard_states, 3, 3}, {shard_sequence, 1, 1}, {recompute_more, 4, 3},
+    {more_tensor, 3, 2},  {more_pipeline, 3, 2},  {more_divided, 3, 2},
+    {more_context, 3, 2}, {move_to_host, 4, 1},   {smaller_micro_batch, 5, 5},
 };
 
 /* Up to three changes: a candidate. */

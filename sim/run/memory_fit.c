@@ -81,8 +81,8 @@ static double least_kept(const struct workload *workload, const struct row_count
 
     for (int c = 0; c < plan_chunks(plan, rank); c++) {
         const struct stage *stage = &stages[plan_virtual_stage(plan, rank, c)];
-        int again = c * WORK_KIND_COUNT + (int)RECOMPUTE;
-        bool recomputes = counts->before[again] + counts->behind[again] > 0;
+        int recompute = c * WORK_KIND_COUNT + (int)RECOMPUTE;
+        bool recomputes = counts->before[recompute] + counts->behind[recompute] > 0;
 
         least = fmin(least, recomputes ? fmin(stage->checkpoint, stage->activation) : stage->activation);
     }

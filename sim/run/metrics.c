@@ -89,24 +89,26 @@ struct adding {
     bool unequal;                    /* ranks have unequal degrees: replicas of one feed several of the next */
     double *ended;                   /* s, by rank: its last operation */
     struct window repeated;
-    struct again { double seconds[ACCOUNT_KIND_COUNT], exposed, replica_wait; } *again;      /* NULL: nothing is */
+    struct repeated {
+        double seconds[ACCOUNT_KIND_COUNT], exposed, replica_wait;
+    } * repetition; /* NULL: nothing is */
 };
 
 static void take_step(void *context, const struct account_step *step)
 {
     struct adding *adding = context;
     struct rank_metrics *rank = &adding->metrics->ranks[step->rank];
-    struct again *again = adding->again ? &adding->again[step->rank] : NULL;
+    struct repeated *repetition = adding->repetition ? &adding->repetition[step->rank] : NULL;
     bool replica = account_awaits_replica(step, adding->program, adding->stages, adding->unequal);
 
     rank->exposed_communication += account_add(step, &adding->metrics->window, rank->seconds);
     rank->replica_wait += replica ? window_part(&adding->metrics->window, step->from, step->since) : 0;
     if (!step->op)
         adding->ended[step->rank] = step->from;
-    if (!again)
+    if (!repetition)
         return;
-    again->exposed += account_add(step, &adding->repeated, again->seconds);
-    again->replica_wait += replica ? window_part(&adding->repeated, step->from, step->since) : 0;
+    repetition->exposed += account_add(step, &adding->repeated, repetition->seconds);
+    repetition->replica_wait += replica ? window_part(&adding->repeated, step->from, step->since) : 0;
 }
 
 /* A replica that has ended waits for the slower ones until the iteration ends. */
@@ -135,18 +137,18 @@ static void add_seconds(struct metrics *metrics, const struct scenario *scenario
     };
 
     if (repeat->times)
-        adding.again = xcalloc((size_t)metrics->nranks, sizeof *adding.again);
+        adding.repetition = xcalloc((size_t)metrics->nranks, sizeof *adding.repetition);
     account_walk(timeline, take_step, &adding, timeline->program->progress);
     if (metrics->nranks > stages && !adding.unequal)
         add_ends(&adding, timeline->makespan);
-    for (int r = 0; r < metrics->nranks && adding.again; r++) {
-        metrics->ranks[r].exposed_communication += repeat->times * adding.again[r].exposed;
-        metrics->ranks[r].replica_wait += repeat->times * adding.again[r].replica_wait;
+    for (int r = 0; r < metrics->nranks && adding.repetition; r++) {
+        metrics->ranks[r].exposed_communication += repeat->times * adding.repetition[r].exposed;
+        metrics->ranks[r].replica_wait += repeat->times * adding.repetition[r].replica_wait;
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-            metrics->ranks[r].seconds[kind] += repeat->times * adding.again[r].seconds[kind];
+            metrics->ranks[r].seconds[kind] += repeat->times * adding.repetition[r].seconds[kind];
     }
     free(adding.ended);
-    free(adding.again);
+    free(adding.repetition);
 }
 
 /* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its

@@ -46,7 +46,7 @@ static int build(const struct workload *workload, struct simulate_options option
 }
 
 /* The random numbers of a replay. */
-struct luck { double jitter; long long seed; };
+struct noise { double jitter; long long seed; };
 
 /* What is simulated: a workload, on the network of the options. */
 struct job {
@@ -59,12 +59,12 @@ struct job {
 enum { UNSTEADY = 1, UNPREDICTABLE = 2 };
 
 /* Changes the program as it is asked for, and replays it. `loads`: as program_what_if has them. */
-static int play(const struct job *job, struct program *program, struct luck luck, const struct loads *loads,
+static int play(const struct job *job, struct program *program, struct noise noise, const struct loads *loads,
                 struct timeline *timeline, struct error *err)
 {
     program_what_if(program, job->options.what_ifs, loads);
     if (job->options.what == LOWER_ITERATION)
-        jitter_apply(program, luck.jitter, luck.seed);
+        jitter_apply(program, noise.jitter, noise.seed);
     timeline_init(timeline, program);
     if (replay(job->options.engine, program, &job->workload->scenario->cluster, timeline, err))
         return -1;
@@ -76,12 +76,12 @@ static int play(const struct job *job, struct program *program, struct luck luck
 }
 
 /* Where the time goes in a replay of the same program with other what-ifs and jitter. */
-static int replay_again(const struct job *job, const struct program *plain, struct luck luck,
-                        const struct loads *loads, struct metrics *metrics, struct error *err)
+static int replay_variant(const struct job *job, const struct program *plain, struct noise noise,
+                          const struct loads *loads, struct metrics *metrics, struct error *err)
 {
     struct program program = program_copy(plain);
     struct timeline timeline = {0};
-    int rc = play(job, &program, luck, loads, &timeline, err);
+    int rc = play(job, &program, noise, loads, &timeline, err);
 
     if (!rc) {
         metrics_init_seconds(metrics, job->workload, &timeline);
@@ -99,7 +99,7 @@ static bool may_be_shorter(const struct workload *workload)
 }
 
 /* Where the time goes in the job's program, balanced: of a shorter workload, if one tells the same. */
-static int replay_balanced(const struct job *job, const struct program *plain, struct luck luck,
+static int replay_balanced(const struct job *job, const struct program *plain, struct noise noise,
                            const struct loads *loads, struct metrics *metrics, struct error *err)
 {
     struct job balanced = *job;
@@ -115,32 +115,32 @@ static int replay_balanced(const struct job *job, const struct program *plain, s
         balanced.shorter = &shorter;
         rc = build(balanced.workload, balanced.options, &run, err);
         if (!rc)
-            rc = replay_again(&balanced, &run.lowered.program, luck, loads, metrics, err);
+            rc = replay_variant(&balanced, &run.lowered.program, noise, loads, metrics, err);
         run_release(&run);
     }
     shorter_release(&shorter);
     balanced.workload = job->workload;
     balanced.shorter = job->shorter;
-    return rc > 0 ? replay_again(&balanced, plain, luck, loads, metrics, err) : rc;
+    return rc > 0 ? replay_variant(&balanced, plain, noise, loads, metrics, err) : rc;
 }
 
 /* What stages that differ and jitter add, each found where there is any. For a difference to simgrid, fast is as good:
  * its times are the same. */
-static int find_causes(const struct job *job, struct run *run, const struct program *plain, struct luck luck,
+static int find_causes(const struct job *job, struct run *run, const struct program *plain, struct noise noise,
                        struct error *err)
 {
     struct metrics *metrics = &run->metrics, other = {0};
     struct loads *loads = program_loads(plain, &run->timeline);
-    struct job again = *job;
+    struct job variant = *job;
     int rc = 0;
 
-    if (again.options.engine == ENGINE_SIMGRID)
-        again.options.engine = ENGINE_FAST;
+    if (variant.options.engine == ENGINE_SIMGRID)
+        variant.options.engine = ENGINE_FAST;
     metrics->imbalance = metrics->jitter = 0;
-    if (program_uneven(plain, loads) && !(rc = replay_balanced(&again, plain, luck, loads, &other, err)))
+    if (program_uneven(plain, loads) && !(rc = replay_balanced(&variant, plain, noise, loads, &other, err)))
         metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
     metrics_release(&other);
-    if (!rc && luck.jitter > 0 && !(rc = replay_again(&again, plain, (struct luck){0}, NULL, &other, err)))
+    if (!rc && noise.jitter > 0 && !(rc = replay_variant(&variant, plain, (struct noise){0}, NULL, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
     loads_release(loads);
@@ -150,43 +150,43 @@ static int find_causes(const struct job *job, struct run *run, const struct prog
 }
 
 /* The time of an iteration with a seed. */
-struct draw { double time; long long seed; };
+struct replayed { double time; long long seed; };
 
 static int by_time(const void *a, const void *b)
 {
-    const struct draw *x = a, *y = b;
+    const struct replayed *x = a, *y = b;
 
     return x->time != y->time ? (x->time > y->time) - (x->time < y->time) : (x->seed > y->seed) - (x->seed < y->seed);
 }
 
 /* Of `count` ascending ones; `percent`: of them that do not exceed it, at least. */
-static struct draw quantile(const struct draw *draws, int count, int percent)
+static struct replayed quantile(const struct replayed *replays, int count, int percent)
 {
-    return draws[(percent * count + 99) / 100 - 1];
+    return replays[(percent * count + 99) / 100 - 1];
 }
 
-/* Replays with all seeds; the median one's luck, and the quantiles. */
-static int draw_all(const struct job *job, const struct program *plain, int count, struct luck *luck,
+/* Replays with all seeds; the median one's noise, and the quantiles. */
+static int replay_seeds(const struct job *job, const struct program *plain, int count, struct noise *noise,
                     double quantiles[2], struct error *err)
 {
-    struct draw *draws = xcalloc((size_t)count, sizeof *draws);
+    struct replayed *replays = xcalloc((size_t)count, sizeof *replays);
     int rc = 0;
 
     for (int i = 0; i < count && !rc; i++) {
-        struct luck own = {luck->jitter, luck->seed + i};
+        struct noise own = {noise->jitter, noise->seed + i};
         struct program program = program_copy(plain);
         struct timeline timeline = {0};
 
         rc = play(job, &program, own, NULL, &timeline, err);
-        draws[i] = (struct draw){rc ? 0 : metrics_iteration_time(job->workload, &timeline), own.seed};
+        replays[i] = (struct replayed){rc ? 0 : metrics_iteration_time(job->workload, &timeline), own.seed};
         timeline_release(&timeline);
         program_release(&program);
     }
-    qsort(draws, (size_t)count, sizeof *draws, by_time);
-    quantiles[0] = quantile(draws, count, 10).time;
-    quantiles[1] = quantile(draws, count, 90).time;
-    luck->seed = quantile(draws, count, 50).seed;
-    free(draws);
+    qsort(replays, (size_t)count, sizeof *replays, by_time);
+    quantiles[0] = quantile(replays, count, 10).time;
+    quantiles[1] = quantile(replays, count, 90).time;
+    noise->seed = quantile(replays, count, 50).seed;
+    free(replays);
     return rc;
 }
 
@@ -206,8 +206,8 @@ static int simulate_job(const struct job *job, struct run *run, struct error *er
     const struct scenario *scenario = job->workload->scenario;
     const struct simulation_spec *spec = &scenario->simulation;
     bool whole = job->options.what == LOWER_ITERATION, repeats = whole && spec->repeat > 1;
-    bool draws = repeats && spec->jitter > 0, changes = job->options.what_ifs || spec->jitter > 0;
-    struct luck luck = {spec->jitter, spec->seed};
+    bool random = repeats && spec->jitter > 0, changes = job->options.what_ifs || spec->jitter > 0;
+    struct noise noise = {spec->jitter, spec->seed};
     double quantiles[2] = {NAN, NAN};
     struct program copy = {0};
     const struct program *plain = &run->lowered.program;
@@ -215,22 +215,22 @@ static int simulate_job(const struct job *job, struct run *run, struct error *er
 
     if (build(job->workload, job->options, run, err))
         return -1;
-    if (changes && (draws || (whole && job->options.causes))) {
+    if (changes && (random || (whole && job->options.causes))) {
         copy = program_copy(&run->lowered.program);
         plain = &copy;
     }
-    rc = draws ? draw_all(job, plain, spec->repeat, &luck, quantiles, err) : 0;
+    rc = random ? replay_seeds(job, plain, spec->repeat, &noise, quantiles, err) : 0;
     if (!rc)
-        rc = play(job, &run->lowered.program, luck, NULL, &run->timeline, err);
+        rc = play(job, &run->lowered.program, noise, NULL, &run->timeline, err);
     if (!rc)
         rc = count(scenario, whole, run, err);
-    if (repeats && !draws)               /* nothing is random: all replays would take the same time */
+    if (repeats && !random)              /* nothing is random: all replays would take the same time */
         quantiles[0] = quantiles[1] = run->metrics.iteration_time;
     run->metrics.iteration_time_p10 = quantiles[0];
     run->metrics.iteration_time_p90 = quantiles[1];
-    run->seed = luck.seed;
+    run->seed = noise.seed;
     if (!rc && job->options.causes && whole)
-        rc = find_causes(job, run, plain, luck, err);
+        rc = find_causes(job, run, plain, noise, err);
     program_release(&copy);
     return rc;
 }

@@ -61,15 +61,15 @@ static bool says_blocks(const struct recompute_spec *recompute)
     return node_get(recompute->node, "blocks") != NULL;
 }
 
-unsigned recompute_again(const struct recompute_spec *recompute)
+unsigned recomputed_modules(const struct recompute_spec *recompute)
 {
     const int *modules = recompute->modules.items;
     bool cheap = recompute->mode == RECOMPUTE_MODULES && !node_get(recompute->node, "modules");
-    unsigned again = cheap ? MODULES_CHEAP : 0;
+    unsigned bits = cheap ? MODULES_CHEAP : 0;
 
     for (size_t i = 0; recompute->mode == RECOMPUTE_MODULES && i < recompute->modules.count; i++)
-        again |= 1u << modules[i];
-    return again;
+        bits |= 1u << modules[i];
+    return bits;
 }
 
 bool recompute_is_partial(const struct recompute_spec *recompute)
@@ -322,9 +322,13 @@ static int check_saved(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
     const struct shard shard = {
-        .saved = memory->saved, .recompute = (enum recompute)memory->recompute.mode, .lora = memory->lora,
-        .again = recompute_again(&memory->recompute), .formula = (enum activation_formula)memory->activations,
-        .fp8 = precision_is_narrow(&memory->precision), .sequence_parallel = scenario->parallelism.sequence_parallel,
+        .saved = memory->saved,
+        .recompute = (enum recompute)memory->recompute.mode,
+        .lora = memory->lora,
+        .recomputed = recomputed_modules(&memory->recompute),
+        .formula = (enum activation_formula)memory->activations,
+        .fp8 = precision_is_narrow(&memory->precision),
+        .sequence_parallel = scenario->parallelism.sequence_parallel,
     };
 
     return saved_form_check(scenario->model.transformer, &shard, memory->node, err);

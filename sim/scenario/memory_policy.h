@@ -53,7 +53,7 @@ struct memory_spec {
 /* Whether full recomputation is said to be of some blocks alone. */
 bool recompute_is_partial(const struct recompute_spec *recompute);
 /* What runs again under modules: a bit for each enum recompute_module; under other modes 0. */
-unsigned recompute_again(const struct recompute_spec *recompute);
+unsigned recomputed_modules(const struct recompute_spec *recompute);
 /* Whether it is of this block, the first of its chunk being 0; other modes of recomputation choose among all. */
 bool recompute_covers(const struct recompute_spec *recompute, int block);
 

@@ -305,16 +305,18 @@ static int check_overlap_dispatch(const struct scenario *scenario, struct error 
     const struct transformer *shape = scenario->model.transformer;
     const char *schedule = scenario_schedule(scenario)->name;
     bool pairs = parallelism_pairs(spec), one = spec->pipeline == 1 && !strcmp(schedule, "1f1b");
-    unsigned again = recompute_again(recompute);
-    const struct { bool fault; const char *why; } faults[] = {
+    unsigned modules = recomputed_modules(recompute);
+    const struct { bool fault; const char *why;
+    } faults[] = {
         {spec->expert == 1, "needs experts on several GPUs; expected an expert degree above 1"},
         {spec->dispatcher == DISPATCHER_ALLGATHER, "goes with the dispatchers alltoall, deepep and hybridep alone"},
         {pairs && !one && strcmp(schedule, "interleaved"),
          "micro-batches goes with 'schedule: interleaved', or 1f1b without a pipeline"},
-        {pairs && (recompute->mode == RECOMPUTE_FULL || recompute->mode == RECOMPUTE_OPTIMAL || again >> MODULE_EXPERTS & 1),
+        {pairs && (recompute->mode == RECOMPUTE_FULL || recompute->mode == RECOMPUTE_OPTIMAL ||
+                   modules >> MODULE_EXPERTS & 1),
          "micro-batches does not go with recomputation of the experts, which would exchange again alone"},
         {!pairs && (!shape || !shape->shared_experts), "shared-experts needs some in model.transformer"},
-        {!pairs && again >> MODULE_SHARED & 1, "shared-experts does not go with their recomputation"},
+        {!pairs && modules >> MODULE_SHARED & 1, "shared-experts does not go with their recomputation"},
     };
 
     for (size_t i = 0; spec->overlap_dispatch && i < COUNT(faults); i++)

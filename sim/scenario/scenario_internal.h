@@ -75,7 +75,8 @@ extern const struct table batch_table;
  * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
 const char *usual_software(const struct scenario *scenario);
 /* scenario_said.c */
-/* Lays what the scenario itself gives under `software`, as if it stood in the parts that lend it; refuses it there. */
+/* Lays what the scenario itself gives under `software`, as if it stood in the parts that delegate it; refuses it
+ * there. */
 int scenario_lay_own(struct scenario *scenario, struct error *err);
 /* Lays what the scenario's software does under what it says itself, but for values that change nothing here. */
 int scenario_lay_software(struct scenario *scenario, struct error *err);

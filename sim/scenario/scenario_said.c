@@ -18,12 +18,12 @@
 #include "precision/precision.h"
 #include "software/software.h"
 
-static const struct table *software_lender(size_t i)
+static const struct table *hosted_table(size_t i)
 {
-    static const struct table *const lenders[] = {&transformer_table, &strategy_table, &memory_table, &recompute_table,
-                                                  &costs_table};
+    static const struct table *const tables[] = {&transformer_table, &strategy_table, &memory_table, &recompute_table,
+                                                 &costs_table};
 
-    return i < COUNT(lenders) ? lenders[i] : NULL;
+    return i < COUNT(tables) ? tables[i] : NULL;
 }
 static const struct field software_spec_fields[] = {
     {KEY(software_spec, like), .kind = FIELD_STRING, .files = "platforms/software", .names = "none",
@@ -45,9 +45,14 @@ static const char *misplaced(struct arena *arena, const void *object, const char
     return part ? arena_printf(arena, "'%s' stands under '%s'", key, part) : NULL;
 }
 const struct table software_table = {
-    TABLE("software", "the framework that trains, and its release; keys beside 'like' replace what that does "
-          "(dtsim help software)", software_spec, software_spec_fields),
-    .shorthand = "like", .bare = true, .borrows = software_lender, .misplaced = misplaced,
+    TABLE("software",
+          "the framework that trains, and its release; keys beside 'like' replace what that does "
+          "(dtsim help software)",
+          software_spec, software_spec_fields),
+    .shorthand = "like",
+    .bare = true,
+    .hosts = hosted_table,
+    .misplaced = misplaced,
 };
 
 /* The parts of a scenario of which software knows. */
@@ -89,7 +94,7 @@ static int refuse(struct scenario *scenario, const struct idle *options, size_t 
         else
             rc = error_clash(err, field_loc(part->table, part->object, options[i].key),
                              "%s: %s: has no effect here: %s; or leave it out",
-                             word_in(part->table->lent, options[i].key) ? "software" : part->path, options[i].key,
+                             word_in(part->table->delegated, options[i].key) ? "software" : part->path, options[i].key,
                              options[i].why);
     }
     return rc;
@@ -175,14 +180,14 @@ static int check_memory(struct scenario *scenario, struct error *err)
         {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_MODULES,
          shape && memory->activations == ACTIVATIONS_KORTHIKANTI,
          "modules are parts of a transformer's blocks; expected a transformer, and 'activations: korthikanti'"},
-        {PART_MEMORY, "recompute", recompute_again(&memory->recompute) & (1u << MODULE_EXPERTS | 1u << MODULE_SHARED),
-         shape && shape->experts, "this model has no experts; expected 'model.transformer.experts', or other modules"},
+        {PART_MEMORY, "recompute",
+         recomputed_modules(&memory->recompute) & (1u << MODULE_EXPERTS | 1u << MODULE_SHARED), shape && shape->experts,
+         "this model has no experts; expected 'model.transformer.experts', or other modules"},
         {PART_MEMORY, "activations", memory->activations != ACTIVATIONS_KORTHIKANTI, shape,
          "this model says itself what it keeps; expected a transformer"},
         {PART_MEMORY, "cross_entropy", memory->cross_entropy != CROSS_ENTROPY_FP32, head, no_head},
         {PART_MEMORY, "logits", memory->logits != LOGITS_FREED, head, no_head},
-        {PART_MEMORY, "fused_accumulation", memory->precision.fused_accumulation,
-         !model_is_timed(&scenario->model),
+        {PART_MEMORY, "fused_accumulation", memory->precision.fused_accumulation, !model_is_timed(&scenario->model),
          "this model's times are given whole; expected a transformer, or layers by their FLOPs"},
         {PART_MEMORY, "dummy_gradients", memory->dummy_gradients != DUMMIES_NONE,
          shape && memory->precision.fused_accumulation,
@@ -190,8 +195,7 @@ static int check_memory(struct scenario *scenario, struct error *err)
         {PART_MEMORY, "fused_optimizer", !memory->precision.fused_optimizer,
          memory->precision.optimizer == OPTIMIZER_ADAM || memory->precision.optimizer == OPTIMIZER_ADAM_HALF,
          "the operations of other optimizers are not known one by one; expected 'optimizer: adam' or 'adam-half'"},
-        {PART_MEMORY, "bucket_copies", memory->bucket_copies,
-         scenario->parallelism.data_parallel == DATA_PARALLEL_DDP,
+        {PART_MEMORY, "bucket_copies", memory->bucket_copies, scenario->parallelism.data_parallel == DATA_PARALLEL_DDP,
          "buckets are DDP's; expected 'data_parallel: ddp' beside it"},
     };
 
@@ -349,9 +353,9 @@ static struct node *bared(struct node *mapping, const struct table *table)
            mapping;
 }
 
-/* The tree without what the part lends, which goes to `software`. */
-static struct node *without_lent(struct arena *arena, struct node *dump, const char *path, const struct table *table,
-                                 struct node *software)
+/* The tree without the keys that the part delegates, which go to `software`. */
+static struct node *without_delegated(struct arena *arena, struct node *dump, const char *path,
+                                      const struct table *table, struct node *software)
 {
     size_t length = strcspn(path, ".");
     struct node *left = node_mapping(arena);
@@ -363,12 +367,12 @@ static struct node *without_lent(struct arena *arena, struct node *dump, const c
         const char *key = dump->keys[i];
         struct node *value = dump->items[i];
 
-        if (!*path && word_in(table->lent, key)) {
+        if (!*path && word_in(table->delegated, key)) {
             node_put(arena, software, key, value);
             continue;
         }
         if (*path && strlen(key) == length && !memcmp(key, path, length))
-            value = without_lent(arena, value, path + length + (path[length] == '.'), table, software);
+            value = without_delegated(arena, value, path + length + (path[length] == '.'), table, software);
         node_put(arena, left, key, value);
     }
     return *path ? left : bared(left, table);
@@ -387,7 +391,7 @@ struct node *scenario_dump(struct arena *arena, const struct scenario *scenario)
         node_put(arena, software, software_table.shorthand, written);
     parts_of(&resolved, parts);
     for (size_t p = PARTS; p-- > 0; )
-        dump = without_lent(arena, dump, parts[p].path, parts[p].table, software);
+        dump = without_delegated(arena, dump, parts[p].path, parts[p].table, software);
     whole = node_mapping(arena);
     for (size_t i = 0; i < scenario_table.count; i++) {
         const char *key = scenario_table.fields[i].key;

@@ -76,7 +76,7 @@ static const struct field recompute_spec_fields[] = {
 };
 const struct table recompute_table = {
     TABLE("memory: recompute", "which activations the backward recomputes", recompute_spec, recompute_spec_fields),
-    .shorthand = "mode", .bare = true, .lent = "early_stop",
+    .shorthand = "mode", .bare = true, .delegated = "early_stop",
 };
 
 static const struct field memory_spec_fields[] = {
@@ -221,8 +221,8 @@ static const struct field memory_spec_fields[] = {
 };
 const struct table memory_table = {
     TABLE("memory", "which data is stored, where and in which format", memory_spec, memory_spec_fields),
-    .lent = "fp8_weights master gradients clip_gradients fused_optimizer fused_accumulation cross_entropy logits fused_gradients "
-            "flat_gradients bucket_copies dummy_gradients gradient_accesses fragmentation",
+    .delegated = "fp8_weights master gradients clip_gradients fused_optimizer fused_accumulation cross_entropy logits "
+            "fused_gradients flat_gradients bucket_copies dummy_gradients gradient_accesses fragmentation",
 };
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",

@@ -280,9 +280,10 @@ const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced, .hides = hides_split,
-    .lent = "context_blocks overlap_context scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p "
-            "overlap_tensor overlap_products overlap_gathers dispatch reduce_scatter reshard_after_forward sums_once first_bucket bucket flatten "
-            "live_parameters reuse_distance prefetch server balance",
+    .delegated = "context_blocks overlap_context scatter_gather partitioned_outputs overlap_p2p one_communicator "
+                 "duplex_p2p overlap_tensor overlap_products overlap_gathers dispatch reduce_scatter "
+                 "reshard_after_forward sums_once first_bucket bucket flatten live_parameters reuse_distance prefetch "
+                 "server balance",
 };
 
 int scenario_settle_dispatcher(struct scenario *scenario, struct error *err)

@@ -232,7 +232,7 @@ int software_lay(struct arena *arena, const char *like, struct loc loc, const st
     return lay(arena, said->divided, loc, parts, true, err);
 }
 
-/* Refuses what stands in a part and not where the part lends it to. */
+/* Refuses a delegated key that stands in its part, not under `software`. */
 static int refuse_misplaced(const struct software_part *part, struct error *err)
 {
     int rc = 0;
@@ -240,7 +240,7 @@ static int refuse_misplaced(const struct software_part *part, struct error *err)
     for (size_t i = 0; part->object && i < part->table->count; i++) {
         const char *key = part->table->fields[i].key;
 
-        if (field_given(part->table, part->object, key) && word_in(part->table->lent, key))
+        if (field_given(part->table, part->object, key) && word_in(part->table->delegated, key))
             rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, key), "%s: '%s' stands under "
                            "'software': expected software: {%s: ...} ('dtsim help software')", part->path, key, key);
     }

@@ -206,7 +206,7 @@ int software_holds(struct arena *arena, const struct node *text, const struct so
 
 bool software_may_give(const struct software_part *part, const char *key)
 {
-    return word_in(part->table->lent, key) || word_in(part->also, key);
+    return word_in(part->table->delegated, key) || word_in(part->also, key);
 }
 
 /* The field that files may give by that key; NULL: none. */

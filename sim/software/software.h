@@ -1,7 +1,7 @@
 /* software: what a release of a training framework does, as a file of platforms/software/ says it. A file gives values
- * of the keys that other tables lend (field.h: `lent`): some always, some under conditions on the scenario, such as
- * 'memory.precision == "mixed-bf16"'. It may begin with the values of another file (`like`), or stand for one
- * (`alias`). It may also list which values of a key the release has (`has`), such as its schedules. */
+ * of the keys that other tables delegate to it (field.h: `delegated`): some always, some under conditions on the
+ * scenario, such as 'memory.precision == "mixed-bf16"'. It may begin with the values of another file (`like`), or stand
+ * for one (`alias`). It may also list which values of a key the release has (`has`), such as its schedules. */
 #ifndef DTSIM_SOFTWARE_H
 #define DTSIM_SOFTWARE_H
 
@@ -13,7 +13,7 @@ struct software_part {
     const char *path;
     const struct table *table;
     void *object;
-    const char *also;            /* space-separated keys that it does not lend, but files may give; or NULL */
+    const char *also;            /* space-separated keys that it does not delegate, but files may give; or NULL */
 };
 struct software_parts {
     const struct software_part *items;
@@ -35,11 +35,11 @@ struct software_names {
 };
 /* Lays the values of the file, which `like` names at `loc`, under the parts: a part's key that the scenario gives keeps
  * its value (field_lay). *names are the file's. Errors, at their places: an unknown file, a file that is like itself,
- * keys that no part lends, conditions that do not hold anything. */
+ * keys that no part delegates, conditions that do not hold anything. */
 int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
                  struct software_names *names, struct error *err);
 /* The same of values that the scenario itself gives beside `like`: they are as if they stood in the parts, but for
- * their places. What a part lends and gives itself is an error. */
+ * their places. A part that gives a delegated key itself is an error. */
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
                      struct error *err);
 

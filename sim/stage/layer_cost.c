@@ -28,8 +28,8 @@ struct work_cost layer_phase(const struct scenario *scenario, const struct kerne
         bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
 
         if (operators || scenario->memory.recompute.mode == RECOMPUTE_MODULES) {
-            stage_add_again(&work, costs, layer);
-            exchanges_add_again(&work, &scenario->parallelism, costs, layer, operators);
+            stage_add_recomputed(&work, costs, layer);
+            exchanges_add_recomputed(&work, &scenario->parallelism, costs, layer, operators);
         }
     }
     return work;
@@ -77,11 +77,12 @@ static void cost_layer(const struct scenario *scenario, const struct kernel_cost
     cost->backward = cost->input;
     work_cost_add(&cost->backward, &cost->weight);
     exchanges_cut(&cost->forward.counts, cost->columns, spec, costs, layer);
-    cost->again = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, cost->forward) : cost->forward;
+    cost->recompute = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, cost->forward) :
+                                                              cost->forward;
     exchanges_overlap(&cost->backward.counts, cost->columns, spec, costs, layer);
     if (layer->timed) {
         cost->backward.times.seconds = layer->given_backward / costs->speed;
-        cost->again.times.seconds = layer->given_recompute / costs->speed;
+        cost->recompute.times.seconds = layer->given_recompute / costs->speed;
     }
     stage_add_core(&cost->core, costs, layer, PHASE_FORWARD);
     exchanges_add_core(&cost->core.counts, spec, layer);

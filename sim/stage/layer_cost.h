@@ -7,7 +7,7 @@
 struct layer_cost {
     struct work_cost forward, input, weight;    /* input, weight: the two parts of the backward */
     struct work_cost backward;      /* in one piece: exchanges may overlap with products */
-    struct work_cost again;         /* the forward in a recomputation */
+    struct work_cost recompute;     /* the forward in a recomputation */
     struct work_cost core;          /* the part of the backward that selective recomputation adds */
     double attention[2];             /* s of the core of attention, forward and backward */
     struct stage_columns columns[COLUMN_COUNT];

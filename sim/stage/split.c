@@ -205,8 +205,11 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
     struct slice *slice = stage->slices;
     struct slice_times *layer_times = --times->slices;
     const struct work_cost *works[WORK_KIND_COUNT] = {
-        [FORWARD] = &cost->forward, [BACKWARD_INPUT] = &cost->input, [BACKWARD_WEIGHT] = &cost->weight,
-        [BACKWARD] = &cost->backward, [RECOMPUTE] = slice->recompute ? &cost->again : NULL,
+        [FORWARD] = &cost->forward,
+        [BACKWARD_INPUT] = &cost->input,
+        [BACKWARD_WEIGHT] = &cost->weight,
+        [BACKWARD] = &cost->backward,
+        [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
     };
 
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)

@@ -118,7 +118,9 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
     const struct parallelism *spec = &scenario->parallelism;
     const struct precision_spec *precision = &scenario->memory.precision;
     struct shard shard = {
-        .micro = scenario->batch.micro, .slices = plan_slices(&scenario->plan), .slice = scenario->batch.slice,
+        .micro = scenario->batch.micro,
+        .slices = plan_slices(&scenario->plan),
+        .slice = scenario->batch.slice,
         .tensor = spec->tensor,
         .sequence_parallel = spec->sequence_parallel,
         .gathers_apart = !spec->overlap_products,
@@ -127,7 +129,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
         .narrow = precision_products(precision),
         .fp8_kept = precision->fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
-        .again = recompute_again(&scenario->memory.recompute),
+        .recomputed = recomputed_modules(&scenario->memory.recompute),
         .context = spec->context,
         .ulysses = scenario_ulysses(spec),
         .blocks_apart = spec->context_blocks,

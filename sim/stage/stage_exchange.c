@@ -64,10 +64,10 @@ static int operators_sums(const struct parallelism *spec, const struct layer *la
     return sums == 0 ? 0 : spec->sequence_parallel ? sums / 2 : sums - layer_has_tail(layer);
 }
 
-void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
-                         const struct layer *layer, bool operators)
+void exchanges_add_recomputed(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
+                              const struct layer *layer, bool operators)
 {
-    const struct exchanged_again *modules = &layer->again;
+    const struct recomputed_exchanges *modules = &layer->recomputed;
     int sums = operators ? operators_sums(spec, layer) : modules->all_reduces, pieces = 0, others = 0;
 
     if (!operators) {

@@ -11,8 +11,8 @@ void exchanges_add(struct work_cost *work, const struct parallelism *spec, const
                    const struct layer *layer, enum phase phase);
 /* Adds, to a backward, the exchanges that its recomputation runs. Under recompute: operators the tensor group sums again,
  * unless a sum is kept or nobody needs it; under recompute: modules each module exchanges again. */
-void exchanges_add_again(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
-                         const struct layer *layer, bool operators);
+void exchanges_add_recomputed(struct work_cost *work, const struct parallelism *spec, const struct kernel_costs *costs,
+                              const struct layer *layer, bool operators);
 /* Counts a forward's gathers and scatters that overlap with pieces of products, and sets the pieces' times. */
 void exchanges_cut(struct work_counts *forward, struct stage_columns *columns, const struct parallelism *spec,
                    const struct kernel_costs *costs, const struct layer *layer);

@@ -13,13 +13,13 @@
 /* The kernels of one phase of a layer: s on the GPU, and the number of launches. */
 struct launched { double seconds, launches; };
 
-enum part { PART_ALL, PART_CORE, PART_NEEDED, PART_AGAIN };
+enum part { PART_ALL, PART_CORE, PART_NEEDED, PART_RECOMPUTED };
 
 static bool in_part(const struct kernel *kernel, enum part part)
 {
-    return part == PART_ALL || (part == PART_CORE    ? kernel->attention_core
-                                : part == PART_AGAIN ? kernel->again
-                                                     : !kernel->tail);
+    return part == PART_ALL || (part == PART_CORE       ? kernel->attention_core :
+                                part == PART_RECOMPUTED ? kernel->recomputed :
+                                                          !kernel->tail);
 }
 
 static void note_dispatching(struct dispatching_times *times, const struct kernel *kernel, double seconds)
@@ -74,9 +74,9 @@ void stage_add_needed(struct work_cost *work, const struct kernel_costs *costs, 
     add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_NEEDED));
 }
 
-void stage_add_again(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer)
+void stage_add_recomputed(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer)
 {
-    add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_AGAIN));
+    add_launched(work, costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_RECOMPUTED));
 }
 
 double stage_core_seconds(const struct kernel_costs *costs, const struct layer *layer, enum phase phase)

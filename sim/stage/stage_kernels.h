@@ -15,7 +15,7 @@ void stage_add_core(struct work_cost *work, const struct kernel_costs *costs, co
 /* Adds the forward up to the last kernel whose inputs or results the backward needs. */
 void stage_add_needed(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer);
 /* Adds what a block's backward computes again under recompute: operators or modules. */
-void stage_add_again(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer);
+void stage_add_recomputed(struct work_cost *work, const struct kernel_costs *costs, const struct layer *layer);
 /* s of the core of attention, without waits for launches. */
 double stage_core_seconds(const struct kernel_costs *costs, const struct layer *layer, enum phase phase);
 /* s of the loss's kernels; `last`: the model's last layer. */

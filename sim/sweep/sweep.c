@@ -103,7 +103,7 @@ static int add_set(struct arena *arena, struct node *section, const char *set, s
 }
 
 /* The text of the file, where it can be read again: the columns of expressions follow from it. */
-static int read_again(struct arena *arena, const char *path, const char **copy, struct error *err)
+static int copy_text(struct arena *arena, const char *path, const char **copy, struct error *err)
 {
     struct stat status;
     size_t length;
@@ -184,7 +184,7 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct s
     if (!sweep->report.top)
         sweep->report.top = TOP;
     if (rc || read_section(sweep, root, sets, nsets, &section, err) || load_base(sweep, &base, err) ||
-        paths_check(base, err) || read_again(&sweep->arena, path, &text, err))
+        paths_check(base, err) || copy_text(&sweep->arena, path, &text, err))
         return -1;
     return points_read(&sweep->arena, section, text, base, sweep->name, &sweep->points, err);
 }

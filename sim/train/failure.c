@@ -122,22 +122,22 @@ double failures_step_wall(const struct failures *failures, const struct course *
     return course->end * mtbf / survival * expm1(course->step / mtbf) / course->step;
 }
 
-double luck_share(struct luck *luck)
+double random_failures_share(struct random_failures *random)
 {
-    return random_share(luck->seed, luck->index++);
+    return random_share(random->seed, random->index++);
 }
 
-void luck_draw(struct luck *luck, const struct failures *failures)
+void random_failures_next(struct random_failures *random, const struct failures *failures)
 {
-    double exponential = -log1p(-luck_share(luck));
+    double exponential = -log1p(-random_failures_share(random));
 
-    luck->left = failures->shape == 1 ? exponential :
+    random->left = failures->shape == 1 ? exponential :
                  pow(exponential, 1 / failures->shape) / tgamma(1 + 1 / failures->shape);
 }
 
-const struct cause *luck_cause(struct luck *luck, const struct failures *failures)
+const struct cause *random_failures_cause(struct random_failures *random, const struct failures *failures)
 {
-    double rest = luck_share(luck) * failures->rate;
+    double rest = random_failures_share(random) * failures->rate;
     size_t i = 0;
 
     for (; i + 1 < failures->count && rest >= failures->causes[i].rate; i++)

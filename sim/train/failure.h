@@ -29,7 +29,7 @@ double failures_mtbf(const struct failures *failures, int nodes);
 double failures_survival(const struct failures *failures, double load, double mtbf);
 /* The mean of R. */
 double failures_recovery(const struct failures *failures, double load);
-/* s of wall time, in the mean over the luck of exponential failures, of a course whose nodes are always replaced at
+/* s of wall time, the mean over random exponential failures, of a course whose nodes are always replaced at
  * once: a segment between checkpoints that takes s takes M / q (exp(s/M) - 1), q = failures_survival()
  * (closed_form_wall() with several causes). Of checkpoints that are written while the training goes on, the way from
  * one to the next begins where the earlier one was finished, and begins anew where its stall ended. */
@@ -41,11 +41,11 @@ double failures_step_wall(const struct failures *failures, const struct course *
 
 /* Random numbers of a trial, each by its index, and the time until the next failure in units of the mean time between
  * failures. */
-struct luck { uint64_t seed, index; double left; };
-double luck_share(struct luck *luck);        /* from 0 to below 1 */
+struct random_failures { uint64_t seed, index; double left; };
+double random_failures_share(struct random_failures *random);        /* from 0 to below 1 */
 /* Draws `left` anew: Weibull with mean 1. */
-void luck_draw(struct luck *luck, const struct failures *failures);
+void random_failures_next(struct random_failures *random, const struct failures *failures);
 /* Which cause it is. */
-const struct cause *luck_cause(struct luck *luck, const struct failures *failures);
+const struct cause *random_failures_cause(struct random_failures *random, const struct failures *failures);
 
 #endif

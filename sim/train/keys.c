@@ -42,7 +42,7 @@ static const struct training_key keys[] = {
     {"mtbf_s", "mean time between failures; null: nothing fails"},
     {"recovery_s", "an undisturbed recovery, mean over the causes"},
     {"trials", "that were played"},
-    {"seed", "of their luck"},
+    {"seed", "of their random failures"},
     {"finished", "trials that did"},
     {"stopped", "trials that ended for lack of spare nodes"},
     {"stuck", "trials that were given up: they did not progress"},

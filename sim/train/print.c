@@ -322,11 +322,11 @@ const char **training_notes(struct arena *arena, const struct training *training
 
     if (!isnan(step->expected_error))
         note(&notes, arena_printf(arena,
-                                  "P10 to P90 are the luck of failures alone; 6 of 10 published times of similar "
+                                  "P10 to P90 span random failures alone; 6 of 10 published times of similar "
                                   "iterations were nearer to their predictions than %.1f %%",
                                   100 * step->expected_error));
     else
-        note(&notes, "P10 to P90 are the luck of failures alone; nothing published says how far off the iteration's "
+        note(&notes, "P10 to P90 span random failures alone; nothing published says how far off the iteration's "
                      "time may be");
     if (training->steps.over > 0)
         note(&notes, arena_printf(arena, "whole steps train on %.0f more sample%s than was asked for",

@@ -52,7 +52,7 @@ static double next_change(struct going *going)
     const struct course *course = going->rules->course;
     size_t mark = trial_last_mark(going);
 
-    if (!trial_begins_again(going))
+    if (!trial_restarts(going))
         return course_step_begin(course, mark, going->clock) + course->step;
     return mark + 1 < course->marks.count ? course->marks.items[mark + 1].safe : INFINITY;
 }
@@ -83,7 +83,7 @@ const struct cause *trial_grow(struct going *going)
 {
     const struct cause *cause;
 
-    if (!trial_begins_again(going)) {
+    if (!trial_restarts(going)) {
         int nodes = zone_now(going)->nodes, holes = going->holes;
 
         trial_resize(going);

@@ -41,7 +41,7 @@ void trial_lose_place(struct going *going, int place)
 /* More losses than are remembered are none that are survived. */
 bool trial_survives(const struct going *going)
 {
-    if (trial_begins_again(going) || going->nlost == LOST_MOST)
+    if (trial_restarts(going) || going->nlost == LOST_MOST)
         return false;
     if (going->rules->elastic->system == ELASTIC_REDUNDANCY)
         return going->rules->course->holed[going->held].gpus &&

@@ -39,8 +39,8 @@ static void send_to_repair(struct going *going)
         *GROW(&going->repairs) = going->trial.wall + spares->repair;
 }
 
-/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). The luck is
- * used up so far. */
+/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). Uses up
+ * that part of the random time. */
 static double until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
 {
     const struct trace *trace = going->rules->failures->trace;
@@ -52,11 +52,11 @@ static double until_failure(struct going *going, const struct zone *zone, double
         *fails = until < limit;
         return *fails ? until : limit;
     }
-    *fails = going->luck.left < limit * rate;
+    *fails = going->random.left < limit * rate;
     if (*fails)
-        seconds = going->luck.left / rate;
+        seconds = going->random.left / rate;
     else
-        going->luck.left -= limit * rate;
+        going->random.left -= limit * rate;
     return seconds;
 }
 
@@ -89,7 +89,7 @@ static int training_nodes(const struct going *going, const struct zone *zone)
     return zone->nodes - (zone->nodes == going->held ? going->nlost : 0);
 }
 
-/* The next row of the trace: the cause, if it takes nodes away that train. Which nodes it takes is luck. */
+/* The next row of the trace: the cause, if it takes nodes away that train. Which nodes it takes is random. */
 static const struct cause *trace_goes_on(struct going *going, const struct zone *zone)
 {
     const struct trial_rules *rules = going->rules;
@@ -98,7 +98,7 @@ static const struct cause *trace_goes_on(struct going *going, const struct zone 
     lost = up - rules->failures->trace->rows[going->row].nodes;
     going->row++;
     for (int i = 0; i < lost; i++, up--) {
-        double index = luck_share(&going->luck) * up;
+        double index = random_failures_share(&going->random) * up;
 
         if (index >= there - training)
             continue;
@@ -155,10 +155,11 @@ static const struct cause *node_fails(struct going *going, const struct zone *zo
     if (rules->failures->trace)
         return trace_goes_on(going, zone);
 
-    int nodes = zone_whole(going, zone)->nodes, node = (int)(luck_share(&going->luck) * (nodes + warm_spares(going)));
-    const struct cause *cause = luck_cause(&going->luck, rules->failures);
+    int nodes = zone_whole(going, zone)->nodes;
+    int node = (int)(random_failures_share(&going->random) * (nodes + warm_spares(going)));
+    const struct cause *cause = random_failures_cause(&going->random, rules->failures);
 
-    luck_draw(&going->luck, rules->failures);
+    random_failures_next(&going->random, rules->failures);
     trial_return_repaired(going);
     if (node >= nodes && node - nodes < going->pool && cause->loses_node) {
         trial_tell(going, EVENT_SPARE_FAILURE, node, cause->name, 0);
@@ -224,7 +225,7 @@ void trial_lose_work(struct going *going, const struct zone *zone)
     const struct course *course = going->rules->course;
 
     lose(going, zone, going->clock - course->marks.items[trial_last_mark(going)].resumes,
-         trial_begins_again(going) ? zone->pace : course->zones.items->pace);
+         trial_restarts(going) ? zone->pace : course->zones.items->pace);
 }
 
 void trial_lose_step(struct going *going, const struct zone *zone)
@@ -290,7 +291,7 @@ const struct cause *trial_spend(struct going *going, const struct zone *zone, do
 }
 
 /* What follows once the nodes are there. */
-static const struct cause *start_again(struct going *going, const struct cause *of, const struct zone *zone)
+static const struct cause *restart(struct going *going, const struct cause *of, const struct zone *zone)
 {
     const struct cause *cause;
 
@@ -318,7 +319,7 @@ static void recover(struct going *going, const struct cause *cause)
             cause = trial_reroute(going);
         else if (!cause && !(cause = trial_take_spares(going, zone)) && (trial_wait_for_trace(going, zone), true) &&
                  going->trial.end == TRIAL_FINISHED)
-            cause = start_again(going, of, zone_now(going));
+            cause = restart(going, of, zone_now(going));
     }
     going->recovers = going->stored = going->kept = false;
     trial_settle(going);
@@ -332,16 +333,16 @@ struct trial trial_run(const struct trial_rules *rules, uint64_t number,
     struct going going = {
         .rules = rules, .observe = observe, .context = context,
         .trial = {.gpu_seconds = rules->course->gpu_seconds, .joules = rules->course->joules, .end = TRIAL_FINISHED},
-        .luck = {.seed = random_bits(rules->seed, number)},
+        .random = {.seed = random_bits(rules->seed, number)},
         .pool = rules->spares ? rules->spares->nodes : 0,
     };
     static const enum trial_event_kind ends[] = {EVENT_FINISHED, EVENT_STOPPED, EVENT_STUCK};
     const struct cause *cause;
 
     if (rules->failures->count)
-        luck_draw(&going.luck, rules->failures);
+        random_failures_next(&going.random, rules->failures);
     else
-        going.luck.left = INFINITY;
+        going.random.left = INFINITY;
     trial_wait_for_trace(&going, rules->course->zones.items);
     trial_settle(&going);
     while (going.trial.end == TRIAL_FINISHED && (cause = go_on(&going)))

@@ -1,4 +1,4 @@
-/* trial: a training once, with its luck. */
+/* trial: one simulation of a training, with random failures. */
 #ifndef DTSIM_TRIAL_H
 #define DTSIM_TRIAL_H
 

@@ -13,7 +13,7 @@ struct going {
     void (*observe)(void *context, const struct trial_event *event);
     void *context;
     struct trial trial;
-    struct luck luck;
+    struct random_failures random;
     double clock;                    /* of the course */
     size_t mark;                     /* the last finished checkpoint */
     bool recovers;
@@ -93,7 +93,7 @@ int trial_foresee(const struct going *going, int there);
 
 /* resize.c */
 /* Whether the training begins again from a checkpoint whenever a node is lost. */
-static inline bool trial_begins_again(const struct going *going)
+static inline bool trial_restarts(const struct going *going)
 {
     return !going->rules->elastic || going->rules->elastic->system == ELASTIC_VARUNA;
 }

@@ -30,7 +30,7 @@ static const struct field failures_fields[] = {
     {KEY(failures_spec, trace), .kind = FIELD_STRING,
      .brief = "a file that says how many nodes are up over time: a header 'time_s,nodes' (or time_h; or change: nodes "
               "that come "
-              "or go), then rows; nodes that the training does not need are idle, and which are lost is luck"},
+              "or go), then rows; nodes that the training does not need are idle, and which nodes are lost is random"},
     {KEY(failures_spec, shape), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "1", .min = 0.1, .max = 10,
      .brief =
          "shape of the Weibull distribution of the times between failures, whose mean stays; 1: exponential; below 1: "

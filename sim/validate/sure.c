@@ -97,17 +97,17 @@ void validation_print_memory_errors(const struct validation *validation, FILE *o
 }
 
 /* The errors of rows that have a name in common. */
-struct kin { char name[40]; size_t rows, tables; const struct validation *last; double sum, bias; };
-struct groups { struct kin *items; size_t count, capacity; };
+struct group_error { char name[40]; size_t rows, tables; const struct validation *last; double sum, bias; };
+struct groups { struct group_error *items; size_t count, capacity; };
 
 static void count_row(struct groups *groups, const char *name, const struct validation *validation, double error)
 {
-    struct kin *group = NULL;
+    struct group_error *group = NULL;
 
     for (size_t i = 0; i < groups->count && !group; i++)
         group = strcmp(groups->items[i].name, name) ? NULL : &groups->items[i];
     if (!group) {
-        *(group = GROW(groups)) = (struct kin){0};
+        *(group = GROW(groups)) = (struct group_error){0};
         snprintf(group->name, sizeof group->name, "%s", name);
     }
     group->tables += group->last != validation;
@@ -119,7 +119,7 @@ static void count_row(struct groups *groups, const char *name, const struct vali
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct kin *)a)->name, ((const struct kin *)b)->name);
+    return strcmp(((const struct group_error *)a)->name, ((const struct group_error *)b)->name);
 }
 
 static void print_groups(struct groups *groups, const char *heading, FILE *out)
@@ -129,7 +129,7 @@ static void print_groups(struct groups *groups, const char *heading, FILE *out)
     qsort(groups->items, groups->count, sizeof *groups->items, by_name);
     fprintf(out, "\n%-32s %6s %5s %8s %9s\n", heading, "tables", "rows", "plainly", "bias");
     for (size_t i = 0; i < groups->count; i++) {
-        const struct kin *group = &groups->items[i];
+        const struct group_error *group = &groups->items[i];
 
         fprintf(out, "%-32s %6zu %5zu %6.1f %% %+7.1f %%\n", group->name, group->tables, group->rows,
                 100 * group->sum / (double)group->rows, 100 * group->bias / (double)group->rows);

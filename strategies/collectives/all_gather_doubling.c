@@ -22,7 +22,7 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, step = 0;
     bool pairs = core_size(n) == n;
@@ -57,6 +57,6 @@ const struct collective collective_all_gather_doubling = {
     .crowds = true,
     .chunks = chunks,
     .messages = core_messages,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
 };

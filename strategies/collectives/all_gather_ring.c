@@ -12,7 +12,7 @@ static const char figure[] =
     " 1    d => 1   a => 2   b => 3   c => 0\n"
     " 2    c => 1   d => 2   a => 3   b => 0\n";
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     once_round(messages, task, 0, 0, copy);
 }
@@ -34,7 +34,7 @@ const struct collective collective_all_gather_ring = {
     .library = true,
     .usual = true,
     .chunks = ring_chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ring_ideal,
     .cost = cost,
 };

@@ -16,7 +16,7 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n;
 
@@ -39,10 +39,10 @@ const struct collective collective_all_to_all_pairwise = {
     .figure = figure,
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .crowds = true,
-    .pacer = PACER_SEND,
+    .library_cost = LIBRARY_SEND,
     .library = true,
     .usual = true,
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
 };

@@ -12,7 +12,7 @@ static const char figure[] =
     " 2             b => 2   a => 3\n"
     " 3                      b => 3\n";
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
 
@@ -34,7 +34,7 @@ const struct collective collective_broadcast_ring = {
     .library = true,
     .usual = true,
     .chunks = chain_pieces,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = chain_ideal,
     .cost = chain_cost,
 };

@@ -17,7 +17,7 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, step = 0, distance = 1;
 
@@ -46,6 +46,6 @@ const struct collective collective_broadcast_tree = {
     .figure = figure,
     .formula = "ceil(log2 n) (latency + bytes / bandwidth)",
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
 };

@@ -22,7 +22,7 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, p = core_size(n), ranks = task->folded ? task->folded : p, step = fold_in(messages, n, 1);
 
@@ -61,7 +61,7 @@ const struct collective collective_butterfly = {
     .nodes = NODES_ALIKE_OF_TWO,
     .chunks = chunks,
     .messages = core_messages,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };

@@ -181,7 +181,7 @@ static void draw_plan(struct messages *messages, const struct plan_of_trees *pla
     free(sorted);
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     struct plan_of_trees plan;
     int c = tree_pieces(task);
@@ -249,10 +249,10 @@ const struct collective collective_double_tree = {
     .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 128 KiB a half, 1 to 32; "
                "n = 2: 2 c; an estimate where n is no power of two",
     .error = 0.25,
-    .pacer = PACER_TREE,
+    .library_cost = LIBRARY_TREE,
     .library = true,
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };

@@ -34,7 +34,7 @@ static int chunks(const struct task *task)
     return core_size(task->n);
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, p = core_size(n), ranks = task->folded ? task->folded : p;
     int step = fold_in(messages, n, p), d;
@@ -82,7 +82,7 @@ const struct collective collective_halving_doubling = {
     .nodes = NODES_ALIKE_OF_TWO,
     .chunks = chunks,
     .messages = core_messages,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };

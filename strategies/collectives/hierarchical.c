@@ -33,7 +33,7 @@ static void draw_inside(struct messages *messages, const struct task *task, int 
         hand(messages, step, r, r / g * g + (r + 1) % g, (2 * g + r % g - ahead) % g * nodes, nodes);
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int g = task->per_node, nodes = task->n / g, ranks = task->folded ? task->folded : task->n, written = ranks / g;
     int step = 0;
@@ -76,7 +76,7 @@ const struct collective collective_hierarchical = {
     .every_nic = true,
     .nodes = NODES_IN_RING,
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };

@@ -24,7 +24,7 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n;
 
@@ -54,7 +54,7 @@ const struct collective collective_naive = {
     .figure = figure,
     .formula = "2 (n - 1) (latency + bytes / bandwidth)",
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };

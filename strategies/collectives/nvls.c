@@ -141,7 +141,7 @@ static int draw_between(struct messages *messages, const struct task *task, int 
                         : draw_round(messages, task, step, unit, radix, combine);
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int nodes = nodes_of(task), step = draw_nodes(messages, task, 0, REDUCE), unit = 1, units[32], rounds = 0;
 
@@ -230,11 +230,11 @@ const struct collective collective_nvls = {
     .every_nic = true,
     .crowds = true,
     .nodes = NODES_ALIKE,
-    .pacer = PACER_NVLS,
+    .library_cost = LIBRARY_NVLS,
     .library = true,
     .chunks = chunks,
     .messages = messages_of,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
     .in_switch = in_switch,

@@ -13,7 +13,7 @@ static const char figure[] =
     " 2             a +> 0   b +> 1\n"
     " 3             b +> 0\n";
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
 
@@ -35,7 +35,7 @@ const struct collective collective_reduce_ring = {
     .library = true,
     .usual = true,
     .chunks = chain_pieces,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = chain_ideal,
     .cost = chain_cost,
 };

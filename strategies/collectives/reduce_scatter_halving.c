@@ -20,7 +20,7 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, p = core_size(n), step = fold_in(messages, n, n);
 
@@ -61,6 +61,6 @@ const struct collective collective_reduce_scatter_halving = {
     .crowds = true,
     .chunks = chunks,
     .messages = core_messages,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
 };

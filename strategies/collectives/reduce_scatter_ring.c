@@ -13,7 +13,7 @@ static const char figure[] =
     " 1    c +> 1   d +> 2   a +> 3   b +> 0\n"
     " 2    b +> 1   c +> 2   d +> 3   a +> 0\n";
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     once_round(messages, task, 0, -1, reduce);
 }
@@ -35,7 +35,7 @@ const struct collective collective_reduce_scatter_ring = {
     .library = true,
     .usual = true,
     .chunks = ring_chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ring_ideal,
     .cost = cost,
 };

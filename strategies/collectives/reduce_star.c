@@ -17,7 +17,7 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     for (int r = 1; r < task->n; r++)
         reduce(messages, r - 1, r, 0, 0, 1);
@@ -36,6 +36,6 @@ const struct collective collective_reduce_star = {
     .figure = figure,
     .formula = "(n - 1) (latency + bytes / bandwidth)",
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
 };

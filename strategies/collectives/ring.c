@@ -17,7 +17,7 @@ static const char figure[] =
     " 4    d => 1   a => 2   b => 3   c => 0\n"
     " 5    c => 1   d => 2   a => 3   b => 0\n";
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     once_round(messages, task, 0, -1, reduce);
     once_round(messages, task, task->n - 1, -1, copy);
@@ -47,7 +47,7 @@ const struct collective collective_ring = {
     .reduce_scatter = &collective_reduce_scatter_ring,
     .all_gather = &collective_all_gather_ring,
     .chunks = ring_chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };

@@ -23,7 +23,7 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct messages *messages, const struct task *task)
+static void write_messages(struct messages *messages, const struct task *task)
 {
     int n = task->n, step = 0, distance;
 
@@ -64,9 +64,9 @@ const struct collective collective_tree = {
              "2005",
     .figure = figure,
     .formula = "2 ceil(log2 n) (latency + bytes / bandwidth)",
-    .pacer = PACER_TREE,
+    .library_cost = LIBRARY_TREE,
     .chunks = chunks,
-    .draw = draw,
+    .write_messages = write_messages,
     .ideal = ideal,
     .cost = cost,
 };

@@ -10,7 +10,7 @@
 #include "evidence/evidence.h"
 
 /* What was found of rows that were left out together. */
-struct kin {
+struct left_out {
     const char *name;
     size_t rows, tables, stated;
     double within, twice;            /* shares of the rows; one without a stated error is outside */
@@ -70,10 +70,10 @@ static bool table_seen(size_t row, const struct evidence_without *without, bool 
     return false;
 }
 
-static struct kin leave_out(const struct evidence_without *without, const char *name, bool first)
+static struct left_out leave_out(const struct evidence_without *without, const char *name, bool first)
 {
     double *sizes = xcalloc(evidence.runs.rows.count, sizeof *sizes);
-    struct kin kin = {.name = name};
+    struct left_out out = {.name = name};
 
     for (size_t i = 0; i < evidence.runs.rows.count; i++) {
         const struct evidence_row *row = &evidence.runs.rows.items[i];
@@ -81,23 +81,23 @@ static struct kin leave_out(const struct evidence_without *without, const char *
 
         if (!asked(row, without, first))
             continue;
-        kin.tables += table_seen(i, without, first) ? 0 : 1;
+        out.tables += table_seen(i, without, first) ? 0 : 1;
         stated = stated_of(row, without);
-        sizes[kin.rows++] = error;
-        kin.stated += isnan(stated) ? 0 : 1;
-        kin.error += isnan(stated) ? 0 : stated;
-        kin.within += error <= stated;
-        kin.twice += error <= 2 * stated;
+        sizes[out.rows++] = error;
+        out.stated += isnan(stated) ? 0 : 1;
+        out.error += isnan(stated) ? 0 : stated;
+        out.within += error <= stated;
+        out.twice += error <= 2 * stated;
     }
-    if (kin.rows) {
-        qsort(sizes, kin.rows, sizeof *sizes, by_size);
-        kin.median = (sizes[kin.rows / 2] + sizes[(kin.rows - 1) / 2]) / 2;
-        kin.error /= (double)kin.stated;
-        kin.within /= (double)kin.rows;
-        kin.twice /= (double)kin.rows;
+    if (out.rows) {
+        qsort(sizes, out.rows, sizeof *sizes, by_size);
+        out.median = (sizes[out.rows / 2] + sizes[(out.rows - 1) / 2]) / 2;
+        out.error /= (double)out.stated;
+        out.within /= (double)out.rows;
+        out.twice /= (double)out.rows;
     }
     free(sizes);
-    return kin;
+    return out;
 }
 
 /* Of the mean table 60 % of the rows are within the error that other tables expect, and 90 % within twice as much. */
@@ -111,21 +111,21 @@ static void tables(void **state)
         const struct evidence_row *row = &evidence.runs.rows.items[i];
         const struct evidence_without without = {.table = row->name.table};
         bool seen = false;
-        struct kin kin;
+        struct left_out out;
 
         assert_false(evidence_left_out(&evidence, row, &none));
         for (size_t j = 0; j < i && !seen; j++)
             seen = evidence.runs.rows.items[j].name.table == row->name.table;
         if (seen)
             continue;
-        kin = leave_out(&without, row->name.table, false);
+        out = leave_out(&without, row->name.table, false);
         count++;
-        held += kin.within >= 0.6 && kin.twice >= 0.9;
-        sums[0] += kin.within;
-        sums[1] += kin.twice;
-        if (kin.within < 0.6 || kin.twice < 0.9)
-            print_message("%s: %.0f %% of its rows are within, %.0f %% within twice\n", kin.name, 100 * kin.within,
-                          100 * kin.twice);
+        held += out.within >= 0.6 && out.twice >= 0.9;
+        sums[0] += out.within;
+        sums[1] += out.twice;
+        if (out.within < 0.6 || out.twice < 0.9)
+            print_message("%s: %.0f %% of its rows are within, %.0f %% within twice\n", out.name, 100 * out.within,
+                          100 * out.twice);
     }
     print_message("mean of %.0f tables: %.1f %% within, %.1f %% within twice; %.0f hold by themselves\n", count,
                   100 * sums[0] / count, 100 * sums[1] / count, held);
@@ -137,25 +137,25 @@ static void tables(void **state)
 /* What all kinds have in the mean. */
 struct means { double count, within, twice, error, median, rows, stated, below; };
 
-static void count_kind(const struct kin *kin, struct means *means)
+static void count_kind(const struct left_out *out, struct means *means)
 {
-    bool counts = kin->rows >= 10 && kin->tables >= 2;
+    bool counts = out->rows >= 10 && out->tables >= 2;
 
     print_message("%-24s %2zu tables, %3zu rows: %3.0f %% within, %3.0f %% within twice; stated %4.1f %%, true median "
-                  "%4.1f %%%s\n", kin->name, kin->tables, kin->rows, 100 * kin->within, 100 * kin->twice,
-                  100 * kin->error, 100 * kin->median, !counts ? " (too few to count)" :
-                  kin->within < 0.35 || kin->twice < 0.7 ? " (below 35 or 70 %)" : "");
+                  "%4.1f %%%s\n", out->name, out->tables, out->rows, 100 * out->within, 100 * out->twice,
+                  100 * out->error, 100 * out->median, !counts ? " (too few to count)" :
+                  out->within < 0.35 || out->twice < 0.7 ? " (below 35 or 70 %)" : "");
     if (!counts)
         return;
     means->count++;
-    means->below += kin->within < 0.35 || kin->twice < 0.7;
-    assert_true(kin->within >= 0.28 && kin->twice >= 0.7);
-    means->within += kin->within;
-    means->twice += kin->twice;
-    means->error += kin->error;
-    means->median += kin->median;
-    means->rows += (double)kin->rows;
-    means->stated += (double)kin->stated;
+    means->below += out->within < 0.35 || out->twice < 0.7;
+    assert_true(out->within >= 0.28 && out->twice >= 0.7);
+    means->within += out->within;
+    means->twice += out->twice;
+    means->error += out->error;
+    means->median += out->median;
+    means->rows += (double)out->rows;
+    means->stated += (double)out->stated;
 }
 
 /* Leaves out all runs of a software, and all of a profile, as if nobody had published any. Their true errors are the
@@ -178,13 +178,13 @@ static void kinds(void **state)
             seen[1] |= !strcmp(evidence.kinds.items[j].costs, kind->costs);
         }
         for (int k = 0; k < 2; k++) {
-            struct kin kin;
+            struct left_out out;
 
             if (seen[k])
                 continue;
-            kin = leave_out(&without[k], names[k], true);
-            if (kin.rows)
-                count_kind(&kin, &means);
+            out = leave_out(&without[k], names[k], true);
+            if (out.rows)
+                count_kind(&out, &means);
         }
     }
     print_message("mean of %.0f kinds: %.1f %% within, %.1f %% within twice; stated %.1f %%, true median %.1f %%\n",
@@ -199,11 +199,11 @@ static void kinds(void **state)
 }
 
 /* The shares of the ratios of what is left out that are within the two errors which the others expect. */
-struct ratio_kin { double count, within, most, sums[2]; size_t tables; };
+struct left_out_ratios { double count, within, most, sums[2]; size_t tables; };
 
-static struct ratio_kin leave_out_ratios(const struct evidence_without *without, bool first)
+static struct left_out_ratios leave_out_ratios(const struct evidence_without *without, bool first)
 {
-    struct ratio_kin kin = {0};
+    struct left_out_ratios out = {0};
     struct ratio_expectation *expected = xcalloc(evidence.kinds.count, sizeof *expected);
     const char *table = NULL;
 
@@ -215,55 +215,56 @@ static struct ratio_kin leave_out_ratios(const struct evidence_without *without,
 
         if (ratio->first != first || !evidence_left_out(&evidence, &of, without))
             continue;
-        kin.count += ratio->weight;
-        kin.within += ratio->error <= expected[ratio->kind].within ? ratio->weight : 0;
-        kin.most += ratio->error <= expected[ratio->kind].most ? ratio->weight : 0;
-        kin.sums[0] += ratio->weight * expected[ratio->kind].within;
-        kin.sums[1] += ratio->weight * expected[ratio->kind].most;
-        kin.tables += table != ratio->table;
+        out.count += ratio->weight;
+        out.within += ratio->error <= expected[ratio->kind].within ? ratio->weight : 0;
+        out.most += ratio->error <= expected[ratio->kind].most ? ratio->weight : 0;
+        out.sums[0] += ratio->weight * expected[ratio->kind].within;
+        out.sums[1] += ratio->weight * expected[ratio->kind].most;
+        out.tables += table != ratio->table;
         table = ratio->table;
     }
     free(expected);
-    return kin;
+    return out;
 }
 
 /* What is stated of ratios holds for tables left out one by one, each weighing as much as another, and for each software
  * left out as if nobody had published any of it. */
 static void ratios(void **state)
 {
-    struct ratio_kin all = {0}, kinds_left = {0};
+    struct left_out_ratios all = {0}, kinds_left = {0};
 
     (void)state;
     for (size_t i = 0; i < evidence.runs.rows.count; i++) {
         const char *table = evidence.runs.rows.items[i].name.table, *software;
         const struct evidence_without without = {.table = table};
-        struct ratio_kin kin = {0};
+        struct left_out_ratios out = {0};
         bool seen = false;
 
         software = evidence.kinds.items[evidence.runs.rows.items[i].kind].software;
         for (size_t j = 0; j < i && !seen; j++)
             seen = evidence.runs.rows.items[j].name.table == table;
         if (!seen)
-            kin = leave_out_ratios(&without, false);
-        if (kin.count > 0) {
+            out = leave_out_ratios(&without, false);
+        if (out.count > 0) {
             all.count++;
-            all.within += kin.within / kin.count;
-            all.most += kin.most / kin.count;
-            all.sums[0] += kin.sums[0] / kin.count;
-            all.sums[1] += kin.sums[1] / kin.count;
+            all.within += out.within / out.count;
+            all.most += out.most / out.count;
+            all.sums[0] += out.sums[0] / out.count;
+            all.sums[1] += out.sums[1] / out.count;
         }
         seen = false;
         for (size_t j = 0; j < i && !seen; j++)
             seen = !strcmp(evidence.kinds.items[evidence.runs.rows.items[j].kind].software, software);
-        kin = seen ? (struct ratio_kin){0} : leave_out_ratios(&(struct evidence_without){.software = software}, true);
-        if (kin.count < 2)               /* tables */
+        out = seen ? (struct left_out_ratios){0}
+                   : leave_out_ratios(&(struct evidence_without){.software = software}, true);
+        if (out.count < 2)               /* tables */
             continue;
-        print_message("ratios of %-24s %.0f tables: %3.0f %% within %4.1f %%, %3.0f %% within %4.1f %%\n", software, kin.count,
-                      100 * kin.within / kin.count, 100 * kin.sums[0] / kin.count, 100 * kin.most / kin.count,
-                      100 * kin.sums[1] / kin.count);
+        print_message("ratios of %-24s %.0f tables: %3.0f %% within %4.1f %%, %3.0f %% within %4.1f %%\n", software,
+                      out.count, 100 * out.within / out.count, 100 * out.sums[0] / out.count,
+                      100 * out.most / out.count, 100 * out.sums[1] / out.count);
         kinds_left.count++;
-        kinds_left.within += kin.within / kin.count;
-        kinds_left.most += kin.most / kin.count;
+        kinds_left.within += out.within / out.count;
+        kinds_left.most += out.most / out.count;
     }
     print_message("ratios, mean of %.0f tables left out: %.1f %% within %.1f %%, %.1f %% within %.1f %%\n", all.count,
                   100 * all.within / all.count, 100 * all.sums[0] / all.count, 100 * all.most / all.count,

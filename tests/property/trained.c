@@ -25,7 +25,7 @@ static void test_days_without_failures(void **state)
 }
 
 /* Stalls and recoveries of the unit test's closed forms, in trainings of about 600 failures. The mean is within 3
- * standard errors of the form, and near it; no interval by 20 % away is better by more than luck. */
+ * standard errors of the form, and near it; no interval 20 % away is better by more than these errors. */
 static void test_closed_form(void **state)
 {
     static const struct { double stall, recovery, mtbf, exact; } cases[] = {
@@ -125,7 +125,7 @@ static void test_conservation(void **state)
     }
 }
 
-/* More processes, more trials: trial k of a seed stays what it is; another seed has other luck. */
+/* More processes, more trials: trial k of a seed stays what it is; another seed has other failures. */
 static void test_the_same_trials(void **state)
 {
     static const char train[] = "steps: 50000, failures: {per_node_day: 8}, checkpoint: {every: auto, block: 9 s}, "
@@ -293,19 +293,19 @@ static void test_events(void **state)
 }
 
 /* The mean of times that follow a Weibull distribution is that of the exponential one. */
-static void test_luck(void **state)
+static void test_random_failures(void **state)
 {
     static const double shapes[] = {0.5, 0.7, 1, 2};
 
     (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
         struct failures failures = {.shape = shapes[i]};
-        struct luck luck = {.seed = 3};
+        struct random_failures random = {.seed = 3};
         double sum = 0;
 
         for (int k = 0; k < 200000; k++) {
-            luck_draw(&luck, &failures);
-            sum += luck.left;
+            random_failures_next(&random, &failures);
+            sum += random.left;
         }
         assert_true(fabs(sum / 200000 - 1) < 0.02);
     }
@@ -353,7 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_days_without_failures), cmocka_unit_test(test_closed_form),
         cmocka_unit_test(test_closed_form_asynchronous), cmocka_unit_test(test_conservation),
-        cmocka_unit_test(test_the_same_trials), cmocka_unit_test(test_events), cmocka_unit_test(test_luck),
+        cmocka_unit_test(test_the_same_trials), cmocka_unit_test(test_events), cmocka_unit_test(test_random_failures),
         cmocka_unit_test(test_keys), cmocka_unit_test(test_trace), cmocka_unit_test(test_target),
         cmocka_unit_test(test_published_rates),
         cmocka_unit_test(test_memory),

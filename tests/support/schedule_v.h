@@ -12,7 +12,7 @@ static const char *const shapes[] = {
 enum shape { VARUNA, DUALPIPE, DUALPIPE_V, CHIMERA, ZB_V, ZB_V_FIXED, V_HALF, V_MIN, CHIMERA_DOUBLING, SCHEDULE_COUNT };
 
 /* Seconds of the kinds of work; a full backward takes input + weight. */
-struct times { double forward, input, weight, again; };
+struct times { double forward, input, weight, recompute; };
 static const struct times even = {1, 1, 1, 1};
 
 /* Simulates p stages and m micro-batches on an ideal cluster; simulated_release when done. */
@@ -23,7 +23,7 @@ static inline void run_shape(struct simulated *simulated, enum shape schedule, i
              "model: {stages: {forward: %g s, backward_input: %g s, backward_weight: %g s, recompute: %g s,\n"
              "    activation: 1 B}}\n"
              "cluster: ideal\nbatch: {micro_batches: %d}\nstrategy: {%s, pipeline: %d}\nmemory: {recompute: %s}\n"
-             "simulation: {engine: ideal}\n", t->forward, t->input, t->weight, t->again, m, shapes[schedule], p,
+             "simulation: {engine: ideal}\n", t->forward, t->input, t->weight, t->recompute, m, shapes[schedule], p,
              recompute ? "full" : "none");
 }
 

@@ -22,12 +22,13 @@ struct simulated {
 };
 
 /* Brings what software decides from the part of the tree to `software`. */
-static inline void move_lent(struct node *part, const struct table *table, struct arena *arena, struct node *software)
+static inline void move_delegated(struct node *part, const struct table *table, struct arena *arena,
+                                  struct node *software)
 {
     size_t left = 0;
 
     for (size_t i = 0; part && part->kind == NODE_MAPPING && i < part->count; i++) {
-        if (word_in(table->lent, part->keys[i])) {
+        if (word_in(table->delegated, part->keys[i])) {
             node_put(arena, software, part->keys[i], part->items[i]);
             continue;
         }
@@ -55,7 +56,7 @@ static inline void settle_software(struct node *root, struct arena *arena)
     for (size_t i = 0; said && said->kind == NODE_MAPPING && i < said->count; i++)
         node_put(arena, software, said->keys[i], said->items[i]);
     for (size_t i = 0; i < COUNT(parts); i++)
-        move_lent(node_at(root, parts[i].path), parts[i].table, arena, software);
+        move_delegated(node_at(root, parts[i].path), parts[i].table, arena, software);
     node_put(arena, root, "software", software);
 }
 

@@ -52,7 +52,7 @@ static void exchanges_grow_with_their_size(void **state)
     assert_non_null(names);
     for (int i = 0; names[i]; i++) {
         struct cluster cluster = load_good(names[i]);
-        int most = cluster.kinds[0].inside.meshes.count ? 1 : cluster.kinds[0].gpus;  /* a pace for each on a mesh */
+        int most = cluster.kinds[0].inside.meshes.count ? 1 : cluster.kinds[0].gpus;  /* a cost for each on a mesh */
 
         cluster_size(&cluster, cluster.kinds[0].gpus);
         for (int n = 2; n <= most; n++, tried++)

@@ -11,7 +11,7 @@ static void check_movement(const struct collective *collective, const struct tas
     struct messages messages = {0};
     uint64_t **payloads;
 
-    collective->draw(&messages, task);
+    collective->write_messages(&messages, task);
     payloads = xcalloc(messages.count + 1, sizeof *payloads);
     contributions_init(&table, collective->op, task->n, collective->chunks(task));
     for (size_t begin = 0, end; begin < messages.count; begin = end) {
@@ -41,9 +41,9 @@ static void moves_every_contribution_once(void **state)
 
     (void)state;
     for (size_t i = 0; collective_at(i); i++) {
-        for (int n = 1; n <= 65 && collective_at(i)->draw; n++)
+        for (int n = 1; n <= 65 && collective_at(i)->write_messages; n++)
             check_movements(collective_at(i), n);
-        for (size_t k = 0; k < COUNT(larger) && collective_at(i)->draw; k++)
+        for (size_t k = 0; k < COUNT(larger) && collective_at(i)->write_messages; k++)
             check_movement(collective_at(i), &(struct task){
                 .n = larger[k], .per_node = 2 - larger[k] % 2, .bytes = 1e7,
             });
@@ -144,7 +144,7 @@ static void check_traffic(const struct collective *collective, int n, int per_no
     double *sent = xcalloc((size_t)n, sizeof *sent), *received = xcalloc((size_t)n, sizeof *received);
     double total = 0, total_received = 0, most = 0, vector = collective->chunks(&task);
 
-    collective->draw(&messages, &task);
+    collective->write_messages(&messages, &task);
     for (size_t i = 0; i < messages.count; i++) {
         sent[messages.items[i].src] += messages.items[i].nchunks / vector;
         received[messages.items[i].dst] += messages.items[i].nchunks / vector;
@@ -171,7 +171,7 @@ static void traffic_is_what_the_books_say(void **state)
 {
     (void)state;
     for (size_t i = 0; collective_at(i); i++)
-        for (int n = 1; n <= 130 && collective_at(i)->draw; n++)
+        for (int n = 1; n <= 130 && collective_at(i)->write_messages; n++)
             for (int per_node = 1; per_node <= n; per_node += n < 66 ? 1 : n - 1)
                 if (n % per_node == 0 && tried())
                     check_traffic(collective_at(i), n, per_node);
@@ -197,7 +197,7 @@ static void print_figure(const struct collective *collective, const struct task 
     if (task->per_node > 1)
         fprintf(out, "%d ranks a node\n", task->per_node);
 
-    collective->draw(&messages, task);
+    collective->write_messages(&messages, task);
     fputs("step", out);
     for (int rank = 0; rank < n; rank++)
         fprintf(out, "  rank %d%s", rank, rank < n - 1 ? " " : "\n");
@@ -228,7 +228,7 @@ static void figures_show_the_messages(void **state)
         for (const char *rank = collective->figure; (rank = strstr(rank, "rank ")); rank++)
             task.n++;
         sscanf(collective->figure, "%d ranks a node\n", &task.per_node);
-        if (collective->draw)
+        if (collective->write_messages)
             print_figure(collective, &task, out);
         fclose(out);
         assert_string_equal(collective->figure, text);
@@ -274,7 +274,7 @@ static void operations_have_a_usual_collective(void **state)
         for (size_t i = 0; collective_of(op, i); i++)
             usual += collective_of(op, i)->usual;
         assert_int_equal(usual, 1);
-        assert_true(collective_usual(op, false)->usual && collective_usual(op, false)->draw);
+        assert_true(collective_usual(op, false)->usual && collective_usual(op, false)->write_messages);
         assert_ptr_equal(collective_usual(op, true), automatic ? automatic : collective_usual(op, false));
     }
 }

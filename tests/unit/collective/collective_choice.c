@@ -69,7 +69,7 @@ static void flat_networks_agree_with_closed_forms(void **state)
 
     (void)state;
     for (size_t i = 0; collective_at(i); i++)
-        for (size_t k = 0; k < COUNT(engines) && collective_at(i)->draw; k++)
+        for (size_t k = 0; k < COUNT(engines) && collective_at(i)->write_messages; k++)
             for (int n = 2; n <= 17; n++) {
                 check_flat(collective_at(i), engines[k], n, 0);
                 check_flat(collective_at(i), engines[k], n, 5e-6);
@@ -104,7 +104,7 @@ static void estimates_are_near_the_simulation(void **state)
             double best = INFINITY;
 
             for (size_t i = 0; (candidate = collective_of(COLLECTIVE_ALL_REDUCE, i)); i++) {
-                if (!candidate->draw)
+                if (!candidate->write_messages)
                     continue;
                 double seconds = simulate(ENGINE_SIMGRID, &cluster, candidate, n, sizes[b], 0).seconds;
                 check_estimate(candidate, &shapes[s], sizes[b], seconds);
@@ -153,11 +153,11 @@ static void auto_takes_the_cheapest_by_formula(void **state)
 
         choice = collective_choose(&call);
         chosen = choice.used;
-        assert_true(chosen->draw && choice.channels == (chosen->every_nic ? 1 : most));
+        assert_true(chosen->write_messages && choice.channels == (chosen->every_nic ? 1 : most));
         assert_true(choice.protocol == PROTOCOL_NONE && !chosen->in_switch);
         for (size_t i = 0; (candidate = collective_of(COLLECTIVE_ALL_REDUCE, i)); i++) {
             used |= (uint64_t)(candidate == chosen) << i;
-            if (!candidate->draw)
+            if (!candidate->write_messages)
                 continue;
             call.collective = candidate;
             assert_ptr_equal(collective_choose(&call).used, candidate);
@@ -242,8 +242,8 @@ static void hierarchical_falls_back_to_the_ring(void **state)
         bool same;
 
         assert_int_equal(task.per_node, cases[k].per_node);
-        all_reduce("ring")->draw(&flat, &task);
-        all_reduce("hierarchical")->draw(&levels, &task);
+        all_reduce("ring")->write_messages(&flat, &task);
+        all_reduce("hierarchical")->write_messages(&levels, &task);
         same = flat.count == levels.count && !memcmp(flat.items, levels.items, flat.count * sizeof *flat.items);
         assert_int_equal(same, task.per_node == 1 || task.per_node == task.n);
         free(flat.items);
@@ -258,7 +258,7 @@ static void tree_parents(int n, int per_node, int tree, int *parent)
 
     for (int r = 0; r < n; r++)
         parent[r] = -1;
-    all_reduce("double-tree")->draw(&messages, &(struct task){.n = n, .per_node = per_node, .bytes = 8});
+    all_reduce("double-tree")->write_messages(&messages, &(struct task){.n = n, .per_node = per_node, .bytes = 8});
     for (size_t i = 0; i < messages.count; i++)
         if (messages.items[i].combine == REDUCE && messages.items[i].chunk == tree) {
             assert_int_equal(parent[messages.items[i].src], -1);
@@ -305,14 +305,24 @@ static void trees_share_the_work(void **state)
  * does. */
 static void exchanges_have_protocols_of_their_own(void **state)
 {
-    static const struct pace send = {.inside = 20e-6, .network = 30e-6, .inside_share = 0.5, .network_share = 0.5,
-                                     .channels = 1, .channel_from = NAN, .inside_most = NAN, .network_most = NAN,
-                                     .nic_most = NAN, .round = NAN, .plateau_from = NAN, .network_single = NAN,
-                                     .step = NAN, .all_reduce_step = NAN};
-    static const struct all_to_all_pace ll = {.launch = 3e-6, .inside_share = 0.1, .ends = 2, .large_from = NAN,
-                                              .pieces = NAN};
-    static const struct all_to_all_pace simple = {.launch = 9e-6, .inside_share = 0.8, .ends = 0.5, .large_from = NAN,
-                                                  .pieces = NAN};
+    static const struct protocol_cost send = {.inside = 20e-6,
+                                              .network = 30e-6,
+                                              .inside_share = 0.5,
+                                              .network_share = 0.5,
+                                              .channels = 1,
+                                              .channel_from = NAN,
+                                              .inside_most = NAN,
+                                              .network_most = NAN,
+                                              .nic_most = NAN,
+                                              .round = NAN,
+                                              .plateau_from = NAN,
+                                              .network_single = NAN,
+                                              .step = NAN,
+                                              .all_reduce_step = NAN};
+    static const struct all_to_all_cost ll = {
+        .launch = 3e-6, .inside_share = 0.1, .ends = 2, .large_from = NAN, .pieces = NAN};
+    static const struct all_to_all_cost simple = {
+        .launch = 9e-6, .inside_share = 0.8, .ends = 0.5, .large_from = NAN, .pieces = NAN};
     const struct collective *pairwise = collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise");
     struct communication told = {.send = &send, .all_to_all = {.ll = &ll, .simple = &simple}}, plain = {.send = &send};
     struct cluster node = make_cluster(1, 8, 8), nodes = make_cluster(2, 4, 4);

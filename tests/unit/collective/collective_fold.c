@@ -20,7 +20,7 @@ static const struct collective *any_collective(const struct cluster *cluster, ui
         count++;
     do
         collective = collective_at((size_t)random_below(seed, (int)count));
-    while (!collective_runs_on(collective, cluster) || !collective->draw);
+    while (!collective_runs_on(collective, cluster) || !collective->write_messages);
     return collective;
 }
 

@@ -29,7 +29,7 @@ static void times_are_the_closed_form(void **state)
         double bytes = cases[k / 2].bytes, latency = cases[k / 2].latency, bandwidth = cases[k / 2].bandwidth;
 
         for (size_t i = 0; collective_at(i); i++)
-            for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->draw; n++) {
+            for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->write_messages; n++) {
                 const struct collective *collective = collective_at(i);
                 struct cluster cluster = k % 2 ? make_cluster(1, n, 1) : make_cluster(n, 1, 1);
                 int channels = n % 3 == 2 && !collective->every_nic ? 3 : 1;
@@ -110,7 +110,7 @@ static void check_rule(const struct collective *collective, int n, uint64_t *see
         delays[m] = 1e-5 * random_below(seed, 10);
     run_init(&run, collective, &cluster, n, identity(), 4e6, 1, delays);
     chunks = collective->chunks(&run.task);
-    collective->draw(&messages, &run.task);
+    collective->write_messages(&messages, &run.task);
     ends = xcalloc(messages.count + 1, sizeof *ends);
     for (size_t i = 0; i < messages.count; i++) {
         const struct message *message = &messages.items[i];
@@ -134,7 +134,7 @@ static void check_rule(const struct collective *collective, int n, uint64_t *see
 
 static void dependencies_follow_the_rule(void **state)
 {
-    static const struct collective chaos = {.name = "chaos", .chunks = random_chunks, .draw = random_draw};
+    static const struct collective chaos = {.name = "chaos", .chunks = random_chunks, .write_messages = random_draw};
     uint64_t seed = 1;
 
     (void)state;
@@ -143,7 +143,7 @@ static void dependencies_follow_the_rule(void **state)
         check_rule(&chaos, 2 + round % 7, &seed);
     }
     for (size_t i = 0; collective_at(i); i++)
-        for (int round = 0; round < trials(80) && collective_at(i)->draw; round++)
+        for (int round = 0; round < trials(80) && collective_at(i)->write_messages; round++)
             check_rule(collective_at(i), 1 + round % 8, &seed);
 }
 
@@ -172,7 +172,7 @@ static void check_times_move_data(const struct run *run, const struct collective
     int gpu[MAX_MEMBERS];
 
     memset(gpu, -1, sizeof gpu);
-    collective->draw(&messages, &run->task);
+    collective->write_messages(&messages, &run->task);
     payloads = xcalloc(messages.count + 1, sizeof *payloads);
     events = xcalloc(2 * messages.count + 1, sizeof *events);
     contributions_init(&table, collective->op, n, collective->chunks(&run->task));
@@ -232,7 +232,7 @@ static void dependencies_move_every_contribution_once(void **state)
 
     (void)state;
     for (size_t i = 0; collective_at(i); i++)
-        for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->draw; n++) {
+        for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->write_messages; n++) {
             int per_node = 1 + random_below(&seed, 9);
             int channels = collective_at(i)->every_nic ? 1 : 1 + random_below(&seed, MAX_CHANNELS);
             struct cluster cluster = make_cluster((n + per_node - 1) / per_node, per_node, 1);

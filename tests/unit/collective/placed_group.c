@@ -126,7 +126,7 @@ static void calls(void **state)
 
     (void)state;
     assert_true(task.n == 16 && task.per_node == 8 && task.bytes == 2e6 && task.folded == 0);
-    assert_true(chosen.collective == choice.used && chosen.collective->draw && chosen.channels == choice.channels);
+    assert_true(chosen.collective == choice.used && chosen.collective->write_messages && chosen.channels == choice.channels);
     assert_true(chosen.group == &group && chosen.bytes == 6e6);
     assert_true(collective_choose(&chosen).used == choice.used);
     assert_true(collective_cost(&call) == choice.seconds && collective_cost(&chosen) == choice.seconds);

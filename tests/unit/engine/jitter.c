@@ -70,7 +70,7 @@ static void load(struct simulated *simulated, const char *strategy, double jitte
 
 /* All schedules get the same factors; another seed gives others; without jitter there are none; the same seed gives the
  * same ones. */
-static void test_common_luck(void **state)
+static void test_common_seed(void **state)
 {
     struct simulated gpipe, other, again, seeded;
 
@@ -181,7 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_distribution),
         cmocka_unit_test(test_what_it_touches),
-        cmocka_unit_test(test_common_luck),
+        cmocka_unit_test(test_common_seed),
         cmocka_unit_test(test_folding),
         cmocka_unit_test(test_meetings),
         cmocka_unit_test(test_context_meets),

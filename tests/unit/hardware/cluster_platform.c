@@ -127,7 +127,8 @@ static void platform_constants(void **state)
     }
     /* NCCL's measured bus bandwidths: 232 GB/s in a DGX A100, 370 in a DGX H100, 192 and 380 between nodes. */
     struct cluster a100 = load_good("dgx-a100"), h100 = load_good("dgx-h100");
-    const struct pace *a = a100.kinds[0].communication->ring.simple, *h = h100.kinds[0].communication->ring.simple;
+    const struct protocol_cost *a = a100.kinds[0].communication->ring.simple,
+                               *h = h100.kinds[0].communication->ring.simple;
     const struct machine_kind *kind = a100.kinds, *other = h100.kinds;
     assert_true(fabs(kind->inside.bandwidth * a->inside_share * 14 / (14 + a->ends) / 232e9 - 1) < 0.02);   /* 8 GPUs */
     assert_true(fabs(other->inside.bandwidth * h->inside_share / 370e9 - 1) < 0.02);

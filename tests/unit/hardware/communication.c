@@ -87,7 +87,7 @@ static void steps_of_a_ring(void **state)
     }
 }
 
-/* The ends of a ring cost as much as so many more messages: without latency, (n - 1 + ends) / (n - 1) of the time. */
+/* The ends of a ring cost as much as `ends` more messages: without latency, (n - 1 + ends) / (n - 1) of the time. */
 static void ends_of_a_ring(void **state)
 {
     static const enum collective_op ops[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER};
@@ -281,7 +281,7 @@ static void auto_chooses_what_the_library_has(void **state)
     assert_true(ring && tree && nvls);
 }
 
-static void sends_have_a_pace(void **state)
+static void sends_have_a_cost(void **state)
 {
     struct cluster cluster = profiled(2, "0 s"), bare = load_good("{nodes: 2, gpus_per_node: 8, inside: {bandwidth: "
                                                                   "100 GB/s, latency: 0.5 us}, network: {bandwidth: "
@@ -390,7 +390,7 @@ int main(void)
         cmocka_unit_test(pipelines_fill),
         cmocka_unit_test(channels_have_a_bound),
         cmocka_unit_test(auto_chooses_what_the_library_has),
-        cmocka_unit_test(sends_have_a_pace),
+        cmocka_unit_test(sends_have_a_cost),
         cmocka_unit_test(groups_share_nics),
         cmocka_unit_test(nothing_said_of_the_host),
         cmocka_unit_test(no_profile_is_faster_than_its_links),

@@ -260,8 +260,9 @@ static void test_sums(void **state)
     };
     static const struct shard shards[] = {
         {.saved = {.few_bit = 3}}, {.saved = {.randomized_linear = 0.1}}, {.saved = {.activations_bits = 4}},
-        {.recompute = RECOMPUTE_SELECTIVE}, {.recompute = RECOMPUTE_MODULES, .again = MODULES_CHEAP},
-        {.recompute = RECOMPUTE_MODULES, .again = 1u << MODULE_CORE | 1u << MODULE_MLP}, {.recompute = RECOMPUTE_FULL},
+        {.recompute = RECOMPUTE_SELECTIVE}, {.recompute = RECOMPUTE_MODULES, .recomputed = MODULES_CHEAP},
+        {.recompute = RECOMPUTE_MODULES, .recomputed = 1u << MODULE_CORE | 1u << MODULE_MLP},
+        {.recompute = RECOMPUTE_FULL},
         {.saved = {.few_bit = 2, .activations_bits = 8}}, {.formula = ACTIVATIONS_RAJBHANDARI},
     };
 

@@ -17,7 +17,7 @@ static bool possible(enum shape schedule, int p, int m)
 }
 
 /* The works done of each direction, virtual stage and micro-batch, and their ends. */
-struct done { double forward, input, weight, again; };
+struct done { double forward, input, weight, recompute; };
 struct played {
     const struct plan *plan;
     const struct times *times;
@@ -54,7 +54,7 @@ static double begins(const struct played *played, int rank, struct work work)
     if (work.kind == BACKWARD_WEIGHT)
         return own.input;
     other = last ? own.forward : done_at(played, direction, stage + 1, work.mb)->input;
-    return own.forward < 0 || other < 0 ? -1 : later(later(own.forward, own.again), other);
+    return own.forward < 0 || other < 0 ? -1 : later(later(own.forward, own.recompute), other);
 }
 
 static double seconds(const struct times *times, enum work_kind kind)
@@ -64,7 +64,7 @@ static double seconds(const struct times *times, enum work_kind kind)
     case BACKWARD: return times->input + times->weight;
     case BACKWARD_INPUT: return times->input;
     case BACKWARD_WEIGHT: return times->weight;
-    default: return times->again;
+    default: return times->recompute;
     }
 }
 
@@ -79,8 +79,8 @@ static void end(struct played *played, int rank, struct work work, double at)
         if (++played->in_flight[rank] > played->most[rank])
             played->most[rank] = played->in_flight[rank];
     } else if (work.kind == RECOMPUTE) {
-        assert_true(done->forward >= 0 && done->again < 0 && done->input < 0);
-        done->again = at;
+        assert_true(done->forward >= 0 && done->recompute < 0 && done->input < 0);
+        done->recompute = at;
     }
     if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT) {
         assert_true(done->input < 0);
@@ -213,7 +213,7 @@ static void check(enum shape schedule, int p, int m, bool recompute, const struc
     if (schedule != VARUNA)      /* recomputations begin later than they could */
         expect_near("iteration", simulated.run.metrics.iteration_time, makespan, simulated.text);
     if (strategy->ideal_makespan)
-        ideal = strategy->ideal_makespan(&simulated.workload.plan, t->forward, t->input + t->weight, t->again);
+        ideal = strategy->ideal_makespan(&simulated.workload.plan, t->forward, t->input + t->weight, t->recompute);
     if (!isnan(ideal) && t->input == t->weight)
         expect_near("iteration", makespan, ideal, simulated.text);
     assert_in_flight(schedule, &simulated, &played);
