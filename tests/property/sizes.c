@@ -126,7 +126,7 @@ static void test_library(void **state)
             simulated_load(&simulated, "model: {stages: {forward: 1 s, backward: 1 s}}\nbatch: {micro_batches: 1}\n"
                            "cluster: {platform: %s, nodes: %d}\nstrategy: {data: 1}\n", platforms[p], shape->nodes);
             for (size_t i = 0; (collective = collective_at(i)) && shape->per_node <= cluster->kinds[0].gpus; i++)
-                if (collective->library && collective->draw && smooth(collective) &&
+                if (collective->library && collective->write_messages && smooth(collective) &&
                     collective_runs_on(collective, cluster))
                     violations += check_group(platforms[p], shape, cluster, collective);
             simulated_release(&simulated);
