@@ -250,7 +250,7 @@ void tensors_adapt(struct tensors *list, const struct cut *cut, bool block)
         list->packed += item->elements * (1 - kept);
         item->elements *= kept;
     }
-    for (int target = 0; block && target < LORA_TARGET_COUNT; target++) {
+    for (int target = 0; block && cut->lora && target < LORA_TARGET_COUNT; target++) {
         struct adapted adapted;
 
         if (!lora_adapts(cut, (enum lora_target)target, &adapted))

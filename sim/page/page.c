@@ -49,7 +49,7 @@ static int read_template(const char *name, struct template *template, struct err
 
     *template = (struct template){0};
     if (!rc && !path)
-        rc = error_add(err, EXIT_FAILURE, (struct loc){0}, "cannot find plots/report/%s, which comes with dtsim", name);
+        error_add(err, EXIT_FAILURE, (struct loc){0}, "cannot find plots/report/%s, which comes with dtsim", name);
     else if (!rc)
         template->text = file_read(path, "page", TEMPLATE_MOST, (struct loc){.file = path}, &template->size, err);
     template->place = template->text ? strstr(template->text, mark) : NULL;

@@ -77,6 +77,7 @@ static size_t pivot_of(const struct dapple *question, const struct phase *phases
     size_t pivot = count - 1;
     double between = 0;
 
+    BUG_IF(!count);
     for (size_t s = count - 1; s-- > 0;) {
         double own = (question->micro_batches - 1) * (phases[s].forward + phases[s].backward);
         double its = (question->micro_batches - 1) * (phases[pivot].forward + phases[pivot].backward);
