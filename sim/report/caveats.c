@@ -353,7 +353,7 @@ static const char *unused_note(struct arena *arena, const struct scenario *scena
             continue;
         }
         for (size_t k = 0; k < (table ? table->count : 1) && (cluster->base || all[i].always); k++) {
-            const char *key = table ? table->fields[k].key : all[i].key;
+            const char *key = table ? table->fields[k].key : all[i].key ? all[i].key : "";
             const char *path = arena_printf(arena, "%s%s%s", all[i].part, *all[i].part ? "." : "", key);
 
             if (is_unused(scenario, all[i].part, key) && cluster_changes(arena, cluster, path) &&
