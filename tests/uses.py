@@ -18,7 +18,6 @@ REGISTRIES = {"sim/schedule/schedule.c", "sim/collective/collective.c", "sim/cli
 # Files of a room that are in circles, at most.
 CIRCLES = {
     "engine": 5, "hardware": 7, "launch": 4, "model": 6, "run": 4, "scenario": 10, "stage": 6,
-    "train": 3,
 }
 
 
@@ -31,14 +30,14 @@ def objects(build):
             # An object may be older than the end of its source.
             if found and "/tests/" not in folder and os.path.exists(f"{ROOT}/{found.group(1)}"):
                 paths.setdefault(found.group(1), os.path.join(folder, name))
-    defined, needed = {}, collections.defaultdict(set)
-    for source, path in paths.items():
-        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
-            words = line.split()
-            if len(words) == 3 and words[1] in "TDRBVW":
-                defined.setdefault(words[2], source)
-            elif len(words) == 2 and words[0] == "U":
-                needed[source].add(words[1])
+    defined, needed, source_of = {}, collections.defaultdict(set), {path: source for source, path in paths.items()}
+    symbols = subprocess.run(["nm", "-A", *source_of], capture_output=True, text=True, check=True).stdout
+    for path, line in re.findall(r"^(.*?[.]o):(.*)$", symbols, re.M):
+        words = line.split()
+        if len(words) == 3 and words[1] in "TDRBVW":
+            defined.setdefault(words[2], source_of[path])
+        elif len(words) == 2 and words[0] == "U":
+            needed[source_of[path]].add(words[1])
     uses = {source: collections.defaultdict(set) for source in paths}
     for source, symbols in needed.items():
         for symbol in symbols & defined.keys():

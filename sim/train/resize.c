@@ -142,3 +142,19 @@ void trial_wait_for_trace(struct going *going, const struct zone *zone)
         going->row++;
     }
 }
+
+const struct cause *trial_reroute(struct going *going)
+{
+    const struct cause *cause;
+
+    if (going->rules->elastic->system == ELASTIC_REDUNDANCY) {
+        going->holes = going->nlost;
+    } else {
+        if ((cause = trial_take_spares(going, zone_now(going))))
+            return cause;
+        trial_wait_for_trace(going, zone_now(going));
+        if (going->trial.end != TRIAL_FINISHED)
+            return NULL;
+    }
+    return trial_spend(going, zone_now(going), zone_now(going)->reroute, LOSS_INITIALISATION);
+}

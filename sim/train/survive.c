@@ -59,22 +59,6 @@ void trial_settle(struct going *going)
     going->held = course->shrunk ? zone_now(going)->nodes : 0;
 }
 
-const struct cause *trial_reroute(struct going *going)
-{
-    const struct cause *cause;
-
-    if (going->rules->elastic->system == ELASTIC_REDUNDANCY) {
-        going->holes = going->nlost;
-    } else {
-        if ((cause = trial_take_spares(going, zone_now(going))))
-            return cause;
-        trial_wait_for_trace(going, zone_now(going));
-        if (going->trial.end != TRIAL_FINISHED)
-            return NULL;
-    }
-    return trial_spend(going, zone_now(going), zone_now(going)->reroute, LOSS_INITIALISATION);
-}
-
 /* A part of the time ahead in which as many nodes are up. */
 struct segment {
     double seconds;

@@ -10,107 +10,6 @@ const char *const loss_names[] = ENUM_NAMES(LOSSES);
 const char *const trial_end_names[] = ENUM_NAMES(TRIAL_ENDS);
 const char *const trial_event_names[] = ENUM_NAMES(TRIAL_EVENTS);
 
-void trial_tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost)
-{
-    struct trial_event event = {going->trial.wall, kind, node, cause, steps_lost};
-
-    if (going->observe)
-        going->observe(going->context, &event);
-}
-
-static int warm_spares(const struct going *going)
-{
-    return going->rules->spares && going->rules->spares->warm ? going->rules->spares->nodes : 0;
-}
-
-void trial_return_repaired(struct going *going)
-{
-    while (going->repaired < going->repairs.count && going->repairs.items[going->repaired] <= going->trial.wall) {
-        going->repaired++;
-        going->pool++;
-    }
-}
-
-static void send_to_repair(struct going *going)
-{
-    const struct spares_spec *spares = going->rules->spares;
-
-    if (spares && !isnan(spares->repair))
-        *GROW(&going->repairs) = going->trial.wall + spares->repair;
-}
-
-/* s until the next failure of any node on so many nodes, or `limit` where that comes first (*fails: false). Uses up
- * that part of the random time. */
-static double until_failure(struct going *going, const struct zone *zone, double limit, bool *fails)
-{
-    const struct trace *trace = going->rules->failures->trace;
-    double rate = going->rules->failures->rate * (zone_whole(going, zone)->nodes + warm_spares(going)), seconds = limit;
-
-    if (trace) {
-        double until = going->row < trace->count ? fmax(0, trace->rows[going->row].time - going->trial.wall) : INFINITY;
-
-        *fails = until < limit;
-        return *fails ? until : limit;
-    }
-    *fails = going->random.left < limit * rate;
-    if (*fails)
-        seconds = going->random.left / rate;
-    else
-        going->random.left -= limit * rate;
-    return seconds;
-}
-
-/* The last finished checkpoint. Its clock may be behind the time at which it was finished, once more: it stays
- * finished. */
-size_t trial_last_mark(struct going *going)
-{
-    return going->mark = course_mark(going->rules->course, going->mark, going->clock);
-}
-
-/* A failure has come, with its nodes. Whether the work since the last checkpoint is kept; in a recovery, still. */
-static const struct cause *fail(struct going *going, const struct zone *zone, int node, const struct cause *cause)
-{
-    bool kept = going->kept;
-
-    going->kept = cause->loses_node && (kept || !going->recovers) && trial_survives(going);
-    going->trial.failures++;
-    trial_tell(going, EVENT_FAILURE, node, cause->name,
-               going->recovers || going->kept ?
-                   0 :
-                   course_steps_since(going->rules->course, trial_last_mark(going), going->clock));
-    if (going->recovers && kept && !going->kept)
-        trial_lose_work(going, zone);
-    return cause;
-}
-
-/* Nodes that train or stand still for a recovery: those of its shape, without those that are lost since. */
-static int training_nodes(const struct going *going, const struct zone *zone)
-{
-    return zone->nodes - (zone->nodes == going->held ? going->nlost : 0);
-}
-
-/* The next row of the trace: the cause, if it takes nodes away that train. Which nodes it takes is random. */
-static const struct cause *trace_goes_on(struct going *going, const struct zone *zone)
-{
-    const struct trial_rules *rules = going->rules;
-    int up = trial_nodes_up(going), lost, training = 0, there = training_nodes(going, zone);
-
-    lost = up - rules->failures->trace->rows[going->row].nodes;
-    going->row++;
-    for (int i = 0; i < lost; i++, up--) {
-        double index = random_failures_share(&going->random) * up;
-
-        if (index >= there - training)
-            continue;
-        training++;
-        trial_lose_place(going, trial_place(going, (int)index));
-    }
-    if (!training)
-        return NULL;
-    going->trial.nodes_lost += training;
-    return fail(going, zone, -1, &rules->failures->causes[0]);
-}
-
 /* The training goes back to the last checkpoint that is whole in the storage, or to its beginning. */
 static void go_back_to_stored(struct going *going, const struct zone *zone)
 {
@@ -129,55 +28,6 @@ static void go_back_to_stored(struct going *going, const struct zone *zone)
     going->trial.gpu_seconds += lost * zone->gpus;
     going->trial.joules += lost * zone->power;
     going->trial.memory_lost++;
-}
-
-/* A node is lost that holds copies of checkpoints: whether no other one of its group is left. */
-static bool copies_lost(struct going *going, int node, int nodes)
-{
-    int copies = going->rules->copies, groups = nodes / (copies ? copies : 1), gone = 1;
-
-    for (int i = 0; i < going->nlost && copies; i++) {
-        if (going->lost[i] == node)
-            return false;
-        gone += going->lost[i] / copies == node / copies && node / copies < groups;
-    }
-    if (going->nlost < LOST_MOST)
-        going->lost[going->nlost++] = node;
-    return copies && gone == copies;
-}
-
-/* A node's time to fail has come: the cause, if the training fails with it. The node may be a warm spare, or one that
- * is away: NULL then. */
-static const struct cause *node_fails(struct going *going, const struct zone *zone)
-{
-    const struct trial_rules *rules = going->rules;
-
-    if (rules->failures->trace)
-        return trace_goes_on(going, zone);
-
-    int nodes = zone_whole(going, zone)->nodes;
-    int node = (int)(random_failures_share(&going->random) * (nodes + warm_spares(going)));
-    const struct cause *cause = random_failures_cause(&going->random, rules->failures);
-
-    random_failures_next(&going->random, rules->failures);
-    trial_return_repaired(going);
-    if (node >= nodes && node - nodes < going->pool && cause->loses_node) {
-        trial_tell(going, EVENT_SPARE_FAILURE, node, cause->name, 0);
-        going->pool--;
-        send_to_repair(going);
-    }
-    if (node >= nodes - going->missing)
-        return NULL;
-    if (cause->loses_node) {
-        going->trial.nodes_lost++;
-        send_to_repair(going);
-        going->missing += rules->spares != NULL;
-        if (rules->elastic)
-            trial_lose_place(going, trial_place(going, node));
-        else
-            going->gone |= copies_lost(going, node, nodes);
-    }
-    return fail(going, zone, node, cause);
 }
 
 /* The training goes on for so many seconds, up to a time on the clock. A part that it passes once more, after a
@@ -204,37 +54,6 @@ static void advance(struct going *going, const struct zone *zone, double seconds
     going->trial.wall += seconds;
 }
 
-/* The training goes back on its clock by so much work, which was done at that pace. */
-static void lose(struct going *going, const struct zone *zone, double lost, double pace)
-{
-    const struct course *course = going->rules->course;
-    double redundant = lost * (1 / course->zones.items->pace - 1);
-
-    going->clock -= lost;
-    going->trial.losses[LOSS_WORK] += lost / pace;
-    going->trial.losses[LOSS_FEWER] -= lost / pace - lost - redundant;
-    going->trial.losses[LOSS_REDUNDANT] -= redundant;
-    going->trial.gpu_seconds += lost * zone_whole(going, zone)->gpus;
-    going->trial.joules += lost * (going->fewer || zone->pace != 1 ? course->joules / course->end : zone->power);
-}
-
-/* The work since the last checkpoint is lost. Where it was done by several shapes, it counts with the pace of the
- * whole. */
-void trial_lose_work(struct going *going, const struct zone *zone)
-{
-    const struct course *course = going->rules->course;
-
-    lose(going, zone, going->clock - course->marks.items[trial_last_mark(going)].resumes,
-         trial_restarts(going) ? zone->pace : course->zones.items->pace);
-}
-
-void trial_lose_step(struct going *going, const struct zone *zone)
-{
-    const struct course *course = going->rules->course;
-
-    lose(going, zone, going->clock - course_step_begin(course, trial_last_mark(going), going->clock), zone->pace);
-}
-
 /* The training goes on until it ends (NULL) or a failure ends it, whose work since the last checkpoint is lost then. */
 static const struct cause *go_on(struct going *going)
 {
@@ -247,45 +66,19 @@ static const struct cause *go_on(struct going *going)
         double left = (zone->end - going->clock) / zone->pace, seconds;
         bool looks = growth.seconds < left, fails;
 
-        seconds = until_failure(going, zone, looks ? growth.seconds : left, &fails);
+        seconds = trial_until_failure(going, zone, looks ? growth.seconds : left, &fails);
         advance(going, zone, seconds, fails ? going->clock + seconds * zone->pace : looks ? growth.clock : zone->end);
         if (!fails && !looks && (course->shrunk || zone == last))
             return NULL;
         if (!fails && growth.grows && looks && (cause = trial_grow(going)))
             return cause;
         zone = course->shrunk ? zone_now(going) : zone + !fails;
-        if (!fails || !(cause = node_fails(going, zone)))
+        if (!fails || !(cause = trial_node_fails(going, zone)))
             continue;
         if (!going->kept)
             trial_lose_work(going, zone);
         else if (going->rules->elastic->system != ELASTIC_REDUNDANCY)
             trial_lose_step(going, zone);
-    }
-    return cause;
-}
-
-/* So much wall time in which the training stands still. */
-void trial_stand(struct going *going, const struct zone *zone, double seconds, enum loss loss)
-{
-    going->trial.wall += seconds;
-    going->trial.losses[loss] += seconds;
-    going->trial.gpu_seconds += seconds * zone->gpus * share_there(going, zone);
-    going->trial.joules += seconds * zone->idle_power * share_there(going, zone);
-}
-
-/* So much of a recovery. The cause, where a failure comes into it. */
-const struct cause *trial_spend(struct going *going, const struct zone *zone, double seconds, enum loss loss)
-{
-    const struct cause *cause = NULL;
-    bool fails = true;
-
-    while (fails && !cause) {
-        double passed = until_failure(going, zone, seconds, &fails);
-
-        seconds -= passed;
-        trial_stand(going, zone, passed, loss);
-        if (fails)
-            cause = node_fails(going, zone);
     }
     return cause;
 }

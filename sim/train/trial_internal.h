@@ -66,16 +66,11 @@ static inline int trial_nodes_up(const struct going *going)
 /* A time at which a training on fewer nodes takes others that have come back: when a checkpoint is finished. */
 struct growth { double seconds, clock; bool grows; };       /* s until then; on the clock; false: it looks again */
 
-/* trial.c */
-void trial_tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost);
-/* Nodes whose repair has ended are spare ones again. */
-void trial_return_repaired(struct going *going);
-size_t trial_last_mark(struct going *going);
-void trial_lose_work(struct going *going, const struct zone *zone);
-/* The step under way is lost. */
-void trial_lose_step(struct going *going, const struct zone *zone);
-void trial_stand(struct going *going, const struct zone *zone, double seconds, enum loss loss);
-const struct cause *trial_spend(struct going *going, const struct zone *zone, double seconds, enum loss loss);
+/* Whether the training begins again from a checkpoint whenever a node is lost. */
+static inline bool trial_restarts(const struct going *going)
+{
+    return !going->rules->elastic || going->rules->elastic->system == ELASTIC_VARUNA;
+}
 
 /* survive.c: whether the states of a training survive a loss of nodes. */
 /* The place, in the shape that holds the states, of a node: the index-th of those that are left. -1: it holds none. */
@@ -86,21 +81,29 @@ void trial_lose_place(struct going *going, int place);
 bool trial_survives(const struct going *going);
 /* All nodes of the present shape hold their parts. */
 void trial_settle(struct going *going);
-/* What follows a loss that costs no work. The cause of another one that comes before it is done. */
-const struct cause *trial_reroute(struct going *going);
 /* Of so many nodes those that are taken, with the time ahead in view (liveput). */
 int trial_foresee(const struct going *going, int there);
 
+/* trial_failures.c: failures, and the time that passes under them. */
+void trial_tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost);
+size_t trial_last_mark(struct going *going);
+void trial_lose_work(struct going *going, const struct zone *zone);
+/* The step under way is lost. */
+void trial_lose_step(struct going *going, const struct zone *zone);
+/* Nodes whose repair has ended are spare ones again. */
+void trial_return_repaired(struct going *going);
+double trial_until_failure(struct going *going, const struct zone *zone, double limit, bool *fails);
+const struct cause *trial_node_fails(struct going *going, const struct zone *zone);
+void trial_stand(struct going *going, const struct zone *zone, double seconds, enum loss loss);
+const struct cause *trial_spend(struct going *going, const struct zone *zone, double seconds, enum loss loss);
+
 /* resize.c */
-/* Whether the training begins again from a checkpoint whenever a node is lost. */
-static inline bool trial_restarts(const struct going *going)
-{
-    return !going->rules->elastic || going->rules->elastic->system == ELASTIC_VARUNA;
-}
 bool trial_resize(struct going *going);
 struct growth trial_next_growth(struct going *going, const struct zone *zone);
 const struct cause *trial_grow(struct going *going);
 const struct cause *trial_take_spares(struct going *going, const struct zone *zone);
 void trial_wait_for_trace(struct going *going, const struct zone *zone);
+/* What follows a loss that costs no work. The cause of another one that comes before it is done. */
+const struct cause *trial_reroute(struct going *going);
 
 #endif
