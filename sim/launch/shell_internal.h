@@ -50,17 +50,21 @@ struct shell {
     const char *heredoc;             /* the line that ends the here-document that begins on the next line; or NULL */
 };
 
+/* shell_state.c */
 struct loc shell_loc(const struct shell *shell);
 /* The character `ahead` cells further; 0: past the end. */
 char shell_peek(const struct shell *shell, size_t ahead);
 int shell_push(struct shell *shell, struct cells *cells, struct cell cell);
+/* The characters of a text, all of them at one place. */
+struct cells shell_cells(struct shell *shell, const char *text, struct loc loc);
 const char *shell_text(struct arena *arena, const struct cells *cells);
 struct variable *shell_variable(struct shell *shell, const char *name);
 /* Sets a variable, or adds to its end. Where the command may not run nobody knows what it is afterwards. */
 int shell_assign(struct shell *shell, const char *name, const struct fields *value, bool add, enum life life);
-
 /* Skips blanks, comments and continued lines; newlines too where `lines`. */
 void shell_skip_blanks(struct shell *shell, bool lines);
+
+/* shell_block.c */
 /* A redirection: its file is skipped, the end of a here-document remembered. */
 int shell_skip_redirection(struct shell *shell);
 /* The lines of a here-document, and the one that ends it. */
@@ -68,10 +72,13 @@ int shell_skip_document(struct shell *shell);
 /* What a word that shells reserve says of the commands behind it: shell->life. false: the word is none of them. */
 bool shell_keyword(struct shell *shell, const char *word);
 
+/* shell_word.c */
 /* Reads one word and adds its fields; `whole`: it is not split (the value of an assignment). */
 int shell_word(struct shell *shell, struct fields *fields, bool whole);
 /* Reads to the character `end` as if in double quotes, expands, and adds to the fields' last one. */
 int shell_quoted(struct shell *shell, struct fields *fields, char end, struct loc opened);
+
+/* shell_value.c */
 /* The value of $(( )); false: something in it is not known, or it is no arithmetic of whole numbers. */
 bool shell_arithmetic(struct shell *shell, const char *text, long long *value);
 /* Whether [ WORDS ] holds; LIFE_MAYBE: not known. */
