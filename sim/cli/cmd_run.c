@@ -9,6 +9,7 @@
 #include "files/json.h"
 #include "report/figure.h"
 #include "run/certainty.h"
+#include "run/memory_advice.h"
 #include "scenario/scenario.h"
 #include "validate/anchors.h"
 #include "workload/workload.h"

@@ -3,6 +3,7 @@
 
 #include "base/base.h"
 #include "config/conf.h"
+#include "run/memory_advice.h"
 #include "run/run.h"
 #include "scenario/scenario.h"
 #include "workload/workload.h"

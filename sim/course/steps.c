@@ -10,6 +10,7 @@
 #include "hardware/cluster.h"
 #include "layout/layout.h"
 #include "model/model.h"
+#include "run/memory_advice.h"
 #include "run/run.h"
 #include "scenario/scenario.h"
 #include "workload/workload.h"

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "engine/program.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
 
 const char *const account_names[] = ENUM_NAMES(ACCOUNT_KINDS);
 
@@ -194,4 +196,55 @@ double account_add(const struct account_step *step, const struct window *window,
     for (int with = 0; with < PEERS_COUNT && communication > 0; with++)
         seconds[account_of_peers((enum peers)with)] += busy * step->compute->with[with] / op->amount;
     return waited + communication;
+}
+
+static void add_bases(struct cost_bases *all, const struct cost_bases *bases, double times)
+{
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            all->seconds[kind][basis] += times * bases->seconds[kind][basis];
+}
+
+/* What the times of a rank's kernels stand on, an update: of each work as often as it is in the row, and of updates. */
+static struct cost_bases rank_bases(const struct workload *workload, int replica, int rank, double *extrapolated)
+{
+    const struct plan *plan = &workload->plan;
+    const struct row *row = &workload->rows[rank];
+    const struct stage_times *times = workload_times(workload, replica, rank);
+    double each = 1.0 / rows_updates(workload->rows);
+    struct cost_bases bases = {0};
+
+    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
+        int s = plan_virtual_stage(plan, rank, chunk), works[WORK_KIND_COUNT] = {0};
+
+        for (size_t i = 0; i < row->count; i++)
+            works[row->items[i].kind] += row->items[i].chunk == chunk;
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+            add_bases(&bases, &times[s].work[kind].bases, works[kind] * each);
+            *extrapolated += works[kind] * each * times[s].work[kind].extrapolated;
+        }
+        add_bases(&bases, &times[s].recomputed.bases, works[BACKWARD] * each);
+        add_bases(&bases, &times[s].update.bases, 1);
+        *extrapolated += works[BACKWARD] * each * times[s].recomputed.extrapolated + times[s].update.extrapolated;
+    }
+    return bases;
+}
+
+struct cost_bases account_bases(const struct workload *workload, double *extrapolated)
+{
+    int replicas = workload_timed_replicas(workload), ranks = workload->plan.stages;
+    double mean = scenario_rank_weights(workload->scenario, ranks * replicas) / ranks / replicas;
+    struct cost_bases all = {0};
+
+    *extrapolated = 0;
+    for (int r = 0; r < replicas; r++)
+        for (int rank = 0; rank < ranks; rank++) {
+            double own = scenario_rank_weight(workload->scenario, r * ranks + rank) / mean, part = 0;
+            struct cost_bases bases = rank_bases(workload, r, rank, &part);
+
+            add_bases(&all, &bases, own / ranks / replicas);
+            *extrapolated += own * part;
+        }
+    *extrapolated = *extrapolated / ranks / replicas;
+    return all;
 }

@@ -5,6 +5,7 @@
 #define DTSIM_ACCOUNT_H
 
 #include "engine/program.h"
+#include "workload/workload.h"
 
 #define ACCOUNT_KINDS(X) \
     X(ACCOUNT_FORWARD, "forward") X(ACCOUNT_BACKWARD, "backward") X(ACCOUNT_BACKWARD_INPUT, "backward_input") \
@@ -67,5 +68,9 @@ bool account_awaits_replica(const struct account_step *step, const struct progra
 /* Adds the seconds of the step that lie in the window, over its updates, to seconds[ACCOUNT_KIND_COUNT]. Returns those
  * that are exposed communication. */
 double account_add(const struct account_step *step, const struct window *window, double *seconds);
+
+/* s of an iteration's kernels, mean over ranks, by what their times stand on. Of these, into `extrapolated`: s of kernels
+ * unlike the samples. */
+struct cost_bases account_bases(const struct workload *workload, double *extrapolated);
 
 #endif

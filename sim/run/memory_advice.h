@@ -37,4 +37,15 @@ double memory_surely_lacks(const struct workload *workload, const struct row_cou
  * none, with the reason. */
 int memory_fits_twice(const struct scenario *scenario, bool *fits, struct error *err);
 
+/* For whoever hands the errors to a person: the same and workload_init, with advice. Memory that does not fit is
+ * EXIT_INFEASIBLE and names what would help; after simulate_advised() the metrics are there all the same. */
+int workload_init_advised(struct workload *workload, const struct scenario *scenario, struct error *err);
+int simulate_advised(const struct workload *workload, struct simulate_options options, struct run *run,
+                     struct error *err);
+/* What `dtsim run` shows: the workload of the scenario, and its run with causes, with advice unless options.no_advice;
+ * where memory is short without any activations, its memory alone. 0: the run may be shown, and `err` is empty, or
+ * EXIT_STOPPED where the budget was spent before the causes were found. Release workload and run in either case. */
+int simulate_scenario(const struct scenario *scenario, struct simulate_options options, struct workload *workload,
+                      struct run *run, struct error *err);
+
 #endif

@@ -127,38 +127,6 @@ bool memory_fits(const struct workload *workload, struct simulate_options option
     return fit;
 }
 
-/* Whether a GPU leaves less room than another; where nobody knows how much they have, whether it holds more. */
-static bool is_fuller(double memory, double room, double other, double other_room)
-{
-    return room < other_room || room > other_room ? room - memory < other_room - other : memory > other;
-}
-
-void metrics_read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
-{
-    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
-
-    for (int r = 0; r < metrics->nranks; r++) {
-        struct rank_metrics *rank = &metrics->ranks[r];
-
-        if (!scenario_has_rank(workload->scenario, r))
-            continue;
-        rank->memory = peaks[r].memory;
-        rank->peak_activation = peaks[r].activations;
-        rank->peak_memory = memory_total(&rank->memory);
-        double room = scenario_room(workload->scenario, r % workload->scenario->plan.stages);
-
-        if (r > 0 && !is_fuller(rank->peak_memory, room, metrics->peak_memory, metrics->peak_room))
-            continue;
-        metrics->memory = rank->memory;
-        metrics->peak_memory = rank->peak_memory;
-        metrics->peak_room = room;
-        metrics->peak_reserved = rank->peak_memory - rank->memory.bytes[MEMORY_CONTEXT];
-        metrics->peak_allocated = metrics->peak_reserved - rank->memory.bytes[MEMORY_FRAGMENTATION];
-        metrics->peak_rank = r;
-    }
-    free(peaks);
-}
-
 int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *err)
 {
     struct scenario changed = {0};

@@ -222,55 +222,6 @@ static void averages(struct metrics *metrics, const struct scenario *scenario)
     metrics->bubble_overhead = compute > 0 ? metrics->seconds[ACCOUNT_BUBBLE] / compute : 0;
 }
 
-static void add_bases(struct cost_bases *all, const struct cost_bases *bases, double times)
-{
-    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (int basis = 0; basis < BASIS_COUNT; basis++)
-            all->seconds[kind][basis] += times * bases->seconds[kind][basis];
-}
-
-/* What the times of a rank's kernels stand on, an update: of each work as often as it is in the row, and of updates. */
-static struct cost_bases rank_bases(const struct workload *workload, int replica, int rank, double *extrapolated)
-{
-    const struct plan *plan = &workload->plan;
-    const struct row *row = &workload->rows[rank];
-    const struct stage_times *times = workload_times(workload, replica, rank);
-    double each = 1.0 / rows_updates(workload->rows);
-    struct cost_bases bases = {0};
-
-    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
-        int s = plan_virtual_stage(plan, rank, chunk), works[WORK_KIND_COUNT] = {0};
-
-        for (size_t i = 0; i < row->count; i++)
-            works[row->items[i].kind] += row->items[i].chunk == chunk;
-        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-            add_bases(&bases, &times[s].work[kind].bases, works[kind] * each);
-            *extrapolated += works[kind] * each * times[s].work[kind].extrapolated;
-        }
-        add_bases(&bases, &times[s].recomputed.bases, works[BACKWARD] * each);
-        add_bases(&bases, &times[s].update.bases, 1);
-        *extrapolated += works[BACKWARD] * each * times[s].recomputed.extrapolated + times[s].update.extrapolated;
-    }
-    return bases;
-}
-
-/* The same of the average rank. */
-static void read_bases(struct metrics *metrics, const struct workload *workload)
-{
-    int replicas = workload_timed_replicas(workload), ranks = workload->plan.stages;
-    double extrapolated = 0, mean = scenario_rank_weights(workload->scenario, ranks * replicas) / ranks / replicas;
-
-    for (int r = 0; r < replicas; r++)
-        for (int rank = 0; rank < ranks; rank++) {
-            double own = scenario_rank_weight(workload->scenario, r * ranks + rank) / mean, part = 0;
-            struct cost_bases bases = rank_bases(workload, r, rank, &part);
-
-            add_bases(&metrics->bases, &bases, own / ranks / replicas);
-            extrapolated += own * part;
-        }
-    metrics->extrapolated = extrapolated / ranks / replicas;
-}
-
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct workload *workload)
@@ -296,7 +247,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     metrics->given_work = workload_given_work(workload);
     if (model_is_timed(&scenario->model))
         return;
-    read_bases(metrics, workload);
+    metrics->bases = account_bases(workload, &metrics->extrapolated);
     metrics->hardware_flop = hardware * scenario->parallelism.tensor * scenario_replicas(scenario) / updates;
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
@@ -352,6 +303,38 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     add_seconds(metrics, scenario, timeline);
 }
 
+/* Whether a GPU leaves less room than another; where nobody knows how much they have, whether it holds more. */
+static bool is_fuller(double memory, double room, double other, double other_room)
+{
+    return room < other_room || room > other_room ? room - memory < other_room - other : memory > other;
+}
+
+static void read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
+{
+    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
+
+    for (int r = 0; r < metrics->nranks; r++) {
+        struct rank_metrics *rank = &metrics->ranks[r];
+
+        if (!scenario_has_rank(workload->scenario, r))
+            continue;
+        rank->memory = peaks[r].memory;
+        rank->peak_activation = peaks[r].activations;
+        rank->peak_memory = memory_total(&rank->memory);
+        double room = scenario_room(workload->scenario, r % workload->scenario->plan.stages);
+
+        if (r > 0 && !is_fuller(rank->peak_memory, room, metrics->peak_memory, metrics->peak_room))
+            continue;
+        metrics->memory = rank->memory;
+        metrics->peak_memory = rank->peak_memory;
+        metrics->peak_room = room;
+        metrics->peak_reserved = rank->peak_memory - rank->memory.bytes[MEMORY_CONTEXT];
+        metrics->peak_allocated = metrics->peak_reserved - rank->memory.bytes[MEMORY_FRAGMENTATION];
+        metrics->peak_rank = r;
+    }
+    free(peaks);
+}
+
 /* Where nodes are of several kinds each GPU's by what its own rank does. */
 static void count_energy(struct metrics *m, const struct scenario *scenario)
 {
@@ -373,7 +356,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
     read_seconds(metrics, scenario, timeline);
     read_operations(metrics, scenario, timeline, scenario_schedule(scenario)->asynchronous);
-    metrics_read_memory(metrics, workload, timeline);
+    read_memory(metrics, workload, timeline);
     averages(metrics, scenario);
     count_flop(metrics, workload);
     rates(metrics, scenario);
@@ -396,7 +379,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
         NOTHING_STATED,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    metrics_read_memory(metrics, workload, timeline);
+    read_memory(metrics, workload, timeline);
     certainty_memory(metrics, workload->scenario);
 }
 

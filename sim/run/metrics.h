@@ -91,8 +91,6 @@ void metrics_init_seconds(struct metrics *metrics, const struct workload *worklo
 /* Those of memory alone (`ranks` have no others), for a timeline that is no whole iteration. */
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload,
                          const struct timeline *timeline);
-/* Those of memory, into metrics that have their ranks. */
-void metrics_read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline);
 /* iteration_time alone. */
 double metrics_iteration_time(const struct workload *workload, const struct timeline *timeline);
 void metrics_release(struct metrics *metrics);

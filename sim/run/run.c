@@ -2,7 +2,6 @@
 
 #include "base/progress.h"
 #include "engine/jitter.h"
-#include "run/memory_advice.h"
 #include "steady/rounding.h"
 #include "steady/steady.h"
 
@@ -316,39 +315,4 @@ void run_release(struct run *run)
     timeline_release(&run->timeline);
     lowered_release(&run->lowered);
     memset(run, 0, sizeof *run);
-}
-
-int workload_init_advised(struct workload *workload, const struct scenario *scenario, struct error *err)
-{
-    if (!workload_init(workload, scenario, err))
-        return 0;
-    memory_advise(scenario, err);
-    return -1;
-}
-
-int simulate_advised(const struct workload *workload, struct simulate_options options, struct run *run,
-                     struct error *err)
-{
-    return simulate(workload, options, run, err) ? -1 : memory_check(run, !options.no_advice, err);
-}
-
-int simulate_scenario(const struct scenario *scenario, struct simulate_options options, struct workload *workload,
-                      struct run *run, struct error *err)
-{
-    bool no_advice = options.no_advice;
-
-    if ((no_advice ? workload_init : workload_init_advised)(workload, scenario, err))
-        return -1;
-    if (memory_is_short(workload))
-        options = memory_needs;
-    else
-        options.causes = true;
-    options.no_advice = no_advice;
-    if (!simulate_advised(workload, options, run, err))
-        return 0;
-    if (error_exit_code(err) != EXIT_STOPPED || !run->metrics.ranks)
-        return -1;
-    error_add(err, EXIT_STOPPED, (struct loc){0}, "the results are complete but for imbalance and jitter, each of "
-              "which takes another replay");
-    return 0;
 }

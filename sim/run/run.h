@@ -44,15 +44,4 @@ int simulate(const struct workload *workload, struct simulate_options options, s
 int run_verify(const struct run *run, enum engine engine, double *difference, struct error *err);
 void run_release(struct run *run);
 
-/* For whoever hands the errors to a person: the same and workload_init, with advice. Memory that does not fit is
- * EXIT_INFEASIBLE and names what would help; after simulate_advised() the metrics are there all the same. */
-int workload_init_advised(struct workload *workload, const struct scenario *scenario, struct error *err);
-int simulate_advised(const struct workload *workload, struct simulate_options options, struct run *run,
-                     struct error *err);
-/* What `dtsim run` shows: the workload of the scenario, and its run with causes, with advice unless options.no_advice;
- * where memory is short without any activations, its memory alone. 0: the run may be shown, and `err` is empty, or
- * EXIT_STOPPED where the budget was spent before the causes were found. Release workload and run in either case. */
-int simulate_scenario(const struct scenario *scenario, struct simulate_options options, struct workload *workload,
-                      struct run *run, struct error *err);
-
 #endif

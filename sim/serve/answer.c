@@ -11,6 +11,7 @@
 #include "files/data.h"
 #include "report/outcome.h"
 #include "report/result.h"
+#include "run/memory_advice.h"
 #include "run/run.h"
 #include "scenario/scenario.h"
 #include "serve/request.h"

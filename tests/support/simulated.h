@@ -4,6 +4,7 @@
 
 #include "report/figure.h"
 #include "report/result.h"
+#include "run/memory_advice.h"
 
 #include <math.h>
 #include <setjmp.h>
