@@ -1,5 +1,4 @@
 #include "engine/dispatcher.h"
-#include "engine/replay.h"
 
 #include <math.h>
 #include <stdlib.h>
