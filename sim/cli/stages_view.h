@@ -1,0 +1,13 @@
+/* stages_view: what each virtual stage of a workload holds and costs, a line each (`dtsim show`). */
+#ifndef DTSIM_CLI_STAGES_VIEW_H
+#define DTSIM_CLI_STAGES_VIEW_H
+
+#include <stdio.h>
+
+#include "workload/workload.h"
+
+/* Layers, parameters, s of a forward, a backward and what is recomputed, B of activations and of the boundary; per GPU and
+ * micro-batch, without communication. */
+void stages_show(const struct workload *workload, FILE *out);
+
+#endif
