@@ -1,66 +1,5 @@
 /* How far off predictions are expected to be, from made-up tables. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "evidence/evidence.h"
-
-#define HEADING \
-    "table\trow\tgroup\tplain\tsoftware\tfamily\tcosts\tformat\tschedule\tmodel\texperts\tdispatch\tgpus\tsequence\ttokens\t" \
-    "exposed_percent\tmeasured_percent\tnic_mbits\terror_permille\tfirst_error_permille\tfirst_software\tfirst_family\truntime\tsheet_permille\n"
-/* The kind of a row, and its sizes. */
-#define KIND "\tr\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0"
-#define SIZES "\t\t64\t4096\t4096\t10\t50\t400000"
-
-static struct arena arena;
-
-static int read_text(const char *text, struct evidence *evidence, struct error *err)
-{
-    char path[] = "/tmp/dtsim-test-XXXXXX";
-    FILE *file = fdopen(mkstemp(path), "w");
-    int rc;
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    rc = evidence_read(&arena, path, evidence, err);
-    unlink(path);
-    return rc;
-}
-
-static struct evidence evidence_of_whole(const char *rows)
-{
-    struct evidence evidence;
-    struct error err = {0};
-
-    assert_int_equal(read_text(arena_printf(&arena, HEADING "%s", rows), &evidence, &err), 0);
-    return evidence;
-}
-
-/* The rows with four more cells each, for first_software, first_family, the runtime and the error from a data sheet. */
-static const char *as_first(const char *rows)
-{
-    const char *text = "";
-
-    for (const char *end; (end = strchr(rows, '\n')); rows = end + 1)
-        text = arena_printf(&arena, "%s%.*s\t\t\tmegatron\t\n", text, (int)(end - rows), rows);
-    return text;
-}
-
-static struct evidence evidence_of(const char *rows)
-{
-    return evidence_of_whole(as_first(rows));
-}
-
-static const struct likeness mine = {
-    .software = "megatron-core", .family = "megatron-core", .runtime = "megatron", .costs = "h100-80gb", .format = "bf16", .schedule = "1f1b",
-    .model = "m", .gpus = 64, .sequence = 4096, .tokens = 4096, .exposed = 0.1, .measured = 0.5, .nic = 50e9,
-};
+#include "evidence_rows.h"
 
 static struct expectation expectation_of(const char *rows, const char *without)
 {
@@ -209,30 +148,6 @@ static void ratios(void **state)
     assert_true(fabs(evidence_expect_ratio(&evidence, &mine, NULL).most - 0.3) < 1e-12);
 }
 
-/* Rows stand by the size of their errors, whatever the sign; those of one size stand as in the file. Ratios stand by theirs. */
-static void in_order(void **state)
-{
-    struct evidence evidence = evidence_of(
-        "table\tr1\tg\t1\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t300\t-1\n"
-        "table\tr2\tg\t2\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t-100\t\n"
-        "table\tr3\tg\t3\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t100\t1000000000\n"
-        "table\tr4\tg\t4\tmegatron-core\tmegatron-core\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t-100\t-0\n");
-    static const char *const rows[] = {"r4", "r1", "r2", "r3", "r4", "r1", "r3"};
-    static const double errors[] = {0, -0.001, -0.1, 0.1, -0.1, 0.3};
-
-    (void)state;
-    assert_int_equal(evidence.runs.rows.count, COUNT(rows));
-    for (size_t i = 0; i < COUNT(rows); i++)
-        assert_string_equal(evidence.runs.rows.items[i].name.row, rows[i]);
-    for (size_t i = 0; i < COUNT(errors); i++)
-        assert_true(evidence.runs.rows.items[i].error == errors[i]);
-    assert_int_equal(evidence.runs.ratios.count, 9);
-    for (size_t i = 1; i < evidence.runs.ratios.count; i++)
-        assert_true(evidence.runs.ratios.items[i - 1].error <= evidence.runs.ratios.items[i].error);
-    assert_true(evidence.runs.ratios.items[0].error == 0);
-    assert_float_equal(evidence.runs.ratios.items[7].error, 1e6, 1);
-}
-
 /* Ten rows of a table, whose errors are 1 to 10 %, and whose first ones are ten times that. */
 static const char *dispatched_rows(const char *table, const char *dispatch)
 {
@@ -330,36 +245,6 @@ static void first_ratios(void **state)
     assert_true(fabs(evidence_expect_ratio(&evidence, &other, NULL).within - 0.4) < 1e-12);
 }
 
-/* A first error is written once: a file keeps those that it has, and only of a table that it does not have it is today's. */
-static void written_once(void **state)
-{
-    struct evidence known = evidence_of("a" KIND SIZES "\t50\t300\nb" KIND SIZES "\t50\t\n");
-
-    (void)state;
-    assert_true(evidence_first_error(&known, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.3);
-    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"a", "s", "g", 1}, 0.01)));
-    assert_true(isnan(evidence_first_error(&known, &(struct evidence_name){"b", "r", "g", 1}, 0.01)));
-    assert_true(evidence_first_error(&known, &(struct evidence_name){"c", "r", "g", 1}, 0.01) == 0.01);
-    assert_true(evidence_first_error(NULL, &(struct evidence_name){"a", "r", "g", 1}, 0.01) == 0.01);
-}
-
-/* The first error of a row whose table names another software since counts for the first one. */
-static void first_software(void **state)
-{
-    struct evidence evidence = evidence_of_whole("a" KIND SIZES "\t50\t300\tnemo\tnemo-family\tmegatron\t\n");
-    const struct evidence_name name = {"a", "r", "g", 1};
-    const struct evidence_without without = {.software = "nemo"};
-    struct likeness nemo = mine;
-
-    (void)state;
-    snprintf(nemo.software, sizeof nemo.software, "nemo");
-    assert_string_equal(evidence_first_kind(&evidence, &name)->family, "nemo-family");
-    assert_true(evidence_expect(&evidence, &mine, NULL).error == 0.05);
-    assert_true(isnan(evidence_expect(&evidence, &nemo, &without).error));
-    nemo.gpus = 8192;
-    assert_true(evidence_expect(&evidence, &nemo, NULL).error == 0.3);
-}
-
 static void names_nearest(void **state)
 {
     struct evidence evidence = evidence_of("a" KIND SIZES "\t50\t\n"), none = {0};
@@ -376,80 +261,13 @@ static void names_nearest(void **state)
     assert_null(evidence_nearest(&arena, &none, &mine));
 }
 
-/* The slowest and the fastest NIC are those of rows that have any. */
-static void nics(void **state)
-{
-    struct evidence evidence = evidence_of("a" KIND "\t\t8\t1\t1\t0\t0\t0\t10\t\na" KIND "\t\t8\t1\t1\t0\t0\t400000\t10\t\n"
-                                           "a" KIND "\t\t8\t1\t1\t0\t0\t1000\t10\t\n");
-
-    (void)state;
-    assert_true(evidence.slowest_nic == 125e6 && evidence.fastest_nic == 50e9);
-    evidence = evidence_of("a" KIND "\t\t8\t1\t1\t0\t0\t0\t10\t\n");
-    assert_true(evidence.slowest_nic == 0 && evidence.fastest_nic == 0);
-}
-
-/* What is printed reads back. */
-static void printed(void **state)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    struct evidence evidence;
-
-    (void)state;
-    evidence_print(out, &(struct evidence_name){"table", "row", "group", 1}, &mine, &(struct evidence_errors){-0.1234, 0.5, NAN}, NULL);
-    assert_int_equal(fclose(out), 0);
-    evidence = evidence_of_whole(arena_printf(&arena, "%s\n", text));
-    assert_int_equal(evidence.runs.rows.count, 2);
-    assert_string_equal(evidence.runs.rows.items[0].name.table, "table");
-    assert_string_equal(evidence.runs.rows.items[0].name.row, "row");
-    assert_string_equal(evidence.kinds.items[0].software, mine.software);
-    assert_true(evidence.runs.rows.items[0].error == -0.123 && evidence.runs.rows.items[0].sizes[EVIDENCE_GPUS] == 6);
-    assert_true(evidence.runs.rows.items[1].error == 0.5 && evidence.runs.rows.items[1].first);
-    assert_true(evidence.runs.rows.items[0].exposed == 0.1 && evidence.runs.rows.items[0].measured == 0.5);
-    assert_true(evidence.slowest_nic == mine.nic && evidence.fastest_nic == mine.nic);
-    free(text);
-}
-
-static void mistakes(void **state)
-{
-    static const struct { const char *text, *expected; } bad[] = {
-        {"", "the file is empty"},
-        {"table\tsoftware\n", "no column 'row'"},
-        {HEADING "a" KIND "\t\t0\t0\t0\t0\t0\t0\t0\t\t\t\t\t\n", "is not between"},
-        {HEADING "a" KIND "\t\t8\t0\t0\tx\t0\t0\t0\t\t\t\t\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\t0\tx\t\t\t\t\n", "'x' is not a whole number"},
-        {HEADING "a" KIND "\t\t8\t0\t0\t0\t0\t0\n", "18 cells where the header has 24"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(bad); i++) {
-        struct evidence evidence;
-        struct error err = {0};
-
-        assert_int_equal(read_text(bad[i].text, &evidence, &err), -1);
-        if (!strstr(err.messages[0].text, bad[i].expected))
-            fail_msg("expected '%s' in: %s", bad[i].expected, err.messages[0].text);
-        error_release(&err);
-    }
-}
-
-static int release(void **state)
-{
-    (void)state;
-    arena_release(&arena);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_equal), cmocka_unit_test(quantiles),
-        cmocka_unit_test(longer), cmocka_unit_test(first_errors),
-        cmocka_unit_test(still_alike), cmocka_unit_test(weights), cmocka_unit_test(ratios), cmocka_unit_test(in_order), cmocka_unit_test(dispatched),
-        cmocka_unit_test(unsure), cmocka_unit_test(runtimes), cmocka_unit_test(sheets),
-        cmocka_unit_test(first_ratios), cmocka_unit_test(written_once), cmocka_unit_test(first_software), cmocka_unit_test(names_nearest),
-        cmocka_unit_test(printed), cmocka_unit_test(nics), cmocka_unit_test(mistakes),
+        cmocka_unit_test(all_equal), cmocka_unit_test(quantiles), cmocka_unit_test(longer),
+        cmocka_unit_test(first_errors), cmocka_unit_test(still_alike), cmocka_unit_test(weights),
+        cmocka_unit_test(ratios), cmocka_unit_test(dispatched), cmocka_unit_test(unsure), cmocka_unit_test(runtimes),
+        cmocka_unit_test(sheets), cmocka_unit_test(first_ratios), cmocka_unit_test(names_nearest),
     };
 
     return cmocka_run_group_tests_name("evidence", tests, NULL, release);

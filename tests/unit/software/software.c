@@ -1,4 +1,4 @@
-/* Software files: what they lay under a scenario, what the scenario keeps, and that each goes with every scenario. */
+/* Software files: what they lay under a scenario, and what the scenario keeps. */
 #include "simulated.h"
 #include "trials.h"
 
@@ -306,104 +306,13 @@ static void test_has(void **state)
     }
 }
 
-/* Every file goes with every schedule, stage of ZeRO and format; and what was resolved, read again, is the same. */
-static void check_file(const char *name, const char *rest)
-{
-    struct scenario scenario, again;
-    struct error err = {0};
-    struct arena arena = {0};
-    struct node *dump;
-    char *text, *printed;
-    size_t size;
-    FILE *out = open_memstream(&printed, &size);
-
-    assert_true(asprintf(&text, "software: %s\n%s", name, rest) > 0);
-    loaded(&scenario, text);
-    dump = scenario_dump(&arena, &scenario);
-    node_print(dump, out);
-    assert_int_equal(fclose(out), 0);
-    if (load_text(printed, &again, &err))
-        fail_at(printed, &err);
-    if (!node_equal(scenario_dump(&arena, &again), dump))
-        fail_msg("%s, %s: read again it is another scenario:\n%s", name, rest, printed);
-    scenario_release(&scenario);
-    scenario_release(&again);
-    arena_release(&arena);
-    free(text);
-    free(printed);
-}
-
-static void test_every_file(void **state)
-{
-    static const char *const memories[] = {
-        "{precision: fp32}", "{precision: mixed-fp16, recompute: full}",
-        "{precision: mixed-bf16, recompute: selective}",
-    };
-    struct arena arena = {0};
-    struct error none = {0};
-    const char **names = data_names(&arena, "platforms/software", &none);
-    int files = 0;
-
-    (void)state;
-    for (; names[files]; files++)
-        for (size_t m = 0; m < COUNT(memories); m++) {
-            char rest[256];
-
-            for (int zero = 0; zero <= 3; zero++) {
-                snprintf(rest, sizeof rest, "strategy: {zero: %d}\nmemory: %s\n", zero, memories[m]);
-                if (tried())
-                    check_file(names[files], rest);
-            }
-            for (size_t i = 0; schedule_at(i); i++)
-                if (!schedule_at(i)->asynchronous && tried()) {
-                    snprintf(rest, sizeof rest, "strategy: {schedule: %s, pipeline: 2, tensor: 2}\nmemory: %s\n",
-                             schedule_at(i)->name, memories[m]);
-                    check_file(names[files], rest);
-                }
-        }
-    assert_true(files > 10);
-    arena_release(&arena);
-}
-
-/* Every file goes with every model that computes from samples: what it says of products that this model does not have
- * means nothing. */
-static void test_every_model(void **state)
-{
-    struct arena arena = {0};
-    struct error none = {0};
-    const char **files = data_names(&arena, "platforms/software", &none);
-    const char **models = data_names(&arena, "scenarios/models", &none);
-    int loads = 0;
-
-    (void)state;
-    for (size_t i = 0; files[i]; i++)
-        for (size_t m = 0; models[m]; m++) {
-            bool given = strstr(models[m], "pipedream-") != NULL;    /* times of a minibatch: no samples */
-            const char *text = arena_printf(
-                &arena, "model: {preset: %s}\ncluster: {platform: dgx-h100, nodes: 4}\nbatch: {%s}\n"
-                "memory: {precision: mixed-bf16, enforce: false}\nsoftware: %s\n", models[m],
-                given ? "micro_batches: 4" : "global: 64", files[i]);
-            struct scenario scenario;
-            struct error err = {0};
-
-            loads++;
-            if (!tried())
-                continue;
-            if (load_text(text, &scenario, &err))
-                fail_at(text, &err);
-            scenario_release(&scenario);
-        }
-    assert_true(loads > 300);
-    arena_release(&arena);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_precedence), cmocka_unit_test(test_runtime), cmocka_unit_test(test_dispatch), cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual),
-        cmocka_unit_test(test_none),       cmocka_unit_test(test_idle),       cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_places), cmocka_unit_test(test_has),     cmocka_unit_test(test_every_file),
-        cmocka_unit_test(test_every_model),
+        cmocka_unit_test(test_precedence), cmocka_unit_test(test_runtime), cmocka_unit_test(test_dispatch),
+        cmocka_unit_test(test_conditions), cmocka_unit_test(test_usual), cmocka_unit_test(test_none),
+        cmocka_unit_test(test_idle), cmocka_unit_test(test_errors), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_has),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

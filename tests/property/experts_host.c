@@ -1,0 +1,69 @@
+/* What the host does for models with experts: it updates their parameters, and launches their kernels. */
+#include "simulated.h"
+
+/* With ZeRO the hosts update every parameter once. Without ZeRO they update an expert's parameters once for each GPU
+ * that has the expert, and common parameters once for each GPU. A GPU has an eighth of its node's rate; recomputation
+ * changes nothing. */
+static void host_updates(void **state)
+{
+    static const struct { const char *strategy; double experts, others; } cases[] = {
+        {"zero: 1", 1, 1}, {"zero: 1, expert: 4", 1, 1}, {"zero: 2, expert: 8", 1, 1}, {"zero: 3, expert: 4", 1, 1},
+        {"zero: 0, expert: 4", 4, 16}, {"zero: 0, expert: 8, context: 2", 2, 16}, {"zero: 1, context: 4", 1, 1},
+    };
+    const double expert = 3.0 * 64 * 32, experts = 2 * 8 * expert;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+        const struct program *program = &simulated.run.lowered.program;
+        double seconds = 0, updated;
+
+        run_text(&simulated, "model: {transformer: {layers: 2, hidden: 64, heads: 8, sequence: 32, vocabulary: 512, "
+                 "norm: rmsnorm, mlp: swiglu, ffn: 64, experts: 8, experts_per_token: 2, expert_ffn: 32, "
+                 "positions: 0, bias: false, qkv_bias: false}}\n"
+                 "cluster: {platform: dgx-h100, nodes: 2, host: {update: 8 M}}\nbatch: {global: 64}\n"
+                 "memory: {precision: mixed-bf16, recompute: %s, offload: optimizer}\n"
+                 "simulation: {engine: ideal, fold: off}\nsoftware: none\nstrategy: {%s}\n",
+                 i % 2 ? "full" : "none", cases[i].strategy);
+        for (size_t k = 0; k < program->ops.count; k++)
+            seconds += program->ops.items[k].what == WHAT_HOST_UPDATE ? program->ops.items[k].amount : 0;
+        updated = cases[i].experts * experts +
+                  cases[i].others * (model_parameters(&simulated.scenario.model) - experts);
+        expect_near("seconds of all hosts", seconds, updated / 1e6,
+                    simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* What CUDA graphs record the host does not launch: of whole iterations it is as if launches took no time, of blocks up
+ * to the dispatch of tokens only those of the experts are left. In small blocks each phase waits for its launches. */
+static void recorded(void **state)
+{
+    static const char *const graphs[] = {"none", "attention", "iteration", "none"};
+    double seconds[COUNT(graphs)];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(graphs); i++) {
+        struct simulated simulated;
+
+        run_text(&simulated, "model: {transformer: {layers: 2, hidden: 64, heads: 8, sequence: 32, vocabulary: 512, "
+                 "norm: rmsnorm, mlp: swiglu, ffn: 64, experts: 8, experts_per_token: 2, expert_ffn: 32, "
+                 "positions: 0, bias: false, qkv_bias: false}}\n"
+                 "cluster: {platform: dgx-h100, nodes: 1}\nbatch: {global: 8}\nsimulation: {engine: ideal}\n"
+                 "software: {like: none, cuda_graphs: %s}\ncosts: {host_launch: %s}\n",
+                 graphs[i], i == 3 ? "0 us" : "55 us");
+        seconds[i] = simulated.run.metrics.iteration_time;
+        simulated_release(&simulated);
+    }
+    assert_true(seconds[0] > seconds[1] && seconds[1] > seconds[2]);
+    expect_near("an iteration without launches", seconds[2], seconds[3], "cuda_graphs: iteration");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(host_updates), cmocka_unit_test(recorded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
