@@ -36,10 +36,7 @@ struct server {
     size_t page_length;
     struct asked asked[APP_WAITING];
     uint64_t next;                       /* the number of the next question */
-    /* In the process that answers. */
-    struct cache cache;
-    const char *text;
-    size_t length;
+    struct cache cache;                  /* in the process that answers */
 };
 
 /* On every reply: it is for the page of this server alone, and nobody keeps it. */
@@ -192,21 +189,12 @@ static void begin(void *context)
     server->cache.names_only = true;
 }
 
-static void take(void *context, const char *text, size_t length)
-{
-    struct server *server = context;
-
-    server->text = text;
-    server->length = length;
-}
-
-static void work(void *context, uint64_t piece, char *note, FILE *out)
+static void answer(void *context, uint64_t piece, const char *text, size_t length, FILE *out)
 {
     struct server *server = context;
 
     (void)piece;
-    (void)note;
-    computed_write(&server->cache, server->text, server->length, (struct budget){APP_SECONDS, APP_BYTES}, out);
+    computed_write(&server->cache, text, length, (struct budget){APP_SECONDS, APP_BYTES}, out);
 }
 
 /* pool's callbacks, in the process that listens. */
@@ -352,10 +340,10 @@ static int tell(struct server *server, struct error *err)
 
 static int run(struct server *server, struct error *err)
 {
-    static const struct pool_inlet inlet = {.watch = watch, .attend = attend, .text = text_of, .take = take,
+    static const struct pool_inlet inlet = {.watch = watch, .attend = attend, .text = text_of, .answer = answer,
                                             .unwanted = unwanted};
     struct pool pool = {.jobs = 1, .what = "the simulation", .context = server, .inlet = &inlet, .begin = begin,
-                        .work = work, .next = next, .done = done, .lost = lost};
+                        .next = next, .done = done, .lost = lost};
     enum pool_end end;
 
     server->guard.heard = pool_now();

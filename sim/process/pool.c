@@ -96,19 +96,15 @@ static void offer_to_die(void)
 static const uint64_t NO_MORE = UINT64_MAX;
 
 /* In a worker: the text of a piece, which the caller frees; NULL where this process's parent has gone. */
-static char *take_text(const struct worker *worker)
+static char *take_text(const struct worker *worker, uint64_t *length)
 {
-    const struct pool *pool = worker->pool;
-    uint64_t length;
     char *text;
 
-    if (!read_all(worker->end, &length, sizeof length))
+    if (!read_all(worker->end, length, sizeof *length))
         return NULL;
-    text = xcalloc(length + 1, 1);
-    if (read_all(worker->end, text, length)) {
-        pool->inlet->take(pool->context, text, length);
+    text = xcalloc(*length + 1, 1);
+    if (read_all(worker->end, text, *length))
         return text;
-    }
     free(text);
     return NULL;
 }
@@ -129,12 +125,15 @@ static void serve(void *context)
         FILE *out;
         uint64_t size;
 
-        if (pool->inlet && !(text = take_text(worker)))
+        if (pool->inlet && !(text = take_text(worker, &size)))
             return;
         out = text_open(&reply, &length);
         if (!ftruncate(STDERR_FILENO, 0))
             lseek(STDERR_FILENO, 0, SEEK_SET);
-        pool->work(pool->context, piece, worker->note, out);
+        if (pool->inlet)
+            pool->inlet->answer(pool->context, piece, text, size, out);
+        else
+            pool->work(pool->context, piece, worker->note, out);
         text_close(out, &reply);
         free(text);
         size = length;

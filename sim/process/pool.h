@@ -21,8 +21,8 @@ struct pool_inlet {
     int (*attend)(void *context, const struct pollfd *files, struct error *err);
     /* In this process: the text of a piece, which stays until the piece has ended. */
     const char *(*text)(void *context, uint64_t piece, size_t *length);
-    /* In a worker, before `work`: that text and a zero byte, which stay until `work` returns. */
-    void (*take)(void *context, const char *text, size_t length);
+    /* In a worker: does a piece, given that text and a zero byte, and writes the reply. */
+    void (*answer)(void *context, uint64_t piece, const char *text, size_t length, FILE *reply);
     /* In this process, about once a second and after every wait: whether a piece that has run for so many seconds is to
      * be lost (POOL_UNWANTED). */
     bool (*unwanted)(void *context, uint64_t piece, double seconds);
@@ -37,7 +37,7 @@ struct pool {
     const struct pool_inlet *inlet;      /* NULL: `next` knows all pieces; not with `ranks` */
     /* In a worker, once, before its first piece; or NULL. */
     void (*begin)(void *context);
-    /* In a worker: does the piece and writes the reply. `note` is what the caller hears if the worker dies: text that
+    /* In a worker: does the piece and writes the reply; not with an inlet. `note` is what the caller hears if the worker dies: text that
      * was written there, at most POOL_NOTE - 1 bytes; empty when the piece begins. */
     void (*work)(void *context, uint64_t piece, char *note, FILE *reply);
     /* In this process: the next piece, any number but UINT64_MAX; false where there is none (now, with an inlet). */

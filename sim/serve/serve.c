@@ -26,10 +26,7 @@ struct server {
     bool too_long;               /* its rest is passed over */
     bool ended;                  /* standard input has */
     struct { char *text; size_t length, done; } out;             /* what is to be written, and how much has been */
-    /* In a worker. */
-    struct cache cache;
-    const char *text;
-    size_t length;
+    struct cache cache;          /* in a worker */
 };
 
 static void begin(void *context)
@@ -39,20 +36,11 @@ static void begin(void *context)
     cache_init(&server->cache, CACHE_BYTES);
 }
 
-static void take(void *context, const char *text, size_t length)
+static void answer(void *context, uint64_t piece, const char *text, size_t length, FILE *reply)
 {
     struct server *server = context;
 
-    server->text = text;
-    server->length = length;
-}
-
-static void work(void *context, uint64_t piece, char *note, FILE *reply)
-{
-    struct server *server = context;
-
-    (void)note;
-    answer_write(&server->cache, server->text, server->length, (int)piece + 1, server->options->budget, reply);
+    answer_write(&server->cache, text, length, (int)piece + 1, server->options->budget, reply);
 }
 
 static bool next(void *context, uint64_t *piece)
@@ -231,11 +219,11 @@ static int attend(void *context, const struct pollfd *files, struct error *err)
 
 int serve(const struct serve_options *options, struct error *err)
 {
-    static const struct pool_inlet inlet = {.watch = watch, .attend = attend, .text = text_of, .take = take,
+    static const struct pool_inlet inlet = {.watch = watch, .attend = attend, .text = text_of, .answer = answer,
                                             .unwanted = unwanted};
     struct server server = {.options = options};
     struct pool pool = {.jobs = options->jobs, .what = "the simulation", .context = &server, .inlet = &inlet,
-                        .begin = begin, .work = work, .next = next, .done = done, .lost = lost};
+                        .begin = begin, .next = next, .done = done, .lost = lost};
     void (*before)(int) = signal(SIGPIPE, SIG_IGN);
     enum pool_end end = pool_run(&pool, err);
 

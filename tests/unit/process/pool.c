@@ -258,7 +258,6 @@ struct talk {
     uint64_t at[50];             /* where each piece begins */
     uint64_t count;
     bool ended;
-    char word[200];              /* in a worker */
     int good, crashes, unwanted;
 };
 
@@ -303,25 +302,15 @@ static const char *word_of(void *context, uint64_t piece, size_t *length)
     return word;
 }
 
-static void take_word(void *context, const char *text, size_t length)
+static void say_word(void *context, uint64_t piece, const char *word, size_t length, FILE *reply)
 {
-    struct talk *talk = context;
-
-    assert_true(length < sizeof talk->word && !text[length]);
-    memcpy(talk->word, text, length + 1);
-}
-
-static void say_word(void *context, uint64_t piece, char *note, FILE *reply)
-{
-    struct talk *talk = context;
-
-    (void)piece;
-    (void)note;
-    if (!strcmp(talk->word, "kill"))
+    (void)context, (void)piece;
+    assert_true(!word[length]);
+    if (!strcmp(word, "kill"))
         raise(SIGKILL);
-    while (!strcmp(talk->word, "hang"))
+    while (!strcmp(word, "hang"))
         pause();
-    fputs(talk->word, reply);
+    fputs(word, reply);
 }
 
 static int said_word(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
@@ -357,10 +346,10 @@ static bool hangs(void *context, uint64_t piece, double seconds)
 
 static void test_inlet(void **state)
 {
-    static const struct pool_inlet inlet = {watch_pipe, read_pipe, word_of, take_word, hangs};
+    static const struct pool_inlet inlet = {watch_pipe, read_pipe, word_of, say_word, hangs};
     static const char *const words[] = {"a ", "kill ", "bc hang d ", "kill efg ", "h i j ", "cut"};
     struct talk talk = {0};
-    struct pool pool = {.jobs = 2, .what = "the talk", .context = &talk, .inlet = &inlet, .work = say_word,
+    struct pool pool = {.jobs = 2, .what = "the talk", .context = &talk, .inlet = &inlet,
                         .next = next_word, .done = said_word, .lost = lost_word};
     struct error err = {0};
     int ends[2];
