@@ -121,6 +121,29 @@ static inline struct kernel_sums kernel_sums(const struct layer *layer, const ch
     return sums;
 }
 
+/* B of all kernels of that name; -1: there is none. */
+static inline double kernel_bytes(const struct layer *layer, const char *name, enum phase phase)
+{
+    struct kernel_sums sums = kernel_sums(layer, name, phase);
+
+    return sums.launches ? sums.bytes : -1;
+}
+
+static inline double unvectorized_values(const struct layer *layer, const char *name, enum phase phase)
+{
+    return kernel_sums(layer, name, phase).unvectorized;
+}
+
+/* FLOPs of one launch of each kernel of the layer. */
+static inline double kernels_flop(const struct layer *layer)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        sum += layer->kernels[i].flop;
+    return sum;
+}
+
 /* The only message, as "LINE:COLUMN: TEXT", and its code. */
 static inline void expect_message(enum exit_code code, const char *expected)
 {

@@ -15,25 +15,6 @@ static struct layer block(struct model *model, enum dtype dtype)
     return cut(model, (struct shard){.micro = 2, .tensor = 1, .dtype = dtype}).items[1];
 }
 
-static double bytes(const struct layer *layer, const char *name, enum phase phase)
-{
-    return kernel_sums(layer, name, phase).bytes;
-}
-
-static double unvectorized(const struct layer *layer, const char *name, enum phase phase)
-{
-    return kernel_sums(layer, name, phase).unvectorized;
-}
-
-static double flop(const struct layer *layer)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        sum += layer->kernels[i].flop;
-    return sum;
-}
-
 /* Top-2 of four experts by PyTorch's operators, of a GPU's own rows (t) and those of experts (r = 2 t), which its own
  * experts compute: gather; vstack and index; the assignment; to fp32, product, back; a copy of t and scatter_add. The
  * gradients: two conversions, two products and a sum over each row; slice (zeros, copy), assignment (index), index
@@ -52,27 +33,27 @@ static void routed_by_operators(void **state)
         struct layer layer = block(&model, dtypes[i]), other = block(&copies, dtypes[i]);
         enum phase back = PHASE_BACKWARD_INPUT;
 
-        assert_close(bytes(&layer, "permute", PHASE_FORWARD), (t + r) * h);
-        assert_close(bytes(&layer, "sort", PHASE_FORWARD), 2 * (r + r) * h);
-        assert_close(bytes(&layer, "unsort", PHASE_FORWARD), (r + r) * h);
-        assert_close(bytes(&layer, "weigh", PHASE_FORWARD), r * (converts + 4 + 4));
-        assert_close(bytes(&layer, "copy", PHASE_FORWARD), (t + t) * h);
-        assert_close(bytes(&layer, "combine", PHASE_FORWARD), (r + t + t) * h);
-        assert_close(bytes(&layer, "combine", back), (t + r) * h);
-        assert_close(bytes(&layer, "weigh", back), r * (converts + 4 + 4));
-        assert_close(bytes(&layer, "weigh-scores", back), r * ((4 + 4 + 4) + 4));
-        assert_close(bytes(&layer, "unsort", back), (r + (r + r) + (r + r)) * h);
-        assert_close(bytes(&layer, "sort", back), (r + (r + r + r)) * h);
-        assert_close(bytes(&layer, "clear", back), t * h);
-        assert_close(bytes(&layer, "permute", back), (r + t + t) * h);
-        assert_close(unvectorized(&layer, "weigh", PHASE_FORWARD), (1 + more) * r);
-        assert_close(unvectorized(&layer, "combine", PHASE_FORWARD), r);
-        assert_close(unvectorized(&layer, "permute", back), r);
+        assert_close(kernel_bytes(&layer, "permute", PHASE_FORWARD), (t + r) * h);
+        assert_close(kernel_bytes(&layer, "sort", PHASE_FORWARD), 2 * (r + r) * h);
+        assert_close(kernel_bytes(&layer, "unsort", PHASE_FORWARD), (r + r) * h);
+        assert_close(kernel_bytes(&layer, "weigh", PHASE_FORWARD), r * (converts + 4 + 4));
+        assert_close(kernel_bytes(&layer, "copy", PHASE_FORWARD), (t + t) * h);
+        assert_close(kernel_bytes(&layer, "combine", PHASE_FORWARD), (r + t + t) * h);
+        assert_close(kernel_bytes(&layer, "combine", back), (t + r) * h);
+        assert_close(kernel_bytes(&layer, "weigh", back), r * (converts + 4 + 4));
+        assert_close(kernel_bytes(&layer, "weigh-scores", back), r * ((4 + 4 + 4) + 4));
+        assert_close(kernel_bytes(&layer, "unsort", back), (r + (r + r) + (r + r)) * h);
+        assert_close(kernel_bytes(&layer, "sort", back), (r + (r + r + r)) * h);
+        assert_close(kernel_bytes(&layer, "clear", back), t * h);
+        assert_close(kernel_bytes(&layer, "permute", back), (r + t + t) * h);
+        assert_close(unvectorized_values(&layer, "weigh", PHASE_FORWARD), (1 + more) * r);
+        assert_close(unvectorized_values(&layer, "combine", PHASE_FORWARD), r);
+        assert_close(unvectorized_values(&layer, "permute", back), r);
         assert_close(layer.activation - other.activation, r * (4 - h));
-        assert_close(flop(&layer), flop(&other));
+        assert_close(kernels_flop(&layer), kernels_flop(&other));
         /* two grouped products of one input, whose gradients are added */
         assert_int_equal(kernel_sums(&layer, "expert-up", PHASE_FORWARD).launches, 2);
-        assert_close(bytes(&layer, "gate-sum", back), (r + r + r) * h);
+        assert_close(kernel_bytes(&layer, "gate-sum", back), (r + r + r) * h);
     }
 }
 
@@ -87,15 +68,15 @@ static void routed_by_indices(void **state)
     double h = 2, t = TOKENS * HIDDEN, r = 2 * t;
     enum phase back = PHASE_BACKWARD_INPUT;
 
-    assert_close(bytes(&layer, "permute", PHASE_FORWARD), (t + r) * h);
-    assert_close(bytes(&layer, "combine", PHASE_FORWARD), (r + t + t) * h);
-    assert_close(bytes(&layer, "combine", back), (t + r) * h);
-    assert_close(bytes(&layer, "permute", back), (r + t + t) * h);
+    assert_close(kernel_bytes(&layer, "permute", PHASE_FORWARD), (t + r) * h);
+    assert_close(kernel_bytes(&layer, "combine", PHASE_FORWARD), (r + t + t) * h);
+    assert_close(kernel_bytes(&layer, "combine", back), (t + r) * h);
+    assert_close(kernel_bytes(&layer, "permute", back), (r + t + t) * h);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        assert_close(bytes(&layer, "sort", (enum phase)phase), 2 * (r + r) * h);
-        assert_close(bytes(&layer, "clear", (enum phase)phase), t * h);
-        assert_close(unvectorized(&layer, "permute", (enum phase)phase), r);
-        assert_close(unvectorized(&layer, "combine", (enum phase)phase), r);
+        assert_close(kernel_bytes(&layer, "sort", (enum phase)phase), 2 * (r + r) * h);
+        assert_close(kernel_bytes(&layer, "clear", (enum phase)phase), t * h);
+        assert_close(unvectorized_values(&layer, "permute", (enum phase)phase), r);
+        assert_close(unvectorized_values(&layer, "combine", (enum phase)phase), r);
     }
 }
 

@@ -21,31 +21,9 @@ static struct layer block(struct model *model, enum dtype dtype)
     return cut(model, (struct shard){.micro = 2, .tensor = 1, .dtype = dtype}).items[1];
 }
 
-/* Bytes of all kernels of that name; -1: there is none. */
-static double bytes(const struct layer *layer, const char *name, enum phase phase)
-{
-    struct kernel_sums sums = kernel_sums(layer, name, phase);
-
-    return sums.launches ? sums.bytes : -1;
-}
-
 static int launches(const struct layer *layer, const char *name, enum phase phase)
 {
     return kernel_sums(layer, name, phase).launches;
-}
-
-static double unvectorized(const struct layer *layer, const char *name, enum phase phase)
-{
-    return kernel_sums(layer, name, phase).unvectorized;
-}
-
-static double flop(const struct layer *layer)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        sum += layer->kernels[i].flop;
-    return sum;
 }
 
 /* Reads and writes of every operation, of h bytes in half precision and 4 in full: x.float(), pow, mean, mul, to half,
@@ -58,10 +36,10 @@ static void expect_norm(const struct layer *layer, const char *name, double h)
     double backward = (h + h) + (h + h + h) + h + converts * (h + 4) + (4 + 4) + (4 + 4 + 4) + 4 + 4 + (4 + 4) +
                       (4 + 4) + (4 + 4 + 4) + (4 + 4 + 4) + converts * (4 + h);
 
-    assert_close(bytes(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * forward);
-    assert_close(bytes(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * backward);
-    assert_close(unvectorized(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * (2. * converts + 2));
-    assert_close(unvectorized(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * (2. * converts + 3));
+    assert_close(kernel_bytes(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * forward);
+    assert_close(kernel_bytes(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * backward);
+    assert_close(unvectorized_values(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * (2. * converts + 2));
+    assert_close(unvectorized_values(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * (2. * converts + 3));
     /* and those of one value a row: + epsilon, rsqrt; the third power of its result, times the gradient, times -1/2 */
     assert_int_equal(launches(layer, name, PHASE_FORWARD), 2 * converts + 4 + 2);
     assert_int_equal(launches(layer, name, PHASE_BACKWARD_INPUT), 2 * converts + 3 + 3 + 1 + 3 + 1 + 3);
@@ -80,13 +58,14 @@ static void operations(void **state)
         expect_norm(&layer, "attention-norm", h);
         expect_norm(&layer, "mlp-norm", h);
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-            assert_close(bytes(&layer, "rotary", (enum phase)phase), TOKENS * (QUERY + KEY) * (converts + 4 + 4));
-            assert_close(bytes(&layer, "groups", (enum phase)phase), TOKENS * h * (2 * KEY + 2 * QUERY));
+            assert_close(kernel_bytes(&layer, "rotary", (enum phase)phase),
+                         TOKENS * (QUERY + KEY) * (converts + 4 + 4));
+            assert_close(kernel_bytes(&layer, "groups", (enum phase)phase), TOKENS * h * (2 * KEY + 2 * QUERY));
             assert_int_equal(launches(&layer, "rotary", (enum phase)phase), h < 4 ? 6 : 2);
             assert_int_equal(launches(&layer, "groups", (enum phase)phase), 2);
         }
-        assert_close(bytes(&layer, "swiglu", PHASE_FORWARD), TOKENS * FFN * h * (2 + 3));
-        assert_close(bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), TOKENS * FFN * h * (3 + 3 + 3));
+        assert_close(kernel_bytes(&layer, "swiglu", PHASE_FORWARD), TOKENS * FFN * h * (2 + 3));
+        assert_close(kernel_bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), TOKENS * FFN * h * (3 + 3 + 3));
         assert_int_equal(launches(&layer, "swiglu", PHASE_FORWARD), 2);
         assert_int_equal(launches(&layer, "swiglu", PHASE_BACKWARD_INPUT), 3);
     }
@@ -108,24 +87,24 @@ static void rotations(void **state)
         double h = dtype_bytes(dtypes[i]), converts = h < 4;
         struct layer layer = block(&halves, dtypes[i]);
 
-        assert_close(bytes(&layer, "rotary", PHASE_FORWARD),
+        assert_close(kernel_bytes(&layer, "rotary", PHASE_FORWARD),
                      values * ((h + h) + (h + h) / 2 + (h + h) + (h + h) + (h + h + h)));
-        assert_close(bytes(&layer, "rotary", PHASE_BACKWARD_INPUT),
+        assert_close(kernel_bytes(&layer, "rotary", PHASE_BACKWARD_INPUT),
                      values * ((h + h) + (h + h) + (h + h) / 2 + 2 * (h + (h + h) / 2) + 2 * (h + h + h)));
-        assert_close(unvectorized(&layer, "rotary", PHASE_FORWARD), values * (1 + 0.5 + 1 + 1 + 1));
-        assert_close(unvectorized(&layer, "rotary", PHASE_BACKWARD_INPUT), values * (2 + 0.5 + 2 * 0.5 + 1));
+        assert_close(unvectorized_values(&layer, "rotary", PHASE_FORWARD), values * (1 + 0.5 + 1 + 1 + 1));
+        assert_close(unvectorized_values(&layer, "rotary", PHASE_BACKWARD_INPUT), values * (2 + 0.5 + 2 * 0.5 + 1));
         assert_int_equal(launches(&layer, "rotary", PHASE_FORWARD), 2 * 5);
         assert_int_equal(launches(&layer, "rotary", PHASE_BACKWARD_INPUT), 2 * (2 + 1 + 2 * 2 + 2));
         layer = block(&matrices, dtypes[i]);
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-            assert_close(bytes(&layer, "rotary", (enum phase)phase),
+            assert_close(kernel_bytes(&layer, "rotary", (enum phase)phase),
                          values * (converts * 2 * (h + 4) + (4 + 2 * 4) + (2 * 4 + 4)));
-            assert_close(unvectorized(&layer, "rotary", (enum phase)phase), values * (2 * converts + 2 + 2));
+            assert_close(unvectorized_values(&layer, "rotary", (enum phase)phase), values * (2 * converts + 2 + 2));
             assert_int_equal(launches(&layer, "rotary", (enum phase)phase), 2 * (2 * (int)converts + 2));
         }
         layer = block(&complex, dtypes[i]);
-        assert_close(bytes(&layer, "rotary", PHASE_FORWARD), values * (converts * 2 * (h + 4) + 4 + 4));
-        assert_close(unvectorized(&layer, "rotary", PHASE_FORWARD), values * (2 * converts + 0.5));
+        assert_close(kernel_bytes(&layer, "rotary", PHASE_FORWARD), values * (converts * 2 * (h + 4) + 4 + 4));
+        assert_close(unvectorized_values(&layer, "rotary", PHASE_FORWARD), values * (2 * converts + 0.5));
     }
 }
 
@@ -139,11 +118,11 @@ static void widened(void **state)
     double values = TOKENS * HIDDEN;
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        assert_close(bytes(&layer, "norm-convert", (enum phase)phase), 2 * values * (2 + 4));
-        assert_close(bytes(&whole, "norm-convert", (enum phase)phase), -1);
+        assert_close(kernel_bytes(&layer, "norm-convert", (enum phase)phase), 2 * values * (2 + 4));
+        assert_close(kernel_bytes(&whole, "norm-convert", (enum phase)phase), -1);
     }
-    assert_close(bytes(&layer, "mlp-norm", PHASE_FORWARD), values * (4 + 2));
-    assert_close(bytes(&layer, "mlp-norm", PHASE_BACKWARD_INPUT), values * (2 + 4 + 4));
+    assert_close(kernel_bytes(&layer, "mlp-norm", PHASE_FORWARD), values * (4 + 2));
+    assert_close(kernel_bytes(&layer, "mlp-norm", PHASE_BACKWARD_INPUT), values * (2 + 4 + 4));
     assert_close(layer.activation, one.activation + 2 * values * (4 - 2));
 }
 
@@ -162,19 +141,19 @@ static void apart(void **state)
 
     assert_int_equal(launches(&whole, "mlp-up", PHASE_FORWARD), 1);
     assert_int_equal(launches(&layer, "mlp-up", PHASE_FORWARD), 2);
-    assert_close(flop(&layer), flop(&whole));
-    assert_close(bytes(&layer, "gate-sum", PHASE_BACKWARD_INPUT), 3 * 2 * TOKENS * HIDDEN);
+    assert_close(kernels_flop(&layer), kernels_flop(&whole));
+    assert_close(kernel_bytes(&layer, "gate-sum", PHASE_BACKWARD_INPUT), 3 * 2 * TOKENS * HIDDEN);
     layer = block(&groups, DTYPE_BF16);
-    assert_close(bytes(&layer, "groups", PHASE_FORWARD), TOKENS * 2 * (2 * KEY + 2 * QUERY));
+    assert_close(kernel_bytes(&layer, "groups", PHASE_FORWARD), TOKENS * 2 * (2 * KEY + 2 * QUERY));
     assert_close(layer.activation, whole.activation + 2 * TOKENS * 2 * (QUERY - KEY));
     layer = block(&mask, DTYPE_BF16), whole = block(&filled, DTYPE_BF16);
-    assert_close(bytes(&layer, "mask", PHASE_FORWARD), 2 * bytes(&whole, "mask", PHASE_FORWARD));
-    assert_close(bytes(&layer, "mask", PHASE_BACKWARD_INPUT), 2 * 2 * scores);
-    assert_close(bytes(&whole, "mask", PHASE_FORWARD), 2 * 2 * scores);
-    assert_close(unvectorized(&layer, "mask", PHASE_FORWARD), 2 * scores);
-    assert_close(unvectorized(&layer, "scale", PHASE_FORWARD), 0);
-    assert_close(unvectorized(&layer, "heads", PHASE_FORWARD), 3 * TOKENS * HIDDEN);
-    assert_close(unvectorized(&layer, "transpose", PHASE_BACKWARD_INPUT), TOKENS * HIDDEN);
+    assert_close(kernel_bytes(&layer, "mask", PHASE_FORWARD), 2 * kernel_bytes(&whole, "mask", PHASE_FORWARD));
+    assert_close(kernel_bytes(&layer, "mask", PHASE_BACKWARD_INPUT), 2 * 2 * scores);
+    assert_close(kernel_bytes(&whole, "mask", PHASE_FORWARD), 2 * 2 * scores);
+    assert_close(unvectorized_values(&layer, "mask", PHASE_FORWARD), 2 * scores);
+    assert_close(unvectorized_values(&layer, "scale", PHASE_FORWARD), 0);
+    assert_close(unvectorized_values(&layer, "heads", PHASE_FORWARD), 3 * TOKENS * HIDDEN);
+    assert_close(unvectorized_values(&layer, "transpose", PHASE_BACKWARD_INPUT), TOKENS * HIDDEN);
 }
 
 /* GELU as 0.5 x (1 + tanh(c x (1 + d x x))), a kernel for each operation, h bytes a value: what each reads and writes,
@@ -193,9 +172,9 @@ static void gelu(void **state)
     double backward = 2 * two /* of the last product */ + two /* tanh */ + 2 * two /* of c x times */ +
                       2 * two /* of d x times x */ + 3 * to /* by c, d and 0.5 */ + 3 * two /* sums */;
 
-    assert_close(bytes(&one, "gelu", PHASE_FORWARD), values * 2 * h);
-    assert_close(bytes(&many, "gelu", PHASE_FORWARD), values * forward);
-    assert_close(bytes(&many, "gelu", PHASE_BACKWARD_INPUT), values * backward);
+    assert_close(kernel_bytes(&one, "gelu", PHASE_FORWARD), values * 2 * h);
+    assert_close(kernel_bytes(&many, "gelu", PHASE_FORWARD), values * forward);
+    assert_close(kernel_bytes(&many, "gelu", PHASE_BACKWARD_INPUT), values * backward);
     assert_int_equal(launches(&many, "gelu", PHASE_FORWARD), 9);
     assert_int_equal(launches(&many, "gelu", PHASE_BACKWARD_INPUT), 2 + 1 + 2 + 2 + 3 + 3);
     assert_close(many.activation, one.activation + (7 - 1) * h * values);
@@ -215,14 +194,14 @@ static void squared_relu(void **state)
     struct layer many = block(&plain, DTYPE_BF16);
     double values = TOKENS * FFN, h = 2;
 
-    assert_close(bytes(&one, "squared-relu", PHASE_FORWARD), values * (h + h));
-    assert_close(bytes(&one, "squared-relu", PHASE_BACKWARD_INPUT), values * (h + h + h));
-    assert_close(bytes(&many, "squared-relu", PHASE_FORWARD), values * ((h + h) + (h + h)));
-    assert_close(bytes(&many, "squared-relu", PHASE_BACKWARD_INPUT),
+    assert_close(kernel_bytes(&one, "squared-relu", PHASE_FORWARD), values * (h + h));
+    assert_close(kernel_bytes(&one, "squared-relu", PHASE_BACKWARD_INPUT), values * (h + h + h));
+    assert_close(kernel_bytes(&many, "squared-relu", PHASE_FORWARD), values * ((h + h) + (h + h)));
+    assert_close(kernel_bytes(&many, "squared-relu", PHASE_BACKWARD_INPUT),
                  values * ((h + h) + (h + h) + (h + h + h) + (h + h + h)));
     assert_int_equal(launches(&many, "squared-relu", PHASE_BACKWARD_INPUT), 4);
     assert_close(one.activation, other.activation);
-    assert_close(flop(&one), flop(&other));
+    assert_close(kernels_flop(&one), kernels_flop(&other));
 }
 
 /* One kernel each; all but the norm in plain PyTorch; the norm alone. */
@@ -233,17 +212,17 @@ static void fused(void **state)
     struct model apart = llama(", fused_norm: false");
     struct layer layer = block(&all, DTYPE_BF16);
 
-    assert_close(bytes(&layer, "mlp-norm", PHASE_FORWARD), 4 * TOKENS * HIDDEN);
-    assert_close(bytes(&layer, "rotary", PHASE_FORWARD), 4 * TOKENS * (QUERY + KEY));
+    assert_close(kernel_bytes(&layer, "mlp-norm", PHASE_FORWARD), 4 * TOKENS * HIDDEN);
+    assert_close(kernel_bytes(&layer, "rotary", PHASE_FORWARD), 4 * TOKENS * (QUERY + KEY));
     assert_int_equal(launches(&layer, "rotary", PHASE_FORWARD) * launches(&layer, "mlp-norm", PHASE_FORWARD), 1);
-    assert_close(bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), 10 * TOKENS * FFN);
-    assert_true(bytes(&layer, "groups", PHASE_FORWARD) < 0);
+    assert_close(kernel_bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), 10 * TOKENS * FFN);
+    assert_true(kernel_bytes(&layer, "groups", PHASE_FORWARD) < 0);
     layer = block(&norm, DTYPE_BF16);
-    assert_close(bytes(&layer, "mlp-norm", PHASE_FORWARD), 4 * TOKENS * HIDDEN);
-    assert_close(bytes(&layer, "swiglu", PHASE_FORWARD), 10 * TOKENS * FFN);
+    assert_close(kernel_bytes(&layer, "mlp-norm", PHASE_FORWARD), 4 * TOKENS * HIDDEN);
+    assert_close(kernel_bytes(&layer, "swiglu", PHASE_FORWARD), 10 * TOKENS * FFN);
     layer = block(&apart, DTYPE_BF16);
     expect_norm(&layer, "mlp-norm", 2);
-    assert_close(bytes(&layer, "swiglu", PHASE_FORWARD), 6 * TOKENS * FFN);
+    assert_close(kernel_bytes(&layer, "swiglu", PHASE_FORWARD), 6 * TOKENS * FFN);
 }
 
 /* Beside what fused kernels leave: of each norm x in fp32, of the gate SiLU's result, keys and values for all heads. */
@@ -289,15 +268,15 @@ static void encoder(void **state)
             bool spared = fp8 || (!plain && biases[i].fuses) || form == 3;
             double values = TOKENS * biases[i].width;
 
-            assert_close(bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_FORWARD),
+            assert_close(kernel_bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_FORWARD),
                          spared ? -1 : 2 * 2 * values);
-            assert_close(bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_BACKWARD_WEIGHT),
+            assert_close(kernel_bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_BACKWARD_WEIGHT),
                          fp8 ? -1 : 2 * values);
         }
-        assert_close(bytes(&layers.items[1], "mask", PHASE_FORWARD), plain ? 2 * 2 * scores : -1);
-        assert_close(bytes(&layers.items[1], "mask", PHASE_BACKWARD_INPUT), -1);
-        assert_close(bytes(&layers.items[1], "transpose", PHASE_FORWARD), copy);
-        assert_close(bytes(&layers.items[1], "transpose", PHASE_BACKWARD_INPUT), plain ? copy : -1);
+        assert_close(kernel_bytes(&layers.items[1], "mask", PHASE_FORWARD), plain ? 2 * 2 * scores : -1);
+        assert_close(kernel_bytes(&layers.items[1], "mask", PHASE_BACKWARD_INPUT), -1);
+        assert_close(kernel_bytes(&layers.items[1], "transpose", PHASE_FORWARD), copy);
+        assert_close(kernel_bytes(&layers.items[1], "transpose", PHASE_BACKWARD_INPUT), plain ? copy : -1);
     }
 }
 
@@ -316,8 +295,9 @@ static void broadcasts(void **state)
         struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = cases[i].form,
                                                           .dtype = DTYPE_BF16});
 
-        assert_close(unvectorized(&layers.items[2], "cross-entropy", PHASE_FORWARD), cases[i].forward * TOKENS * 64);
-        assert_close(unvectorized(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
+        assert_close(unvectorized_values(&layers.items[2], "cross-entropy", PHASE_FORWARD),
+                     cases[i].forward * TOKENS * 64);
+        assert_close(unvectorized_values(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
                      cases[i].backward * TOKENS * 64);
     }
 }
@@ -335,12 +315,14 @@ static void loss(void **state)
         struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = CROSS_ENTROPY_PLAIN,
                                                           .dtype = half ? DTYPE_BF16 : DTYPE_FP32});
 
-        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_FORWARD), (3 + 1) * value * values);
-        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT), (1 + 2 + 1 + 1) * value * values);
+        assert_close(kernel_bytes(&layers.items[2], "cross-entropy", PHASE_FORWARD), (3 + 1) * value * values);
+        assert_close(kernel_bytes(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
+                     (1 + 2 + 1 + 1) * value * values);
         layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = CROSS_ENTROPY_CONVERTED,
                                             .dtype = half ? DTYPE_BF16 : DTYPE_FP32});
-        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_FORWARD), ((half ? 6 : 0) + (3 + 1) * 4) * values);
-        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
+        assert_close(kernel_bytes(&layers.items[2], "cross-entropy", PHASE_FORWARD),
+                     ((half ? 6 : 0) + (3 + 1) * 4) * values);
+        assert_close(kernel_bytes(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT),
                      ((half ? 6 : 0) + (1 + 2 + 1 + 1) * 4) * values);
     }
 }
@@ -366,11 +348,12 @@ static void gpt_oss(void **state)
         assert_int_equal(launches(&layer, "expert-bias", PHASE_BACKWARD_INPUT), fused ? 0 : 4 * 5 + 2);
         if (fused)
             continue;
-        assert_close(bytes(&layer, "clamp", PHASE_FORWARD), rows * FFN * (2 * (h + h) + (pair + pair)));
-        assert_close(bytes(&layer, "clamp", PHASE_BACKWARD_INPUT), rows * FFN * (2 * (h + h + h) + (pair + pair)));
-        assert_close(bytes(&layer, "expert-bias", PHASE_FORWARD),
+        assert_close(kernel_bytes(&layer, "clamp", PHASE_FORWARD), rows * FFN * (2 * (h + h) + (pair + pair)));
+        assert_close(kernel_bytes(&layer, "clamp", PHASE_BACKWARD_INPUT),
+                     rows * FFN * (2 * (h + h + h) + (pair + pair)));
+        assert_close(kernel_bytes(&layer, "expert-bias", PHASE_FORWARD),
                      rows * HIDDEN * (4 + (h + 4 + 4) + (4 + 4) + (4 + h)));
-        assert_close(bytes(&layer, "expert-bias", PHASE_BACKWARD_INPUT),
+        assert_close(kernel_bytes(&layer, "expert-bias", PHASE_BACKWARD_INPUT),
                      rows * HIDDEN * ((h + 4) + (4 + h) + 2 * (4 + 4 + 4) + (h + h)));
     }
 }
