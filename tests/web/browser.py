@@ -1,12 +1,24 @@
-"""A page in headless Chromium, for which no host exists, or this machine alone."""
+"""A page in headless Chromium, for which no host exists, or this machine alone.
+
+Where there is no browser or no Selenium, importing this ends the program, with exit code 77.
+"""
 import json
+import shutil
+import sys
 import time
 
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys  # noqa: F401 (for those who press them)
+if not (shutil.which("chromedriver") and shutil.which("chromium")):
+    print("skipped: there is no chromium with chromedriver (Debian: chromium chromium-driver)")
+    sys.exit(77)
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys  # noqa: F401 (for those who press them)
+except ImportError:
+    print("skipped: there is no Selenium (Debian: python3-selenium)")
+    sys.exit(77)
 
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic",
          "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",

@@ -13,9 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-from report import call, check_themes, repr_js, values     # first: it says where there is no browser
-from browser import Browser
+from browser import Browser     # first: it says where there is no browser
 from hostile import NAMES
+from report import call, check_themes, repr_js, values
 
 SHARD = "shard-1-of-1.jsonl"
 
