@@ -223,7 +223,7 @@ static void show_platform(const struct cluster *cluster)
     if (cluster_kinds(cluster) == 1)
         printf("\n# %d nodes of %d GPUs = %d GPUs; routes:\n", cluster->nodes, per_node, gpus);
     else
-        printf("\n# %d nodes in %d parts = %d GPUs; routes:\n", cluster->nodes, cluster_said_parts(cluster), gpus);
+        printf("\n# %d nodes in %d parts = %d GPUs; routes:\n", cluster->nodes, cluster_given_parts(cluster), gpus);
     if (per_node > 1)
         print_route(cluster, "# inside a node", 0, 1);
     if (cluster->nodes > 1)

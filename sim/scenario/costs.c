@@ -90,7 +90,7 @@ static int load(struct scenario *scenario, const char *own, struct kernel_costs 
     if (profile_load(&scenario->arena, name, loc, profile, err))
         return -1;
     profile->changed = own && strcmp(own, name) == 0 ? sheet->changed : NULL;
-    if (data_is_path(name) && (!(name = data_beside(&scenario->arena, loc, name, err)) ||
+    if (data_is_path(name) && (!(name = data_relative(&scenario->arena, loc, name, err)) ||
                                !(name = data_absolute(&scenario->arena, name, err))))
         return -1;
     kernels->profile = name;

@@ -58,7 +58,7 @@ static int resolve_order(struct scenario *scenario, struct error *err)
             scenario_schedule(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
-    path = data_beside(&scenario->arena, loc, spec->schedule.csv, err);
+    path = data_relative(&scenario->arena, loc, spec->schedule.csv, err);
     if (!path || order_load(&scenario->arena, path, loc, (enum recompute_rule)spec->schedule.recomputation, order, err))
         return -1;
     order->schedule.name = spec->schedule.csv;

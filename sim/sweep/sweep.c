@@ -127,7 +127,7 @@ static int load_base(struct sweep *sweep, struct node **base, struct error *err)
     struct arena *arena = &sweep->arena;
 
     if (sweep->base->kind == NODE_SCALAR && !node_is_null(sweep->base)) {
-        const char *path = data_beside(arena, (struct loc){.file = sweep->file}, sweep->base->text, err);
+        const char *path = data_relative(arena, (struct loc){.file = sweep->file}, sweep->base->text, err);
 
         if (!path)
             return -1;

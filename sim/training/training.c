@@ -126,7 +126,7 @@ static int load_trace(struct arena *arena, struct failures_spec *failures, struc
 
     if (!failures->trace)
         return 0;
-    failures->trace = data_beside(arena, loc, failures->trace, err);
+    failures->trace = data_relative(arena, loc, failures->trace, err);
     if (!failures->trace || trace_load(arena, failures->trace, loc, trace, err))
         return -1;
     failures->traced = trace;

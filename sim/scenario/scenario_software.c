@@ -321,7 +321,7 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
             return -1;
         spec->like = spec->names.name;
     }
-    if (spec->like && data_is_path(spec->like) && (!(spec->like = data_beside(arena, loc, spec->like, err)) ||
+    if (spec->like && data_is_path(spec->like) && (!(spec->like = data_relative(arena, loc, spec->like, err)) ||
                                                    !(spec->like = data_absolute(arena, spec->like, err))))
         return -1;
     return scenario->model.transformer ? transformer_finish((struct transformer *)items[PART_TRANSFORMER].object, err) :
