@@ -21,11 +21,11 @@ static int check_node_keys(const struct cluster *cluster, struct error *err)
     int status = 0;
 
     if (cluster->base && !node_get(cluster->base, "parts"))
-        return error_clash(err, node_loc(map, "platform"), "cluster: platform: '%s' beside 'parts' has nodes of its own; "
+        return error_clash(err, node_loc(map, "platform"), "cluster: platform: '%s' and 'parts' both give nodes; "
                            "expected it in a part", cluster->platform);
     for (size_t i = 0; i < COUNT(keys); i++)
         if (node_get(map, keys[i]))
-            status = error_clash(err, node_loc(map, keys[i]), "cluster: %s: stands beside 'parts', each of which says "
+            status = error_clash(err, node_loc(map, keys[i]), "cluster: %s: stands next to 'parts', each of which says "
                                  "its own; expected it in the parts, or no parts", keys[i]);
     return status;
 }

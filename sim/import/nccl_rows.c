@@ -174,7 +174,7 @@ static void decide(struct reader *reader, struct stream *stream, const char *siz
                                   "all_gather_perf, broadcast_perf, alltoall_perf or reduce_perf",
                                   run->program);
     else if (table->columns.cpu_time)
-        table->why = "the times are those of the host ('-C 1'), not of the collectives";
+        table->why = "the times are of the host ('-C 1'), not of the collectives";
     else if (run->groups > 1)
         table->why = "its ranks are in several groups, which run at the same time (NCCL_TESTS_SPLIT)";
     else if (run->aggregated > 1)
@@ -257,7 +257,7 @@ static int check_factor(struct reader *reader, const struct table *table, const 
         nccl_ranks_agree((enum collective_op)table->op, table->ranks, algbw, busbw))
         return 0;
     if (!table->by_user) {
-        remark_add(&reader->doubts, op, "busbw / algbw is not that of the ranks that the file lists", 1, 0);
+        remark_add(&reader->doubts, op, "busbw / algbw does not fit the number of ranks that the file lists", 1, 0);
         return 0;
     }
     ranks = nccl_ranks_of((enum collective_op)table->op, algbw, busbw);

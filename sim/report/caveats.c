@@ -65,7 +65,7 @@ static const char *kind_note(struct arena *arena, const struct scenario *scenari
         return NULL;
     return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title, changes,
                         model_is_timed(&scenario->model) ? "without effect on the times, which the scenario gives" :
-                        profile ? "kernels that this moves by more than 1 % are scaled from those that were measured, "
+                        profile ? "kernels that this moves by more than 1 % are scaled from measured kernels, "
                                   "and count as extrapolated" :
                         "only kernels that it bounds take another time");
 }

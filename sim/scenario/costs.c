@@ -125,7 +125,7 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 
     if (costs->gpu == COST_ROOFLINE && costs->profile)
         return error_clash(err, costs_loc(scenario, "profile"),
-                           "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected "
+                           "costs: profile: found '%s' and 'gpu: roofline', which needs none; expected "
                            "'gpu: calibrated'", costs->profile);
     for (int kind = 0; !rc && kind < cluster_kinds(&scenario->cluster); kind++) {
         scenario->kernels[kind] = (struct kernel_costs){

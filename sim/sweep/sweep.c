@@ -61,7 +61,7 @@ static const struct field sweep_fields[] = {
     {KEY(sweep, sweep), .kind = FIELD_RECORD, .table = &points_table, .load = keep, .brief = "the points"},
     {KEY(sweep, report), .kind = FIELD_RECORD, .table = &report_table, .brief = "the table at the end"},
     {KEY(sweep, verify), .kind = FIELD_INT, .max = 1000000, .fallback = "0",
-     .brief = "the best so many points by the first objective, and those that tie with them, run on simgrid too"},
+     .brief = "number of best points by the first objective which, with all that tie with them, run on simgrid too"},
 };
 const struct table sweep_table = {TABLE("sweep", "many scenarios", sweep, sweep_fields)};
 
