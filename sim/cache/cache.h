@@ -38,7 +38,7 @@ struct cache {
     bool files_stay;             /* nobody changes, adds or deletes files: each is looked at once. For a command whose
                                     scenarios all mean the files as they are when it begins */
     bool names_only;             /* scenarios come from others: a path is refused that stands in none of the files that
-                                    belong to the program (data_beside), before anybody looks at it */
+                                    belong to the program (data_relative), before anybody looks at it */
     bool refused;                /* something had no room */
     struct arena own;            /* entries, and values that were copied */
     struct cache_entry **chains; /* by hash of the key; the newest first */

@@ -11,11 +11,11 @@ static void print_parts(const struct scenario *scenario, FILE *out)
 {
     const struct cluster *cluster = &scenario->cluster;
     struct arena arena = {0};
-    const char *said = cluster_said(&arena, cluster);
+    const char *differs = cluster_changes_text(&arena, cluster);
     int seats = 0;
 
-    for (int i = 0; i < cluster_said_parts(cluster); i++) {
-        struct said_part part = cluster_said_part(cluster, i);
+    for (int i = 0; i < cluster_given_parts(cluster); i++) {
+        struct given_part part = cluster_given_part(cluster, i);
         int gpu = cluster_node_gpu(cluster, part.first, 0);
         const struct gpu_spec *spec = cluster_gpu_spec(cluster, gpu);
         const char *changes = spec ? gpu_changes(&arena, spec) : "";
@@ -39,9 +39,9 @@ static void print_parts(const struct scenario *scenario, FILE *out)
         fprintf(out, "; %d of their %d GPUs are idle", cluster_gpus(cluster) - seats, cluster_gpus(cluster));
     if (cluster->ideal)
         fputs("; a network that takes no time", out);
-    if (*said) {
+    if (*differs) {
         fputs("; ", out);
-        text_write(TEXT_LINE, said, out);
+        text_write(TEXT_LINE, differs, out);
     }
     fputc('\n', out);
     arena_release(&arena);
@@ -54,10 +54,10 @@ void cluster_line_print(const struct scenario *scenario, FILE *out)
     int taken = layout_node_seats(&scenario->layout, 0);
     struct arena arena = {0};
     const char *changes = cluster_gpu_spec(cluster, 0) ? gpu_changes(&arena, cluster_gpu_spec(cluster, 0)) : "";
-    const char *said = cluster_said(&arena, cluster);
+    const char *differs = cluster_changes_text(&arena, cluster);
 
     fprintf(out, "  %-24s ", "cluster");
-    if (cluster_said_parts(cluster)) {
+    if (cluster_given_parts(cluster)) {
         print_parts(scenario, out);
         arena_release(&arena);
         return;
@@ -79,9 +79,9 @@ void cluster_line_print(const struct scenario *scenario, FILE *out)
         fputs("; ", out);
         text_write(TEXT_LINE, cluster->title, out);
     }
-    if (*said) {
+    if (*differs) {
         fputs(cluster->title ? ", but " : "; ", out);
-        text_write(TEXT_LINE, said, out);
+        text_write(TEXT_LINE, differs, out);
     }
     fputc('\n', out);
     arena_release(&arena);

@@ -69,7 +69,7 @@ const struct command cmd_app = {
                "the limit, where the time goes, the expected error and what runs when; two variants side by side. It gives\n"
                "the scenario as YAML, and the command line of 'dtsim run'. It simulates on the engine 'fast'.\n\n"
                "The page is served on 127.0.0.1 alone, to the browser that opens the printed address first. It opens no\n"
-               "file but those that came with dtsim (and those of $DTSIM_DATA): a scenario that it gets names no paths.\n"
+               "file but the ones that came with dtsim (and the files of $DTSIM_DATA): a scenario that it gets names no paths.\n"
                "A computation takes at most 10 s and 2 GiB.\n\n"
                "  --port N            listen on this port; left out: on one that is free\n"
                "  --no-open           only print the address\n"

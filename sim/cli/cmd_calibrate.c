@@ -90,7 +90,7 @@ static void print_calibration(const struct calibration *calibration, const char 
         printf("%zu samples of transfers, launches, other formats, windows and skews are no part of a profile\n",
                calibration->unused);
     if (keep)
-        printf("%zu records are those of %s\n", calibration->kept, keep);
+        printf("%zu records are of %s\n", calibration->kept, keep);
     puts("errors: |predicted / measured - 1| on shapes that were not fitted");
 }
 

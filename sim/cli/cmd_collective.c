@@ -298,7 +298,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
     if (code == ARGS_DONE && arguments.values[OPT_TABLE])
         return tables_main(command, &arguments);
     if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
-        return usage_error(command, "--markdown: expected --table beside it");
+        return usage_error(command, "--markdown: expected --table too");
     if (code == ARGS_DONE && arguments.npositional > 1)
         return usage_error(command, "unexpected argument '%s'", arguments.positional[1]);
     if (code == ARGS_DONE)

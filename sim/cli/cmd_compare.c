@@ -118,14 +118,15 @@ const struct command cmd_compare = {
                "  --set PATH=VALUES   change every scenario; several values give a row each; may be repeated\n"
                "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
                "  --methods           what each way of training computes and sends, and the largest batch that fits\n"
-               "  --keys              heads are the names of keys, as --json has them, and not words for them\n"
+               "  --keys              column heads are keys, as --json has them, not words for them\n"
                "  --json, --csv       for programs, in SI units\n"
                "  --markdown          the table for a document\n"
                "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
                "                      ('4 GiB') with exit code 7 and all rows that were simulated; may be given twice\n"
-               "The first row is what the others are measured by. What all rows have in common stands above the table. A\n"
-               "table is as wide as the terminal, or as the variable COLUMNS says; else as it needs. A scenario that is\n"
-               "refused or that does not fit in memory is a row that says why; the exit code is 3 if one could not be read.\n",
+               "Other rows are compared with the first. Values that all rows share stand above the table. A table is as\n"
+               "wide as the terminal, or as the variable COLUMNS says; without both it is as wide as its text. A scenario\n"
+               "that is refused or that does not fit in memory is a row that says why; the exit code is 3 if one could\n"
+               "not be read.\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = compare_main,

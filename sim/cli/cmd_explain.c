@@ -68,18 +68,18 @@ const struct command cmd_explain = {
                "  SCENARIO            a file, or - for standard input\n"
                "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
-               "  --json              for programs, in SI units: idle (each rank's waits: of which the other rank\n"
-               "                      computes, bubble_s, and of which nothing hides communication, exposed_s),\n"
-               "                      critical_path (by kind, by rank, every piece), what_if (critical_path_s:\n"
-               "                      the most that the critical path lets it gain), busiest_links (where the network has\n"
-               "                      links besides NICs: busy, a share of the iteration); of a folder of another build also\n"
-               "                      folder_iteration_time_s, which its result says\n"
+               "  --json              for programs, in SI units: idle (each rank's waits: bubble_s, while the rank that\n"
+               "                      it waits for computes, and exposed_s, for communication that nothing hides),\n"
+               "                      critical_path (by kind, by rank, every piece), what_if (critical_path_s: the most\n"
+               "                      that the critical path lets it gain), busiest_links (where the network has links\n"
+               "                      besides NICs: busy, a share of the iteration); for a folder of another build also\n"
+               "                      folder_iteration_time_s, as its result has it\n"
                "  --markdown          the tables for a document\n"
                "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
                "                      ('4 GiB') with exit code 7 and a message of how far it came; may be given twice\n"
                "\n"
-               "Each 'what if' is simulated: about twenty simulations in all. The lines below one are changes of the\n"
-               "scenario that come nearest to it, of a short list, and what an iteration takes with them.\n",
+               "Each 'what if' is simulated, in about twenty simulations. Below each stand the changes of the scenario,\n"
+               "from a short list, that come nearest to it, and the time of an iteration with each change.\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = explain_main,

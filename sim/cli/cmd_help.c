@@ -290,7 +290,7 @@ const struct command cmd_help = {
         "                      such a file may set; training: what is under 'train' (dtsim train); failures-file:\n"
         "                      published failures of a system (platforms/failures/)\n"
         "  KEY                 of a scenario: memory, strategy.zero, zero\n"
-        "  result              the keys of result.json and the columns of the tables beside it\n"
+        "  result              the keys of result.json and the columns of its tables\n"
         "  --man               the manual page, for man -l\n"
         "  NAME                of a platform, GPU, model, profile, communication library or software: its file\n"
         "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, networks,\n"

@@ -13,12 +13,13 @@
 #include "schedule/order.h"
 
 /* What the command line says of a file. */
-struct import_said {
-    struct nccl_said nccl;
+struct import_hints {
+    struct nccl_hints nccl;
     struct import_options launch;
 };
 /* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
-typedef struct node *importer(struct arena *arena, const char *path, const struct import_said *said, struct error *err);
+typedef struct node *importer(struct arena *arena, const char *path, const struct import_hints *hints,
+                              struct error *err);
 
 static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
 {
@@ -34,13 +35,13 @@ static void put_number(struct arena *arena, struct node *mapping, const char *ke
 }
 
 /* Which stages take how long, nobody knows from an order alone: a backward twice as long as a forward is usual. */
-static struct node *import_order(struct arena *arena, const char *path, const struct import_said *said,
+static struct node *import_order(struct arena *arena, const char *path, const struct import_hints *hints,
                                  struct error *err)
 {
     struct node *root = node_mapping(arena), *strategy, *stages;
     struct order order;
 
-    (void)said;
+    (void)hints;
     if (order_load(arena, path, (struct loc){0}, RECOMPUTE_WITH_GRADIENT, &order, err))
         return NULL;
     stages = put_mapping(arena, put_mapping(arena, root, "model"), "stages");
@@ -56,60 +57,64 @@ static struct node *import_order(struct arena *arena, const char *path, const st
     return root;
 }
 
-static struct node *import_pipedream(struct arena *arena, const char *path, const struct import_said *said,
+static struct node *import_pipedream(struct arena *arena, const char *path, const struct import_hints *hints,
                                      struct error *err)
 {
-    (void)said;
+    (void)hints;
     return pipedream_profile_load(arena, path, err);
 }
 
-static struct node *import_nccl(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
+static struct node *import_nccl(struct arena *arena, const char *path, const struct import_hints *hints,
+                                struct error *err)
 {
-    return import_nccl_load(arena, path, &said->nccl, stderr, err);
+    return import_nccl_load(arena, path, &hints->nccl, stderr, err);
 }
 
 /* A comment stands above the scenario: it is printed here. */
-static struct node *import_megatron(struct arena *arena, const char *path, const struct import_said *said,
+static struct node *import_megatron(struct arena *arena, const char *path, const struct import_hints *hints,
                                     struct error *err)
 {
-    megatron_import(arena, path, &said->launch, stdout, stderr, err);
+    megatron_import(arena, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
-static struct node *import_deepspeed(struct arena *arena, const char *path, const struct import_said *said,
+static struct node *import_deepspeed(struct arena *arena, const char *path, const struct import_hints *hints,
                                      struct error *err)
 {
-    deepspeed_import(arena, path, &said->launch, stdout, stderr, err);
+    deepspeed_import(arena, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
-static struct node *import_torchtitan(struct arena *arena, const char *path, const struct import_said *said,
+static struct node *import_torchtitan(struct arena *arena, const char *path, const struct import_hints *hints,
                                       struct error *err)
 {
-    torchtitan_import(arena, path, &said->launch, stdout, stderr, err);
+    torchtitan_import(arena, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
-static struct node *import_bridge(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
+static struct node *import_bridge(struct arena *arena, const char *path, const struct import_hints *hints,
+                                  struct error *err)
 {
-    bridge_import(arena, path, &said->launch, stdout, stderr, err);
+    bridge_import(arena, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
-static struct node *import_nemo(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
+static struct node *import_nemo(struct arena *arena, const char *path, const struct import_hints *hints,
+                                struct error *err)
 {
-    nemo_import(arena, path, &said->launch, stdout, stderr, err);
+    nemo_import(arena, path, &hints->launch, stdout, stderr, err);
     return NULL;
 }
 
 /* Samples are no tree: they are printed as they are read. */
-static struct node *import_trace(struct arena *arena, const char *path, const struct import_said *said, struct error *err)
+static struct node *import_trace(struct arena *arena, const char *path, const struct import_hints *hints,
+                                 struct error *err)
 {
     bool standard = !strcmp(path, "-");
     FILE *trace = standard ? stdin : look_open(path, err);
 
     (void)arena;
-    (void)said;
+    (void)hints;
     if (trace)
         import_kineto(trace, standard ? "standard input" : path, stdout, stderr, err);
     if (trace && !standard)
@@ -151,14 +156,14 @@ static int unknown_kind(const struct command *command, const char *kind)
 }
 
 /* What the options say of a file of nccl-tests. */
-static int said_parse(const struct command *command, const struct arguments *arguments, struct nccl_said *said)
+static int hints_parse(const struct command *command, const struct arguments *arguments, struct nccl_hints *hints)
 {
     static const char *const names[] = {[OPT_RANKS] = "--ranks", [OPT_PER_NODE] = "--per-node"};
     enum collective_op op;
     int code;
 
-    *said = (struct nccl_said){.op = arguments->values[OPT_OP]};
-    if (said->op && (code = op_parse(command, said->op, &op)) != ARGS_DONE)
+    *hints = (struct nccl_hints){.op = arguments->values[OPT_OP]};
+    if (hints->op && (code = op_parse(command, hints->op, &op)) != ARGS_DONE)
         return code;
     for (int i = OPT_RANKS; i <= OPT_PER_NODE; i++) {
         size_t value = 0;
@@ -166,14 +171,15 @@ static int said_parse(const struct command *command, const struct arguments *arg
         if (arguments->values[i] &&
             (code = count_parse(command, names[i], arguments->values[i], NCCL_MOST_RANKS, &value)) != ARGS_DONE)
             return code;
-        *(i == OPT_RANKS ? &said->ranks : &said->per_node) = (int)value;
+        *(i == OPT_RANKS ? &hints->ranks : &hints->per_node) = (int)value;
     }
-    return said->ranks == 1 ? usage_error(command, "--ranks: a collective has at least 2 ranks, found '1'") : ARGS_DONE;
+    return hints->ranks == 1 ? usage_error(command, "--ranks: a collective has at least 2 ranks, found '1'") :
+                               ARGS_DONE;
 }
 
 /* --set NAME=VALUE: a variable of the script, or an argument. */
 static int sets_parse(const struct command *command, const struct arguments *arguments, struct arena *arena,
-                      struct import_options *said)
+                      struct import_options *hints)
 {
     struct shell_set *sets = ARENA_ARRAY(arena, struct shell_set, arguments->nsets + 1);
 
@@ -186,8 +192,8 @@ static int sets_parse(const struct command *command, const struct arguments *arg
         sets[i].name = arena_strndup(arena, arguments->sets[i], (size_t)(equals - arguments->sets[i]));
         sets[i].value = equals + 1;
     }
-    *said = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL,
-                                    arguments->values[OPT_HF_CONFIG], sets, arguments->nsets};
+    *hints = (struct import_options){arguments->values[OPT_CLUSTER], arguments->values[OPT_STRICT] != NULL,
+                                     arguments->values[OPT_HF_CONFIG], sets, arguments->nsets};
     return ARGS_DONE;
 }
 
@@ -222,7 +228,7 @@ static int import_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     const struct import *import = NULL;
     struct node *root;
-    struct import_said said;
+    struct import_hints hints;
     int code = arguments_parse(command, argc, argv, 2, 2, &arguments);
 
     if (code != ARGS_DONE)
@@ -234,14 +240,14 @@ static int import_main(const struct command *command, int argc, char **argv)
         return unknown_kind(command, arguments.positional[0]);
     code = refuse_options(command, &arguments, import->import);
     if (code == ARGS_DONE)
-        code = said_parse(command, &arguments, &said.nccl);
+        code = hints_parse(command, &arguments, &hints.nccl);
     if (code == ARGS_DONE)
-        code = sets_parse(command, &arguments, &arena, &said.launch);
+        code = sets_parse(command, &arguments, &arena, &hints.launch);
     if (code != ARGS_DONE) {
         arena_release(&arena);
         return code;
     }
-    root = import->import(&arena, arguments.positional[1], &said, &err);
+    root = import->import(&arena, arguments.positional[1], &hints, &err);
     if (root)
         node_print(root, stdout);
     arena_release(&arena);

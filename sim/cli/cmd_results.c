@@ -191,32 +191,32 @@ const struct command cmd_results = {
     .name = "results",
     .usage = "DIR... [--top K] [--by KEY] [--per KEY] [--pareto KEYS] [--where EXPRESSION] [--show KEYS]\n"
              "       [--keys] [--csv | --markdown | --json | --sqlite FILE]",
-    .brief = "Prints the rows of sweeps: the best, the best of each group, those that none betters, why others failed.",
+    .brief = "Prints the rows of sweeps: the best, the best of each group, those that no other beats, why others failed.",
     .examples = "  dtsim results llama.sweep\n"
                 "  dtsim results llama.sweep --by iteration_time_s --top 5 --where 'strategy.tensor <= 8'\n"
                 "  dtsim results llama.sweep --pareto iteration_time_s,peak_memory_bytes\n"
                 "  dtsim results llama.sweep --per cluster.nodes --show cluster.nodes,strategy.tensor,mfu\n"
                 "  dtsim results shards/* --csv > all.csv\n",
     .options = "  DIR...              folders that 'dtsim sweep' wrote, or files in them; all rows count as one table\n"
-               "  --top K             so many rows; left out: 10, and all for programs\n"
+               "  --top K             print K rows; left out: 10, and all for programs\n"
                "  --by KEY            the best first; left out: as the sweep's file says, or the highest throughput\n"
-               "  --per KEY           the best one of each value of KEY\n"
-               "  --pareto KEYS       rows that no other one betters in all KEYS\n"
+               "  --per KEY           the best row for each value of KEY\n"
+               "  --pareto KEYS       the Pareto front: rows that no other row beats in all KEYS\n"
                "  --where EXPRESSION  only rows for which it is true, such as 'mfu > 0.4 && strategy.tensor < 8'\n"
                "  --show KEYS         these columns\n"
-               "  --keys              heads are the names of keys, as --by and --show take them, and not words for them\n"
+               "  --keys              column heads are the keys that --by and --show take, not words for them\n"
                "  --csv               all columns, SI units\n"
                "  --markdown          the table for a document\n"
                "  --json              whole rows, JSON Lines\n"
                "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
                "breakdown), gpus, memory_margin_bytes, extrapolated_share, verified_iteration_time_s, status, engine,\n"
-               "verified_engine, software, in_framework (whether that release has such a schedule, ZeRO stage and\n"
-               "recomputation; null: not known), rule, reason, id, or rank: the place among the best, which rows share\n"
-               "that cannot be told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
-               "KEY:max say otherwise.\n"
-               "What all rows have in common stands above the table, unless --show names it. A table is as wide as the\n"
-               "terminal, or as the variable COLUMNS says; else as it needs.\n",
+               "verified_engine, software, in_framework (whether the software's release has this schedule, ZeRO stage and\n"
+               "recomputation; null: not known), rule, reason, id, or rank (rows that cannot be told apart share a rank).\n"
+               "For rates and shares of use the largest value is the best, for all other keys the smallest; KEY:min and\n"
+               "KEY:max say otherwise. Values that all rows share stand above the table, unless --show names them. A\n"
+               "table is as wide as the terminal, or as the variable COLUMNS says; without both it is as wide as its\n"
+               "text.\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = results_main,

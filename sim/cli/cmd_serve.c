@@ -39,19 +39,19 @@ const struct command cmd_serve = {
                "  scenario            a scenario, as its file would hold it\n"
                "  base                or the file of a scenario, which is read again only once it has changed\n"
                "  set                 changes of the scenario, as after --set\n"
-               "  engine              simgrid, fast or ideal; left out: that of 'dtsim run', which is the scenario's,\n"
+               "  engine              simgrid, fast or ideal; left out: as 'dtsim run': the scenario's,\n"
                "                      or else simgrid. fast gives the same times many times faster\n"
                "  budget              a time ('30 s'), memory of the process with all that it remembers ('4 GiB'), or\n"
                "                      a list of both\n"
                "  advice              false: where memory is short, do not look for what would help\n"
                "  cancel              in a line of its own, {\"cancel\": ID}, which has no answer: the request of\n"
                "                      that id is answered with exit code 130, also if it runs already\n"
-               "Metrics and errors are those of 'dtsim run --json', without the scenario that was simulated. A mistake\n"
+               "Metrics and errors are as in 'dtsim run --json', without the scenario that was simulated. A mistake\n"
                "in a request stands in file \"stdin\", whose lines are the requests. A request whose budget is spent has\n"
                "errors, and metrics too if only causes are missing. A process that dies costs its request alone (exit\n"
                "code 1). The end of standard input ends the server once all is answered.\n\n"
-               "  -j N                so many processes; left out: one a processor\n"
-               "  --budget LIMIT      the budget of each request that says none; may be given twice\n",
+               "  -j N                processes; left out: one a processor\n"
+               "  --budget LIMIT      the budget of each request without one; may be given twice\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = serve_main,

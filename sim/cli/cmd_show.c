@@ -123,7 +123,7 @@ static void show_platform(const struct cluster *cluster)
     if (cluster_kinds(cluster) == 1)
         printf("\n# %d nodes of %d GPUs = %d GPUs; routes:\n", cluster->nodes, per_node, gpus);
     else
-        printf("\n# %d nodes in %d parts = %d GPUs; routes:\n", cluster->nodes, cluster_said_parts(cluster), gpus);
+        printf("\n# %d nodes in %d parts = %d GPUs; routes:\n", cluster->nodes, cluster_given_parts(cluster), gpus);
     if (per_node > 1)
         print_route(cluster, "# inside a node", 0, 1);
     if (cluster->nodes > 1)
@@ -247,21 +247,23 @@ const struct command cmd_show = {
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
                "  --groups            which GPUs form which process group\n"
-               "  --memory            what each rank holds at its peak; under 'offload: tensors' also which tensors stay, are\n"
-               "                      computed again, or go to the host; of a sweep file a table of all points'\n"
-               "                      peaks, as over batch and sequence in scenarios/sweeps/gpt2-activations.yaml; with --json\n"
-               "                      for programs\n"
-               "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
-               "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
-               "  --after PASS        with --program: what lowering knows before it writes operations: rows, exchanges, or\n"
-               "                      its steps with the labels that they wait for and give: script (row by row), order\n"
+               "  --memory            what each rank holds at its peak; with 'offload: tensors' also which tensors are\n"
+               "                      kept, recomputed or sent to the host; for a sweep file a table of the peaks of all\n"
+               "                      points (scenarios/sweeps/gpt2-activations.yaml); with --json for programs\n"
+               "  --program           the operations of an iteration, a line each: id, lane (rank.kind), purpose,\n"
+               "                      micro-batch, stage, seconds or bytes, and the ids of the operations that it waits\n"
+               "                      for\n"
+               "  --after PASS        with --program: what is known before operations are written, after a pass: rows,\n"
+               "                      exchanges, script (steps row by row, with the labels that they wait for and give)\n"
+               "                      or order\n"
                "  --platform          the cluster with its links, every default filled in\n"
-               "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape, format, count\n"
-               "                      and time, and what the time stands on: measured kernels, kernels like them, or the\n"
-               "                      roofline; with --json for programs\n"
-               "  --alike             who stands for whom in a run: what is simulated once for many that are alike, and,\n"
-               "                      where all are simulated, which key causes it and what would change that; it is\n"
-               "                      known after the run only, so this takes as long; with --json for programs\n"
+               "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape,\n"
+               "                      format, count and time, and the source of the time: measured kernels, similar\n"
+               "                      kernels, or the roofline; with --json for programs\n"
+               "  --alike             which replicas, GPUs and channels the simulation leaves out because others,\n"
+               "                      simulated once, do the same; where nothing is left out, the key that prevents it\n"
+               "                      and what would change that; this needs a whole run, and takes as long; with --json\n"
+               "                      for programs\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
     .accepts = options,
     .naccepts = COUNT(options),

@@ -251,19 +251,19 @@ const struct command cmd_sweep = {
                "                      never\n"
                "  --budget MEMORY     end a point before its process needs more ('4 GiB'), as --timeout does\n"
                "  --max N             refuse more points than this; left out: 100000\n"
-               "  --verify K          simulate the best K points by the first objective, and those that cannot be\n"
-               "                      told apart from them, on simgrid too, for verified_iteration_time_s\n"
+               "  --verify K          simulate the best K points by the first objective on simgrid too, with all points\n"
+               "                      that cannot be told apart from them, for verified_iteration_time_s\n"
                "  --anchor MINE.yaml  correct the times of all points by your own measured runs of their software, GPU and\n"
                "                      model, as 'dtsim run' does; the row of a point that none is like says why.\n"
                "                      Rows with other anchors are other rows: give each its own DIR\n"
                "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"
                "  --force             run all points again\n"
                "  --fail-fast         stop at the first such failure\n"
-               "A point whose row is there already is passed over: the same command goes on after an interruption,\n"
-               "and after a change of the sweep it runs the new points. Ctrl-C lets running points end, a second one\n"
-               "kills them. Points that cannot be (memory, degrees that do not divide, values that do not go together)\n"
-               "are rows 'infeasible' with the rule that forbids them. The exit code is 3 if a point ended with an\n"
-               "error, a crash or the timeout.\n",
+               "A point that has a row already is skipped: the same command goes on after an interruption, and after a\n"
+               "change of the sweep it runs the new points. Ctrl-C waits for running points, a second one kills them.\n"
+               "Points that are impossible (memory, degrees that do not divide, values that exclude each other) get a row\n"
+               "'infeasible' with the rule that forbids them. The exit code is 3 if a point ended with an error, a crash\n"
+               "or the timeout.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),
     .main = sweep_main,

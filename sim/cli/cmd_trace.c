@@ -55,7 +55,7 @@ static int trace_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_trace = {
     .name = "trace", .usage = "DIR [-o FILE|FOLDER] [--format FORMAT] [--ranks LIST] [--all] [--merge] [--gzip]",
-    .brief = "writes a run as a trace that Perfetto, PyTorch's tools or ASTRA-sim read",
+    .brief = "Writes a run as a trace that Perfetto, PyTorch's tools or ASTRA-sim read.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim trace out        # open the file on ui.perfetto.dev\n"
                 "  dtsim trace out --format kineto --ranks 0-7              # for HTA and TensorBoard, a file a rank\n"
                 "  dtsim trace out --format chakra -o workload              # for ASTRA-sim\n",

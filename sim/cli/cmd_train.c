@@ -126,7 +126,7 @@ static int train_main(const struct command *command, int argc, char **argv)
         code = parse(command, &arguments, &request.how, &request.engine);
     if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN] &&
         (arguments.values[OPT_JSON] || arguments.values[OPT_OUT]))
-        return usage_error(command, "--markdown: expected neither --json nor -o beside it");
+        return usage_error(command, "--markdown: expected neither --json nor -o with it");
     if (code == ARGS_DONE && arguments.npositional > 1 && !arguments.values[OPT_MARKDOWN])
         return usage_error(command, "unexpected argument '%s'; several scenarios need --markdown",
                            arguments.positional[1]);

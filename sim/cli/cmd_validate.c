@@ -143,13 +143,13 @@ static int validate_main(const struct command *command, int argc, char **argv)
         return code;
     options.rows = arguments.values[OPT_ROWS];
     if (options.rows && arguments.values[OPT_STRICT])
-        return usage_error(command, "--strict is about whole tables; expected no --rows beside it");
+        return usage_error(command, "--strict is about whole tables; expected no --rows with it");
     if (arguments.values[OPT_JSON] &&
         (arguments.values[OPT_MARKDOWN] || arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
         return usage_error(command, "expected one of --json, --markdown, --errors and --memory-errors");
     if (arguments.values[OPT_REGRET] && (arguments.values[OPT_JSON] || arguments.values[OPT_MARKDOWN] ||
                                          arguments.values[OPT_ERRORS] || arguments.values[OPT_MEMORY_ERRORS]))
-        return usage_error(command, "--regret prints lines of its own; expected no other form beside it");
+        return usage_error(command, "--regret prints lines of its own; expected no other form with it");
     options.configured = arguments.values[OPT_REGRET];
     options.sets = arguments.sets;
     options.nsets = arguments.nsets;
@@ -177,7 +177,7 @@ const struct command cmd_validate = {
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
                 "  dtsim validate scenarios/paper/zero-bubble-throughput.yaml --set software.scatter_gather=false\n",
     .options = "  PAPER               a file of scenarios/paper, see 'dtsim help paper'\n"
-               "  --rows ID,...       these rows alone, and no bars, which are of all\n"
+               "  --rows ID,...       only these rows; bars are not checked, because they are for all rows\n"
                "  --set PATH=VALUE    change every row; may be repeated\n"
                "  -j N                rows simulated at once; left out: one a processor\n"
                "  --summary           a table's errors alone, not its rows; of several tables also the errors by software and by\n"
@@ -185,20 +185,22 @@ const struct command cmd_validate = {
                "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
                "  --json              every row with all its metrics\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
-               "  --errors            each row's error, and what makes other work like it: scenarios/paper/errors.tsv, from\n"
-               "                      which 'dtsim run' tells the error that it expects. A row's first error, before anybody\n"
-               "                      worked on its table, is kept; a table that the file does not have gets its own now\n"
+               "  --errors            prints scenarios/paper/errors.tsv: each row's error, and the properties by which\n"
+               "                      other work is like it; 'dtsim run' derives its expected error from that file. Keeps\n"
+               "                      the first error of a row, from before anybody worked on its table; a new table gets\n"
+               "                      its first error now\n"
                "  --memory-errors     the same of measured peaks of memory: scenarios/paper/memory.tsv\n"
-               "  --regret            how much slower than the fastest row the one is that is predicted to be it, of rows of\n"
-               "                      one model, software, format, number of GPUs and of samples\n"
-               "Each row is asked twice: as the file configures it, and plainly, by the model, the cluster, the batch,\n"
-               "the degrees, the formats and the name of the software, which are what a person knows.\n"
-               "The error that 'dtsim run' expects: a published run with the scenario's software, profile, format (fp16 is as\n"
-               "bf16), schedule and dispatcher, dense or with experts as it is, whose GPUs, sample, micro-batch and NIC\n"
-               "differ by a factor of four at most, is alike and counts with today's error. Others count with their first\n"
-               "error, and the less the more they differ. Each table weighs as much as another. The error of a ratio of two\n"
-               "runs is that of two rows of one table, group, software, profile and model which are asked differently.\n"
-               "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
+               "  --regret            how much slower the row that is predicted to be fastest is than the row that was,\n"
+               "                      among rows of one model, software, format, number of GPUs and number of samples\n"
+               "Each row is predicted twice: as its file configures it, and plainly, from what a user knows: the model,\n"
+               "the cluster, the batch, the degrees, the formats and the name of the software. How 'dtsim run' derives\n"
+               "its expected error: a published run is alike if it has the scenario's software, profile, format (fp16\n"
+               "counts as bf16), schedule and dispatcher, if both or neither have experts, and if GPUs, sample,\n"
+               "micro-batch and NIC differ by a factor of four at most. Runs that are alike count with today's error.\n"
+               "Others count with their first error, with less weight the more they differ. All tables have the same\n"
+               "weight. The expected error of a ratio of two runs comes from pairs of rows of one table, group, software,\n"
+               "profile and model. An error is the predicted time over the measured one, less 1: positive is too slow.\n"
+               "Rates are converted.\n",
     .accepts = validate_options,
     .naccepts = COUNT(validate_options),
     .main = validate_main,

@@ -51,7 +51,7 @@ static void put_files(FILE *out)
 {
     static const struct { const char *name, *text; } files[] = {
         {"DTSIM_DATA", "a folder that is searched for platforms/, platforms/gpus/, platforms/communication/, "
-                       "platforms/software/, calibration/data/ and scenarios/models/ before those that came with the "
+                       "platforms/software/, calibration/data/ and scenarios/models/ before the files that came with the "
                        "program"},
         {"NO_COLOR, CLICOLOR_FORCE", "messages without colour, and with colour though they do not go to a terminal"},
     };

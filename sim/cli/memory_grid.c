@@ -24,13 +24,16 @@ enum { MOST_POINTS = 1000 };
 struct need { double peak, room; };
 
 /* A value, and as it is written; NULL and "": the point has none. */
-struct said { const struct node *node; const char *text; };
+struct axis_value {
+    const struct node *node;
+    const char *text;
+};
 
 struct grid {
     const struct sweep *sweep;
     struct arena arena;
     struct selection selection;
-    struct said **said;              /* of each point the value of each axis */
+    struct axis_value **settings; /* of each point the value of each axis */
     struct need *needs;
     bool *varies;                    /* of an axis */
     bool *heads;                     /* of a point: it is the first of its column */
@@ -67,14 +70,14 @@ static int find_need(struct grid *grid, size_t i, struct node *root, struct cach
 }
 
 /* The value under the axis' name; an included point that does not say it has the base's. */
-static struct said said_value(struct grid *grid, const struct point *point, const char *name)
+static struct axis_value setting_of(struct grid *grid, const struct point *point, const char *name)
 {
     const struct node *node = NULL;
 
     for (size_t i = 0; i < point->count && !node; i++)
         node = strcmp(point->items[i].name, name) ? NULL : point->items[i].node;
     node = node ? node : node_at(point->root, name);
-    return (struct said){node, node ? node_flow(&grid->arena, node) : ""};
+    return (struct axis_value){node, node ? node_flow(&grid->arena, node) : ""};
 }
 
 static int read_point(struct grid *grid, size_t i, struct cache *cache, struct error *err)
@@ -83,10 +86,10 @@ static int read_point(struct grid *grid, size_t i, struct cache *cache, struct e
 
     if (point_make(&grid->sweep->points, grid->selection.items[i], &grid->arena, &point, err))
         return -1;
-    grid->said[i] = ARENA_ARRAY(&grid->arena, struct said, grid->axes + 1);
+    grid->settings[i] = ARENA_ARRAY(&grid->arena, struct axis_value, grid->axes + 1);
     for (size_t a = 0; a < grid->axes; a++) {
-        grid->said[i][a] = said_value(grid, &point, grid->sweep->points.axes.items[a].name);
-        grid->varies[a] |= strcmp(grid->said[i][a].text, grid->said[0][a].text) != 0;
+        grid->settings[i][a] = setting_of(grid, &point, grid->sweep->points.axes.items[a].name);
+        grid->varies[a] |= strcmp(grid->settings[i][a].text, grid->settings[0][a].text) != 0;
     }
     return find_need(grid, i, point.root, cache, err);
 }
@@ -95,7 +98,7 @@ static int read_point(struct grid *grid, size_t i, struct cache *cache, struct e
 static bool same_row(const struct grid *grid, size_t one, size_t other)
 {
     for (size_t a = 0; a < grid->axes; a++)
-        if (a != grid->columns && strcmp(grid->said[one][a].text, grid->said[other][a].text) != 0)
+        if (a != grid->columns && strcmp(grid->settings[one][a].text, grid->settings[other][a].text) != 0)
             return false;
     return true;
 }
@@ -103,7 +106,7 @@ static bool same_row(const struct grid *grid, size_t one, size_t other)
 static bool same_column(const struct grid *grid, size_t one, size_t other)
 {
     return grid->columns == grid->axes ||
-           !strcmp(grid->said[one][grid->columns].text, grid->said[other][grid->columns].text);
+           !strcmp(grid->settings[one][grid->columns].text, grid->settings[other][grid->columns].text);
 }
 
 /* Whether it is the first point of its row, or column. */
@@ -123,7 +126,7 @@ static int read_points(struct grid *grid, struct error *err)
     int rc = 0;
 
     grid->axes = grid->sweep->points.axes.count;
-    grid->said = ARENA_ARRAY(&grid->arena, struct said *, count + 1);
+    grid->settings = ARENA_ARRAY(&grid->arena, struct axis_value *, count + 1);
     grid->needs = ARENA_ARRAY(&grid->arena, struct need, count + 1);
     grid->varies = ARENA_ARRAY(&grid->arena, bool, grid->axes + 1);
     cache_init(&cache, CACHE_BYTES);
@@ -190,7 +193,7 @@ static void print_table(struct grid *grid, FILE *out)
     double *numbers = ARENA_ARRAY(&grid->arena, double, count + 1);
     struct sheet sheet = {.all = true};
     struct number_style style;
-    char unit[24], said[32];
+    char unit[24], note[32];
 
     for (size_t i = 0; i < count; i++)
         numbers[i] = grid->needs[i].peak;
@@ -203,23 +206,25 @@ static void print_table(struct grid *grid, FILE *out)
         }
     for (size_t i = 0; i < count; i++)
         if (grid->heads[i])
-            sheet_head(&sheet, grid->columns == grid->axes ? "peak memory" :
-                       arena_printf(&grid->arena, "%s %s", axis_word(grid, grid->columns),
-                                    grid->said[i][grid->columns].text), "");
+            sheet_head(&sheet,
+                       grid->columns == grid->axes ? "peak memory" :
+                                                     arena_printf(&grid->arena, "%s %s", axis_word(grid, grid->columns),
+                                                                  grid->settings[i][grid->columns].text),
+                       "");
     for (size_t i = 0; i < count; i++) {
         if (!is_first(grid, i, same_row))
             continue;
         for (size_t a = 0; a < grid->axes; a++)
             if (grid->varies[a] && a != grid->columns)
-                sheet_add(&sheet, grid->said[i][a].text);
+                sheet_add(&sheet, grid->settings[i][a].text);
         for (size_t k = 0; k < count; k++)
             if (grid->heads[k])
                 add_cell(grid, &sheet, &style, i, k);
     }
     sheet_print(&sheet, false, out);
     sheet_release(&sheet);
-    snprintf(said, sizeof said, *unit ? " in %s" : "%s", unit);
-    print_note(grid, said, out);
+    snprintf(note, sizeof note, *unit ? " in %s" : "%s", unit);
+    print_note(grid, note, out);
 }
 
 static void print_json(const struct grid *grid, FILE *out)
@@ -230,8 +235,8 @@ static void print_json(const struct grid *grid, FILE *out)
         json_t *point = json_object(), *item;
 
         for (size_t a = 0; a < grid->axes; a++)
-            if (grid->said[i][a].node)
-                json_put(point, grid->sweep->points.axes.items[a].name, node_json(grid->said[i][a].node));
+            if (grid->settings[i][a].node)
+                json_put(point, grid->sweep->points.axes.items[a].name, node_json(grid->settings[i][a].node));
         item = json_pack("{s:o}", "point", point);
         json_put(item, "peak_memory_bytes", json_finite(grid->needs[i].peak));
         json_put(item, "memory_margin_bytes", json_finite(grid->needs[i].room - grid->needs[i].peak));

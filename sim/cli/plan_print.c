@@ -213,7 +213,7 @@ static void print_going(const struct space *space, FILE *out)
 static void print_miss(const struct plan_miss *miss, FILE *out)
 {
     if (isfinite(miss->share))
-        fprintf(out, "nearest of those that were replayed: %s %.4g, and the limit is at %s %.4g; try more --gpus, or a "
+        fprintf(out, "nearest replayed: %s %.4g, and the limit is at %s %.4g; try more --gpus, or a "
                 "wider limit\n", miss->limit->name, miss->value, miss->limit->most ? "least" : "most", miss->limit->value);
 }
 

@@ -78,7 +78,7 @@ static int add_all(struct making *making, struct error *err)
     const struct scenario *scenario = making->scenario;
     const struct elastic_spec *spec = scenario->train->elastic;
 
-    if (cluster_said_parts(&scenario->cluster))
+    if (cluster_given_parts(&scenario->cluster))
         return error_clash(err, spec->node->loc, "train: elastic: a cluster that says 'parts' has a number of nodes for each "
                            "of them; expected one kind of node");
     if (scenario->views)

@@ -31,7 +31,7 @@ static int change_gpus(struct arena *arena, const struct scenario *scenario, str
     int replica = scenario_gpus(scenario) / scenario->parallelism.data;
     int node = cluster_node_gpus(&scenario->cluster, 0);
 
-    if (cluster_said_parts(&scenario->cluster))
+    if (cluster_given_parts(&scenario->cluster))
         return error_clash(err, loc, "train: phases: gpus: a cluster that says 'parts' has a number of nodes for each of "
                            "them; expected phases without 'gpus'");
     if (scenario->views)

@@ -23,7 +23,7 @@ struct templates {
     struct making *making;
     int *stages, *nodes;     /* of each of them, ascending */
     int count, most;         /* templates; replicas at most */
-    struct template *beside; /* [replicas][template] */
+    struct template *mixed; /* [replicas][template] */
 };
 
 /* Two templates side by side, `deep` replicas of the second one, and the micro-batches of a replica of each. */
@@ -34,7 +34,7 @@ struct pair {
 
 static struct template *template_of(const struct templates *templates, int replicas, int number)
 {
-    return &templates->beside[replicas * templates->count + number];
+    return &templates->mixed[replicas * templates->count + number];
 }
 
 /* So many replicas of a template. */
@@ -197,7 +197,7 @@ int shapes_add_templates(struct making *making, struct error *err)
                        templates.count, templates.most);
     if (rc)
         templates.most = 0;
-    templates.beside = xcalloc((size_t)(templates.most + 1) * (size_t)(templates.count + 1), sizeof *templates.beside);
+    templates.mixed = xcalloc((size_t)(templates.most + 1) * (size_t)(templates.count + 1), sizeof *templates.mixed);
     rc = rc ? rc : measure_all(&templates, least, err);
     for (int nodes = 1; nodes < whole && !rc; nodes++) {
         struct pair best = {.seconds = INFINITY};
@@ -208,6 +208,6 @@ int shapes_add_templates(struct making *making, struct error *err)
     }
     free(templates.stages);
     free(templates.nodes);
-    free(templates.beside);
+    free(templates.mixed);
     return rc;
 }

@@ -14,7 +14,7 @@ static double power_of(const struct gpu_power *power, struct occupation occupati
            occupation.communication * (power->communication - power->idle);
 }
 
-static const struct energy_spec *energy_said(const struct scenario *scenario)
+static const struct energy_spec *energy_spec_of(const struct scenario *scenario)
 {
     return scenario->train ? scenario->train->energy : NULL;
 }
@@ -22,8 +22,8 @@ static const struct energy_spec *energy_said(const struct scenario *scenario)
 /* W of one GPU of a kind of node. */
 static double gpu_power(const struct scenario *scenario, int kind, struct occupation occupation)
 {
-    const struct energy_spec *said = energy_said(scenario);
-    const struct gpu_power *power = said ? said->gpu : NULL;
+    const struct energy_spec *spec = energy_spec_of(scenario);
+    const struct gpu_power *power = spec ? spec->gpu : NULL;
     int gpu = cluster_kind_gpu(&scenario->cluster, kind);
 
     if (!power && cluster_gpu_name(&scenario->cluster, gpu))
@@ -34,9 +34,9 @@ static double gpu_power(const struct scenario *scenario, int kind, struct occupa
 /* W of a node besides its GPUs. */
 static double host_power(const struct scenario *scenario)
 {
-    const struct energy_spec *said = energy_said(scenario);
+    const struct energy_spec *spec = energy_spec_of(scenario);
 
-    return said && said->gpu ? said->host : 0;
+    return spec && spec->gpu ? spec->host : 0;
 }
 
 /* The mean of the kinds, by their seats; NaN where one of them is not known. */
@@ -66,7 +66,7 @@ double energy_ranks_power(const struct scenario *scenario, const struct occupati
 
 double energy_pue(const struct scenario *scenario)
 {
-    return energy_said(scenario) ? energy_said(scenario)->pue : 1;
+    return energy_spec_of(scenario) ? energy_spec_of(scenario)->pue : 1;
 }
 
 int energy_nodes(const struct scenario *scenario)

@@ -57,12 +57,12 @@ void changes_of_links(struct changes *changes, const struct workload *workload)
     const struct cluster *cluster = &scenario->cluster;
     const char *lines = named_cluster(changes->arena, scenario);
 
-    if (cluster_said_parts(cluster) && !node_at(scenario->node, "cluster.parts"))
+    if (cluster_given_parts(cluster) && !node_at(scenario->node, "cluster.parts"))
         return;                              /* a file says them */
-    for (int i = 0; i < cluster_said_parts(cluster); i++)
+    for (int i = 0; i < cluster_given_parts(cluster); i++)
         lines = twice_links(changes->arena, cluster, lines, arena_printf(changes->arena, "parts.%d.", i),
-                            cluster_said_part(cluster, i).first);
-    add(changes, cluster_said_parts(cluster) ? lines : twice_links(changes->arena, cluster, lines, "", 0));
+                            cluster_given_part(cluster, i).first);
+    add(changes, cluster_given_parts(cluster) ? lines : twice_links(changes->arena, cluster, lines, "", 0));
 }
 
 /* The nodes of the cluster from `first` on, on a network that takes no time. */
@@ -79,10 +79,10 @@ static const char *free_cluster(struct arena *arena, const struct cluster *clust
 {
     const char *parts = "";
 
-    if (!cluster_said_parts(cluster))
+    if (!cluster_given_parts(cluster))
         return free_nodes(arena, cluster, 0, cluster->nodes);
-    for (int i = 0; i < cluster_said_parts(cluster); i++) {
-        struct said_part part = cluster_said_part(cluster, i);
+    for (int i = 0; i < cluster_given_parts(cluster); i++) {
+        struct given_part part = cluster_given_part(cluster, i);
 
         char slower[48];
 

@@ -146,7 +146,7 @@ static bool is_own(struct arena *arena, const char *file, struct error *err)
     return false;
 }
 
-const char *data_beside(struct arena *arena, struct loc loc, const char *path, struct error *err)
+const char *data_relative(struct arena *arena, struct loc loc, const char *path, struct error *err)
 {
     /* A path on the command line ("--set cluster=mine.yaml") is relative to the working directory. */
     const char *file = loc.file, *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
@@ -242,7 +242,7 @@ const char *data_resolve(struct arena *arena, const struct data_kind *kind, cons
             report_unknown(arena, kind, text, loc, err);
         return path;
     }
-    path = data_beside(arena, loc, text, err);
+    path = data_relative(arena, loc, text, err);
     if (!path || access(path, R_OK) == 0)
         return path;
     error_system(err, loc, "cannot read the %s file '%s'", kind->what, path);

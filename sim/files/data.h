@@ -30,6 +30,6 @@ const char *data_stem(struct arena *arena, const char *path);
 /* A path that was written at a place, relative to the folder of that file, as a path relative to the working directory;
  * an absolute path stays. All paths that scenarios write go through here. NULL: the arena's cache says names_only, and
  * the place is in none of the program's own files. */
-const char *data_beside(struct arena *arena, struct loc loc, const char *path, struct error *err);
+const char *data_relative(struct arena *arena, struct loc loc, const char *path, struct error *err);
 
 #endif

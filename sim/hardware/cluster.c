@@ -216,16 +216,16 @@ bool cluster_has_pairs(const struct cluster *cluster)
     return cluster->between.count > 0;
 }
 
-int cluster_said_parts(const struct cluster *cluster)
+int cluster_given_parts(const struct cluster *cluster)
 {
-    return (int)cluster->said.count;
+    return (int)cluster->given.count;
 }
 
-struct said_part cluster_said_part(const struct cluster *cluster, int part)
+struct given_part cluster_given_part(const struct cluster *cluster, int part)
 {
-    const struct part_spec *spec = (const struct part_spec *)cluster->said.items + part;
+    const struct part_spec *spec = (const struct part_spec *)cluster->given.items + part;
 
-    return (struct said_part){spec->name, spec->slower, spec->first, spec->cluster.nodes};
+    return (struct given_part){spec->name, spec->slower, spec->first, spec->cluster.nodes};
 }
 
 const char *cluster_gpu_name(const struct cluster *cluster, int gpu)
@@ -321,12 +321,12 @@ double cluster_payload_share(const struct cluster *cluster, unsigned kinds, doub
 }
 
 /* Of the parts, each estimate once. */
-static const char *parts_estimates(struct arena *arena, const struct list *said, bool between)
+static const char *parts_estimates(struct arena *arena, const struct list *given, bool between)
 {
-    const struct part_spec *parts = said->items;
+    const struct part_spec *parts = given->items;
     const char *all = NULL;
 
-    for (size_t i = 0; i < said->count; i++) {
+    for (size_t i = 0; i < given->count; i++) {
         const char *own = cluster_estimates(arena, &parts[i].cluster, between);
 
         if (own && (!all || !strstr(all, own)))
@@ -341,8 +341,8 @@ const char *cluster_estimates(struct arena *arena, const struct cluster *cluster
     const struct machine_kind *kind = &cluster->kinds[0];
     const char *own = between ? network->estimate : NULL, *profile = NULL;
 
-    if (cluster->said.count)
-        return parts_estimates(arena, &cluster->said, between);
+    if (cluster->given.count)
+        return parts_estimates(arena, &cluster->given, between);
     if (kind->communication && kind->communication->estimate)
         profile = arena_printf(arena, "communication profile %s: %s", kind->communication_spec->profile,
                                kind->communication->estimate);

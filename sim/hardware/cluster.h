@@ -31,7 +31,7 @@ bool cluster_node_changes(struct arena *arena, const struct cluster *cluster, in
 bool cluster_names_network(struct arena *arena, const struct cluster *cluster);
 /* What the cluster changes of its platform, for people: "network.bandwidth 25 Gb/s (8 NICs a node)"; "":
  * nothing, or it has none. */
-const char *cluster_said(struct arena *arena, const struct cluster *cluster);
+const char *cluster_changes_text(struct arena *arena, const struct cluster *cluster);
 /* Sets `nodes`, if it was left out, to enough nodes of the first kind for that many GPUs. */
 void cluster_size(struct cluster *cluster, int gpus);
 int cluster_gpus(const struct cluster *cluster);
@@ -41,9 +41,13 @@ int cluster_parts(const struct cluster *cluster);
 struct cluster_part cluster_part(const struct cluster *cluster, int part);
 /* The parts that the file says (`cluster.parts`), in the order of their nodes; 0: it says none. Those of equal nodes are
  * of one kind. `slower`: how many times as long computations take on its GPUs. */
-struct said_part { const char *name; double slower; int first, nodes; };
-int cluster_said_parts(const struct cluster *cluster);
-struct said_part cluster_said_part(const struct cluster *cluster, int part);
+struct given_part {
+    const char *name;
+    double slower;
+    int first, nodes;
+};
+int cluster_given_parts(const struct cluster *cluster);
+struct given_part cluster_given_part(const struct cluster *cluster, int part);
 int cluster_kinds(const struct cluster *cluster);
 int cluster_kind_of(const struct cluster *cluster, int node);
 /* The first node of the kind, and the first GPU of that node. */

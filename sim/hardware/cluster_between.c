@@ -20,10 +20,10 @@ static const struct table pair_table = {TABLE("between", "a link between two par
 /* The part whose name the text begins with, up to a '-' or its end; -1: none. */
 static int part_named(const struct cluster *cluster, const char *text)
 {
-    const struct part_spec *parts = cluster->said.items;
+    const struct part_spec *parts = cluster->given.items;
     size_t length = strcspn(text, "-");
 
-    for (size_t i = 0; i < cluster->said.count; i++)
+    for (size_t i = 0; i < cluster->given.count; i++)
         if (strlen(parts[i].name) == length && !strncmp(parts[i].name, text, length))
             return (int)i;
     return -1;
@@ -32,7 +32,7 @@ static int part_named(const struct cluster *cluster, const char *text)
 static int check_pair(const struct cluster *cluster, const struct part_pair *pair, const char *key, struct loc loc,
                       struct error *err)
 {
-    const struct part_spec *parts = cluster->said.items;
+    const struct part_spec *parts = cluster->given.items;
     const struct nics *one = &parts[pair->one].cluster.kinds[0].nics, *other = &parts[pair->other].cluster.kinds[0].nics;
     const struct between *between = &cluster->between;
     char text[2][48];
@@ -103,7 +103,7 @@ const struct part_pair *cluster_pair_of(const struct cluster *cluster, int node,
 {
     if (!cluster->between.count)
         return NULL;
-    int one = cluster_said_part_of(cluster, node), other = cluster_said_part_of(cluster, to);
+    int one = cluster_given_part_of(cluster, node), other = cluster_given_part_of(cluster, to);
 
     for (int i = 0; i < cluster->between.count; i++) {
         const struct part_pair *pair = &cluster->between.pairs[i];
@@ -128,22 +128,22 @@ int cluster_pair_index(const struct cluster *cluster, const struct part_pair *pa
 {
     int first = cluster_between_links(cluster) - 2 * cluster->between.count;
 
-    return first + 2 * (int)(pair - cluster->between.pairs) + (cluster_said_part_of(cluster, from) == pair->other);
+    return first + 2 * (int)(pair - cluster->between.pairs) + (cluster_given_part_of(cluster, from) == pair->other);
 }
 
 void cluster_pair_name(const struct cluster *cluster, const struct part_pair *pair, bool back, char *buffer, size_t size)
 {
-    snprintf(buffer, size, "%.20s-%.20s", cluster_said_part(cluster, back ? pair->other : pair->one).name,
-             cluster_said_part(cluster, back ? pair->one : pair->other).name);
+    snprintf(buffer, size, "%.20s-%.20s", cluster_given_part(cluster, back ? pair->other : pair->one).name,
+             cluster_given_part(cluster, back ? pair->one : pair->other).name);
 }
 
 /* B/s of all NICs of a part. */
 static double part_nics(const struct cluster *cluster, int part)
 {
-    struct said_part said = cluster_said_part(cluster, part);
+    struct given_part given = cluster_given_part(cluster, part);
 
-    return said.nodes * cluster_node_nics(cluster, said.first) *
-           cluster_node_bandwidth(cluster, said.first, LINK_NIC_UP);
+    return given.nodes * cluster_node_nics(cluster, given.first) *
+           cluster_node_bandwidth(cluster, given.first, LINK_NIC_UP);
 }
 
 double cluster_pair_crowding(const struct cluster *cluster, const struct part_pair *pair)
@@ -153,7 +153,7 @@ double cluster_pair_crowding(const struct cluster *cluster, const struct part_pa
 
 double cluster_pair_latency(const struct cluster *cluster, const struct part_pair *pair)
 {
-    const struct part_spec *parts = cluster->said.items;
+    const struct part_spec *parts = cluster->given.items;
     double nics = (parts[pair->one].cluster.kinds[0].nics.latency + parts[pair->other].cluster.kinds[0].nics.latency) / 2;
 
     return isnan(pair->latency) ? 0 : pair->latency - nics;

@@ -29,19 +29,20 @@ bool cluster_changes(struct arena *arena, const struct cluster *cluster, const c
 
 bool cluster_node_changes(struct arena *arena, const struct cluster *cluster, int node, const char *path)
 {
-    const struct part_spec *parts = cluster->said.items;
+    const struct part_spec *parts = cluster->given.items;
 
-    return cluster_changes(arena, cluster->said.count ? &parts[cluster_said_part_of(cluster, node)].cluster : cluster, path);
+    return cluster_changes(arena, cluster->given.count ? &parts[cluster_given_part_of(cluster, node)].cluster : cluster,
+                           path);
 }
 
 /* What each part changes, after its name. */
-static const char *parts_said(struct arena *arena, const struct list *said)
+static const char *parts_text(struct arena *arena, const struct list *given)
 {
-    const struct part_spec *parts = said->items;
+    const struct part_spec *parts = given->items;
     const char *text = "";
 
-    for (size_t i = 0; i < said->count; i++) {
-        const char *own = cluster_said(arena, &parts[i].cluster);
+    for (size_t i = 0; i < given->count; i++) {
+        const char *own = cluster_changes_text(arena, &parts[i].cluster);
 
         if (*own)
             text = arena_printf(arena, "%s%s%s: %s", text, *text ? "; " : "", parts[i].name, own);
@@ -51,9 +52,9 @@ static const char *parts_said(struct arena *arena, const struct list *said)
 
 bool cluster_names_network(struct arena *arena, const struct cluster *cluster)
 {
-    const struct part_spec *parts = cluster->said.items;
+    const struct part_spec *parts = cluster->given.items;
 
-    for (size_t i = 0; i < cluster->said.count; i++)
+    for (size_t i = 0; i < cluster->given.count; i++)
         if (cluster_names_network(arena, &parts[i].cluster))
             return true;
     return cluster->network.name && cluster_changes(arena, cluster, "network.name");
@@ -68,7 +69,7 @@ static bool is_of_file(const struct cluster *cluster, const char *part, const st
 }
 
 /* The NICs of a node, beside what was said of one of them or of the whole network. */
-static const char *nics_said(struct arena *arena, const struct cluster *cluster, bool rate)
+static const char *nics_text(struct arena *arena, const struct cluster *cluster, bool rate)
 {
     const struct nics *nics = &cluster->kinds[0].nics;
     const char *each = rate ? arena_printf(arena, " of %.4g Gb/s", nics->bandwidth * 8 / 1e9) : "";
@@ -76,14 +77,14 @@ static const char *nics_said(struct arena *arena, const struct cluster *cluster,
     return arena_printf(arena, " (%d NIC%s%s a node)", nics->count, nics->count == 1 ? "" : "s", each);
 }
 
-const char *cluster_said(struct arena *arena, const struct cluster *cluster)
+const char *cluster_changes_text(struct arena *arena, const struct cluster *cluster)
 {
     static const char shown_apart[] = "platform nodes gpu gpus_per_node title";
     const struct node *own = cluster->node;
     const char *text = "";
 
-    if (cluster->said.count)
-        return parts_said(arena, &cluster->said);
+    if (cluster->given.count)
+        return parts_text(arena, &cluster->given);
     for (size_t i = 0; cluster->base && own->kind == NODE_MAPPING && i < own->count; i++) {
         const struct node *value = own->items[i];
         bool map = value->kind == NODE_MAPPING;
@@ -96,7 +97,7 @@ const char *cluster_said(struct arena *arena, const struct cluster *cluster)
                 continue;
             text = arena_printf(arena, "%s%s%s %s%s", text, *text ? ", " : "", name ? "network" : path,
                                 name ? cluster->network.name : node_flow(arena, map ? value->items[k] : value),
-                                nic ? nics_said(arena, cluster, name) : "");
+                                nic ? nics_text(arena, cluster, name) : "");
         }
     }
     return text;

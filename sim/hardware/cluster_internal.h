@@ -81,7 +81,7 @@ struct cluster {
                                         takes no time, whose bandwidths and latencies are NaN */
     const char *title;
     struct between between;
-    struct list said;                /* of struct part_spec, where the file says `parts`; else empty */
+    struct list given;               /* of struct part_spec, where the file says `parts`; else empty */
     int nodes;                       /* of all parts; 0: as many as are needed (cluster_size sets it) */
     int part_count;                  /* up to 1: all nodes are of kinds[0] */
     struct machine_part parts[PARTS_MAX];    /* in the order of their nodes */
@@ -158,7 +158,7 @@ double cluster_pair_latency(const struct cluster *cluster, const struct part_pai
 /* Reads what `between` says of pairs of parts. The cluster has its parts. */
 int cluster_load_between(struct arena *arena, struct cluster *cluster, struct error *err);
 /* The part of a node, among those that the file says. */
-int cluster_said_part_of(const struct cluster *cluster, int node);
+int cluster_given_part_of(const struct cluster *cluster, int node);
 extern const struct table part_table;
 
 #endif

@@ -321,7 +321,7 @@ int cluster_leaf_nodes(const struct cluster *cluster)
 int cluster_leaf_of(const struct cluster *cluster, int node)
 {
     if (cluster->between.count)
-        return cluster_said_part_of(cluster, node);
+        return cluster_given_part_of(cluster, node);
     return cluster_topology(cluster) == TOPOLOGY_NONBLOCKING ? 0 : node / cluster_leaf_nodes(cluster);
 }
 

@@ -14,18 +14,18 @@
 enum { NODES_MAX = 1000000, NUMBER_MAX = 1048575 };
 
 /* Keys of nodes, which stand in the parts. */
-static int check_beside(const struct cluster *cluster, struct error *err)
+static int check_node_keys(const struct cluster *cluster, struct error *err)
 {
     static const char *const keys[] = {"nodes", "gpus_per_node", "gpus_per_switch", "gpu", "inside", "host"};
     const struct node *map = cluster->node;
     int status = 0;
 
     if (cluster->base && !node_get(cluster->base, "parts"))
-        return error_clash(err, node_loc(map, "platform"), "cluster: platform: '%s' beside 'parts' has nodes of its own; "
+        return error_clash(err, node_loc(map, "platform"), "cluster: platform: '%s' and 'parts' both give nodes; "
                            "expected it in a part", cluster->platform);
     for (size_t i = 0; i < COUNT(keys); i++)
         if (node_get(map, keys[i]))
-            status = error_clash(err, node_loc(map, keys[i]), "cluster: %s: stands beside 'parts', each of which says "
+            status = error_clash(err, node_loc(map, keys[i]), "cluster: %s: stands next to 'parts', each of which says "
                                  "its own; expected it in the parts, or no parts", keys[i]);
     return status;
 }
@@ -35,7 +35,7 @@ static int check_name(const struct cluster *cluster, const struct part_spec *spe
 {
     enum { MOST = 20 };              /* so that names of links are whole */
     static const char taken[] = "auto all none any";
-    const struct part_spec *parts = cluster->said.items;
+    const struct part_spec *parts = cluster->given.items;
     struct loc loc = node_loc(spec->node, "name");
     bool plain = *spec->name && !isdigit((unsigned char)*spec->name);
 
@@ -74,30 +74,35 @@ static struct node *nodes_of(struct arena *arena, const struct cluster *cluster,
 
 static int load_part(struct arena *arena, const struct cluster *cluster, struct part_spec *spec, struct error *err)
 {
-    const struct node *said = spec->node;
+    const struct node *node = spec->node;
     struct node *own = node_mapping(arena);
 
-    if (said->kind != NODE_MAPPING)
-        return error_add(err, EXIT_INPUT, said->loc, "parts: expected a mapping such as {name: old, platform: dgx-a100, "
+    if (node->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, node->loc,
+                         "parts: expected a mapping such as {name: old, platform: dgx-a100, "
                          "nodes: 2}");
-    if (node_get(said, "parts"))
-        return error_add(err, EXIT_INPUT, node_loc(said, "parts"), "parts: a part has no parts; expected its nodes");
-    own->loc = said->loc;
-    for (size_t i = 0; i < said->count; i++)
-        if (word_in("name slower", said->keys[i]))
-            node_put(arena, own, said->keys[i], said->items[i]);
+    if (node_get(node, "parts"))
+        return error_add(err, EXIT_INPUT, node_loc(node, "parts"), "parts: a part has no parts; expected its nodes");
+    own->loc = node->loc;
+    for (size_t i = 0; i < node->count; i++)
+        if (word_in("name slower", node->keys[i]))
+            node_put(arena, own, node->keys[i], node->items[i]);
     if (field_parse(arena, &part_table, own, spec, err))
         return -1;
-    spec->node = said;
+    spec->node = node;
     if (check_name(cluster, spec, err) ||
-        cluster_load_value(arena, nodes_of(arena, cluster, said), cluster->said.count > 1, &spec->cluster, err))
+        cluster_load_value(arena, nodes_of(arena, cluster, node), cluster->given.count > 1, &spec->cluster, err))
         return -1;
-    if (spec->cluster.said.count)
-        return error_clash(err, node_loc(said, "platform"), "parts: the platform of '%s' has parts of its own; expected "
-                           "a platform of equal nodes", spec->name);
+    if (spec->cluster.given.count)
+        return error_clash(err, node_loc(node, "platform"),
+                           "parts: the platform of '%s' has parts of its own; expected "
+                           "a platform of equal nodes",
+                           spec->name);
     if (!spec->cluster.nodes)
-        return error_add(err, EXIT_INPUT, node_loc(said, "nodes"), "parts: '%s' does not say how many nodes it has; "
-                         "expected 'nodes', 1 or more", spec->name);
+        return error_add(err, EXIT_INPUT, node_loc(node, "nodes"),
+                         "parts: '%s' does not say how many nodes it has; "
+                         "expected 'nodes', 1 or more",
+                         spec->name);
     return 0;
 }
 
@@ -169,25 +174,25 @@ static int add_part(struct cluster *cluster, struct part_spec *spec, struct erro
     return 0;
 }
 
-int cluster_said_part_of(const struct cluster *cluster, int node)
+int cluster_given_part_of(const struct cluster *cluster, int node)
 {
-    const struct part_spec *parts = cluster->said.items;
+    const struct part_spec *parts = cluster->given.items;
     int i = 0;
 
-    while (i + 1 < (int)cluster->said.count && parts[i + 1].first <= node)
+    while (i + 1 < (int)cluster->given.count && parts[i + 1].first <= node)
         i++;
     return i;
 }
 
 int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct error *err)
 {
-    struct part_spec *parts = cluster->said.items;
-    size_t count = cluster->said.count;
-    int status = check_beside(cluster, err);
+    struct part_spec *parts = cluster->given.items;
+    size_t count = cluster->given.count;
+    int status = check_node_keys(cluster, err);
 
     if (count > PARTS_MAX)
-        return error_add(err, EXIT_INPUT, cluster->said.node->loc, "cluster: parts: found %zu; expected at most %d", count,
-                         (int)PARTS_MAX);
+        return error_add(err, EXIT_INPUT, cluster->given.node->loc, "cluster: parts: found %zu; expected at most %d",
+                         count, (int)PARTS_MAX);
     for (size_t i = 0; i < count && !status; i++)
         status = load_part(arena, cluster, &parts[i], err);
     for (size_t i = 1; i < count && !status; i++)
@@ -285,14 +290,14 @@ static const double *completed(double *values, int count)
 
 static bool has_slower_part(const struct cluster *cluster)
 {
-    for (int i = 0; i < cluster_said_parts(cluster); i++)
-        if (cluster_said_part(cluster, i).slower > 1)
+    for (int i = 0; i < cluster_given_parts(cluster); i++)
+        if (cluster_given_part(cluster, i).slower > 1)
             return true;
     return false;
 }
 
 /* A part's factor holds for all of its GPUs, stragglers among them too. */
-static void slow_down(const struct cluster *cluster, struct said_part part, double *slower)
+static void slow_down(const struct cluster *cluster, struct given_part part, double *slower)
 {
     int first = cluster_node_gpu(cluster, part.first, 0);
     int end = first + part.nodes * cluster_node_gpus(cluster, part.first);
@@ -314,8 +319,8 @@ int slow_parts_set(struct arena *arena, const struct list *stragglers, const str
     for (size_t i = 0; i < slow_links->count; i++)
         if (set_nic((const struct slow_link *)slow_links->items + i, cluster, shares, err))
             rc = -1;
-    for (int i = 0; slower && i < cluster_said_parts(cluster); i++)
-        slow_down(cluster, cluster_said_part(cluster, i), slower);
+    for (int i = 0; slower && i < cluster_given_parts(cluster); i++)
+        slow_down(cluster, cluster_given_part(cluster, i), slower);
     cluster->gpu_slower = slower ? completed(slower, gpus) : NULL;
     cluster->nic_shares = shares ? completed(shares, nics) : NULL;
     return rc;

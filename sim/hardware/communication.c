@@ -17,8 +17,8 @@ static const struct field chunk_fields[] = {
     {KEY(chunk, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .required = true,
      .brief = "size of a piece, for one channel and one GPU of a node"},
     {KEY(chunk, rounds), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0",
-     .brief = "this size is used if the vector has at least so many pieces for every channel and GPU; else the next "
-              "size is tried"},
+     .brief = "this size is used if the vector has at least this number of pieces for every channel and GPU; else the "
+              "next size is tried"},
 };
 
 static const struct table chunk_table = {
@@ -47,7 +47,7 @@ static const struct field protocol_cost_fields[] = {
     {KEY(protocol_cost, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
      .brief = "number of channels of a large collective"},
     {KEY(protocol_cost, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .brief = "a smaller collective uses one channel for each so many bytes of its vector; left out: all channels"},
+     .brief = "a smaller collective uses one channel per this number of bytes of its vector; left out: all channels"},
     {KEY(protocol_cost, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
      .required = true, .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
     {KEY(protocol_cost, network_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
@@ -135,7 +135,7 @@ static const struct table all_to_all_costs_table = {
 
 static const struct field nvls_few_fields[] = {
     {KEY(nvls_few, most), .kind = FIELD_INT, .min = 2, .max = 1024, .required = true,
-     .brief = "this holds of groups of up to so many ranks, all of one node"},
+     .brief = "this holds for groups of up to this number of ranks, all in one node"},
     {KEY(nvls_few, least), .kind = FIELD_INT, .min = 2, .max = 1024, .required = true,
      .brief = "the fewest ranks for which the library chooses the switch"},
     {KEY(nvls_few, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,

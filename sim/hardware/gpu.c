@@ -118,7 +118,7 @@ static const struct field gpu_spec_fields[] = {
     {KEY(gpu_spec, peak), .kind = FIELD_OPTIONAL, .table = &changed_rates_table,
      .brief = "instead of the data sheet's; measured GEMMs and attention are scaled by it"},
     {KEY(gpu_spec, multiprocessors), .kind = FIELD_INT, .min = 1, .max = 100000,
-     .brief = "instead of the data sheet's: tiles of GEMMs run on so many; 'peak' is changed by itself"},
+     .brief = "instead of the data sheet's: tiles of GEMMs run on this number; 'peak' is changed by itself"},
 };
 
 const struct table gpu_spec_table = {

@@ -318,9 +318,9 @@ static struct node *table_node(struct reader *reader)
 }
 
 struct node *import_nccl_parse(struct arena *arena, const char *file, const char *text, size_t length,
-                               const struct nccl_said *said, FILE *notes, struct error *err)
+                               const struct nccl_hints *hints, FILE *notes, struct error *err)
 {
-    struct reader reader = {.arena = arena, .file = file, .said = said, .err = err, .rows = node_sequence(arena)};
+    struct reader reader = {.arena = arena, .file = file, .hints = hints, .err = err, .rows = node_sequence(arena)};
     int before = err->count;
     struct node *root = NULL;
 
@@ -339,12 +339,12 @@ struct node *import_nccl_parse(struct arena *arena, const char *file, const char
     return root;
 }
 
-struct node *import_nccl_load(struct arena *arena, const char *path, const struct nccl_said *said, FILE *notes,
+struct node *import_nccl_load(struct arena *arena, const char *path, const struct nccl_hints *hints, FILE *notes,
                               struct error *err)
 {
     size_t length;
     char *text = file_read(path, "output of nccl-tests", IMPORT_NCCL_MAX_BYTES, (struct loc){0}, &length, err);
-    struct node *root = text ? import_nccl_parse(arena, path, text, length, said, notes, err) : NULL;
+    struct node *root = text ? import_nccl_parse(arena, path, text, length, hints, notes, err) : NULL;
 
     free(text);
     return root;

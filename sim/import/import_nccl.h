@@ -7,7 +7,7 @@
 enum { IMPORT_NCCL_MAX_BYTES = 16 << 20 };
 
 /* What the user says of runs that do not say it themselves. */
-struct nccl_said {
+struct nccl_hints {
     const char *op;                  /* of runs that do not name their program; NULL: unknown */
     int ranks, per_node;             /* of runs without a full list of ranks; 0: unknown */
 };
@@ -27,8 +27,8 @@ struct nccl_said {
  * of the ranks in the file's list.
  * The cluster is left out if no platform is known to have such GPUs. */
 struct node *import_nccl_parse(struct arena *arena, const char *file, const char *text, size_t length,
-                               const struct nccl_said *said, FILE *notes, struct error *err);
-struct node *import_nccl_load(struct arena *arena, const char *path, const struct nccl_said *said, FILE *notes,
+                               const struct nccl_hints *hints, FILE *notes, struct error *err);
+struct node *import_nccl_load(struct arena *arena, const char *path, const struct nccl_hints *hints, FILE *notes,
                               struct error *err);
 
 #endif

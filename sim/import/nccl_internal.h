@@ -30,7 +30,7 @@ struct table {
     const char *why;                 /* it is left out; NULL: it is not */
     const char *doubt;               /* what a reader should know of its rows, or NULL */
     int op, ranks, per_node;         /* of its rows; ranks 0: unknown; per_node 0: ranks fill whole nodes */
-    bool said;                       /* the user says the operation or the number of ranks */
+    bool by_user;                    /* the user says the operation or the number of ranks */
     struct loc first;                /* its first row */
     char algbw[16], busbw[16];       /* of its largest row */
     double largest;                  /* B */
@@ -46,7 +46,7 @@ struct stream {
 struct reader {
     struct arena *arena;
     const char *file;
-    const struct nccl_said *said;
+    const struct nccl_hints *hints;
     struct error *err;
     int line;
     char *text;                      /* the line */

@@ -87,10 +87,10 @@ static int find_op(struct reader *reader, const struct nccl_run *run, struct tab
 {
     int said = -1;
 
-    for (int op = 0; reader->said->op && op < COLLECTIVE_OP_COUNT; op++)
-        said = !strcmp(collective_op_names[op], reader->said->op) ? op : said;
+    for (int op = 0; reader->hints->op && op < COLLECTIVE_OP_COUNT; op++)
+        said = !strcmp(collective_op_names[op], reader->hints->op) ? op : said;
     table->op = run->program ? run->op : said;
-    table->said |= !run->program;
+    table->by_user |= !run->program;
     if (table->op < 0)
         return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, size),
                          "expected the program's name in a comment before "
@@ -101,7 +101,7 @@ static int find_op(struct reader *reader, const struct nccl_run *run, struct tab
                          "%s is the last program that is named before "
                          "these rows, and '--op %s' is another operation; expected rows of one run, or a comment with "
                          "the program's name before them",
-                         reader->mentioned, reader->said->op);
+                         reader->mentioned, reader->hints->op);
     return 0;
 }
 
@@ -110,7 +110,7 @@ static int find_nodes(struct reader *reader, const struct nccl_run *run, struct 
                       const char *size)
 {
     bool rack = reader->known && reader->known->rack, listed = complete && !rack && run->hosts.count;
-    int found = listed ? nccl_run_per_node(run) : 0, said = reader->said->per_node;
+    int found = listed ? nccl_run_per_node(run) : 0, said = reader->hints->per_node;
 
     if (said && listed && found >= 0 && said != (found ? found : table->ranks))
         return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, size),
@@ -132,7 +132,7 @@ static int find_nodes(struct reader *reader, const struct nccl_run *run, struct 
 /* The ranks of a run's rows, and how many of them are in a node. */
 static int find_ranks(struct reader *reader, const struct nccl_run *run, struct table *table, const char *size)
 {
-    const struct nccl_said *said = reader->said;
+    const struct nccl_hints *hints = reader->hints;
     bool complete = run->highest >= 0 && run->listed == run->highest + 1 && !run->elided;
 
     if (run->repeated >= 0)
@@ -141,22 +141,22 @@ static int find_ranks(struct reader *reader, const struct nccl_run *run, struct 
                          "several runs wrote into the file at the same time; expected one (nccl-tests counts its ranks "
                          "over all processes only where it was built with MPI=1)",
                          run->repeated);
-    if (!said->ranks && (!complete || run->highest < 1)) {
+    if (!hints->ranks && (!complete || run->highest < 1)) {
         table->state = REFUSED;
         return -1;
     }
-    if (said->ranks && complete && said->ranks != run->listed)
+    if (hints->ranks && complete && hints->ranks != run->listed)
         return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, size),
                          "--ranks %d: %d ranks are listed before these "
                          "rows; expected that number, or no --ranks",
-                         said->ranks, run->listed);
-    if (said->ranks && said->ranks <= run->highest)
+                         hints->ranks, run->listed);
+    if (hints->ranks && hints->ranks <= run->highest)
         return error_add(reader->err, EXIT_INPUT, nccl_loc(reader, size),
                          "--ranks %d: rank %d is listed before these "
                          "rows; expected more",
-                         said->ranks, run->highest);
-    table->said |= !complete;
-    table->ranks = complete ? run->listed : said->ranks;
+                         hints->ranks, run->highest);
+    table->by_user |= !complete;
+    table->ranks = complete ? run->listed : hints->ranks;
     return find_nodes(reader, run, table, complete, size);
 }
 
@@ -174,7 +174,7 @@ static void decide(struct reader *reader, struct stream *stream, const char *siz
                                   "all_gather_perf, broadcast_perf, alltoall_perf or reduce_perf",
                                   run->program);
     else if (table->columns.cpu_time)
-        table->why = "the times are those of the host ('-C 1'), not of the collectives";
+        table->why = "the times are of the host ('-C 1'), not of the collectives";
     else if (run->groups > 1)
         table->why = "its ranks are in several groups, which run at the same time (NCCL_TESTS_SPLIT)";
     else if (run->aggregated > 1)
@@ -256,8 +256,8 @@ static int check_factor(struct reader *reader, const struct table *table, const 
     if (!busbw || is_old_algbw(table, words, bytes_per_us) ||
         nccl_ranks_agree((enum collective_op)table->op, table->ranks, algbw, busbw))
         return 0;
-    if (!table->said) {
-        remark_add(&reader->doubts, op, "busbw / algbw is not that of the ranks that the file lists", 1, 0);
+    if (!table->by_user) {
+        remark_add(&reader->doubts, op, "busbw / algbw does not fit the number of ranks that the file lists", 1, 0);
         return 0;
     }
     ranks = nccl_ranks_of((enum collective_op)table->op, algbw, busbw);

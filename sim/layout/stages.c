@@ -71,14 +71,14 @@ static int find_part(struct arena *arena, const struct cluster *cluster, const s
 {
     const char *names = "";
 
-    for (int i = 0; i < cluster_said_parts(cluster); i++) {
-        const char *name = cluster_said_part(cluster, i).name;
+    for (int i = 0; i < cluster_given_parts(cluster); i++) {
+        const char *name = cluster_given_part(cluster, i).name;
 
         if (!strcmp(name, on->part))
             return i;
         names = arena_printf(arena, "%s%s%s", names, i ? ", " : "", name);
     }
-    if (!cluster_said_parts(cluster))
+    if (!cluster_given_parts(cluster))
         return error_clash(err, on->node->loc, "stages: on: '%s', but the cluster says no parts; expected 'parts' in the "
                            "cluster, or no 'on'", on->part);
     return error_add(err, EXIT_INPUT, on->node->loc, "stages: on: the cluster has no part '%s'; expected one of %s",
@@ -129,8 +129,8 @@ int stages_place(struct arena *arena, const int *parts, struct loc loc, const st
 
     for (int seat = 0; seat < layout->seats; seat++)
         counts[parts[place_of(layout, seat)]]++;
-    for (int i = 0; i < cluster_said_parts(cluster); i++) {
-        struct said_part part = cluster_said_part(cluster, i);
+    for (int i = 0; i < cluster_given_parts(cluster); i++) {
+        struct given_part part = cluster_given_part(cluster, i);
         int most = part.nodes * cluster_node_gpus(cluster, part.first);
 
         if (counts[i] > most)

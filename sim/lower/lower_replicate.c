@@ -117,8 +117,8 @@ static void hand_out(struct lowering *lowering, int mb)
     struct event first = event_of(lowering->ranks[0].latest);
     const struct party *party;
 
-    for (int d = 1; stage->outside.input > 0 && d < lowering->exchanges.alike.replicas; d++)
-        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb, first));
+    for (int d = 1; stage->io.input > 0 && d < lowering->exchanges.alike.replicas; d++)
+        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->io.input, mb, first));
     first = event_of(pack(lowering, 0, buffers.packed, chunk_state_of(lowering, 0, 0)->synced));
     party = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.weights.collective, WHAT_WEIGHTS);
     for (int d = 0; d < lowering->exchanges.alike.replicas; d++) {
@@ -131,16 +131,16 @@ static void hand_out(struct lowering *lowering, int mb)
 /* Between a forward and its backward: gathers all outputs, computes the loss, sends the gradients of the outputs. */
 static void compute_loss(struct lowering *lowering, int mb)
 {
-    const struct outside *outside = &lowering->workload->stages[0].outside;
+    const struct model_io *io = &lowering->workload->stages[0].io;
     const struct loss_times *times = &lowering->ranks[0].class->times[0].loss;
     int n = lowering->exchanges.alike.replicas;
-    double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
+    double gathered = n * (io->output + io->activation), gradients = n * io->output;
     struct event last = {0}, forwarded = {0}, loss;
     struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->ranks[0].compute_lane, .mb = mb};
 
     for (int d = 1; d < n; d++) {
         forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->done[FORWARDED]);
-        last = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb,
+        last = copy_over(lowering, d, 0, WHAT_ACTIVATION, io->output, mb,
                          event_both(&lowering->arena, last, forwarded));
     }
     op.what = WHAT_FORWARD;
@@ -154,7 +154,7 @@ static void compute_loss(struct lowering *lowering, int mb)
     lowering->ranks[0].latest = program_add(lowering->program, op, NULL, 0);
     loss = event_of(lowering->ranks[0].latest);
     for (int d = 1; d < n; d++) {
-        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_GRADIENT, outside->output, mb, loss));
+        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_GRADIENT, io->output, mb, loss));
         wait_before_next(lowering, d, loss);
     }
 }
@@ -205,8 +205,7 @@ void replicated_memory(const struct lowering *lowering, struct place here, struc
 {
     const struct stage *stage = &lowering->workload->stages[0];
     struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
-    double kept = stage->outside.output - stage->outside.activation +
-                  (here.replica > 0 ? stage->parameters * each.weights : 0);
+    double kept = stage->io.output - stage->io.activation + (here.replica > 0 ? stage->parameters * each.weights : 0);
     double gradients = stage->parameters * each.gradients;
     bool whole = work.kind == BACKWARD;
 

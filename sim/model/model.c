@@ -60,7 +60,7 @@ static const struct node *with_table(struct arena *arena, const struct node *val
         error_clash(err, csv->loc, "model: layers: csv goes alone; expected other keys as columns of the table");
         return NULL;
     }
-    path = data_beside(arena, csv->loc, csv->text, err);
+    path = data_relative(arena, csv->loc, csv->text, err);
     table = path ? layers_csv(arena, path, csv->loc, err) : NULL;
     over = node_mapping(arena);
     over->loc = value->loc;
@@ -172,7 +172,7 @@ static const struct node *changed(struct arena *arena, const struct node *shape,
 static int load_hf_config(struct arena *arena, struct model *model, struct error *err)
 {
     struct loc loc = loc_of(model, "hf_config");
-    const char *path = model->config ? NULL : data_beside(arena, loc, model->hf_config, err);
+    const char *path = model->config ? NULL : data_relative(arena, loc, model->hf_config, err);
     const struct node *with = model->with ? model->with->node : NULL;
     struct hf_config config;
 

@@ -51,7 +51,7 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, norm), .kind = FIELD_CHOICE, .brief = "kind of normalisation", .fallback = "layernorm",
      .choices = norm_names},
     {KEY(transformer, norm_bias), .kind = FIELD_BOOL,
-     .brief = "norms have a bias beside their weight; left out: true for layernorm"},
+     .brief = "norms have a bias and a weight; left out: true for layernorm"},
     {KEY(transformer, post_norms), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "a block has a further norm after the attention and one after the MLP (Gemma 2 and 3, GLM 4); they count "
               "as parameters alone"},
@@ -88,7 +88,7 @@ static const struct field transformer_fields[] = {
      .brief = "keys that a query sees at most, its own included (sliding windows); fused attention skips all others; "
               "0: all up to its own position"},
     {KEY(transformer, chunked), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "with window: a sample is cut into chunks of so many tokens, and a query sees no key before its own "
+     .brief = "with window: a sample is cut into chunks of this many tokens, and a query sees no key before its own "
               "chunk (Llama 4)"},
     {KEY(transformer, full_every), .kind = FIELD_INT, .min = 0, .max = MAX_LAYERS, .fallback = "0",
      .brief = "with window: block i, counted from 0, has none if this number divides i + 1 (GPT OSS, Gemma 2: 2; Gemma "

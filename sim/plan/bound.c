@@ -158,12 +158,12 @@ static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage
         expose_context(bounding, rank, stage, times, exposed);
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
         const int *counts = stage->work[kind].exchanges;
-        double beside = 0;
+        double others = 0;
 
         seconds[kind] = times->work[kind].seconds;
         for (int i = 0; i < EXCHANGE_COUNT; i++)
-            *(is_plain(i) ? &seconds[kind] : &beside) += counts[i] * exposed[i];
-        seconds[kind] += fmax(0, beside - times->work[kind].starved);
+            *(is_plain(i) ? &seconds[kind] : &others) += counts[i] * exposed[i];
+        seconds[kind] += fmax(0, others - times->work[kind].starved);
     }
 }
 

@@ -124,7 +124,7 @@ struct parameter_bytes precision_bytes(const struct precision_spec *precision, b
 
     return (struct parameter_bytes){
         .weights = weights, .gathered = gathered(precision, weights), .gradients = gradients, .sent = sent,
-        .beside = converted ? weights : 0, .tied = form == GRADIENTS_WIDENED ? weights : sent, .master = master,
+        .converted = converted ? weights : 0, .tied = form == GRADIENTS_WIDENED ? weights : sent, .master = master,
         .flattening = flattening(weights, sent), .accumulation = accumulation(precision, adds_up, weights, gradients),
         .update_traffic = preparation(precision, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
                           optimizer.norms + 2 * updated + passes_beyond_fused(precision, read, updated) +

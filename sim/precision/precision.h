@@ -47,7 +47,7 @@ struct precision_spec {
  * gradients ready to be scattered under ZeRO 3, to add a micro-batch's gradient to the batch's, and by one update with
  * all that comes before it. */
 struct parameter_bytes {
-    double weights, gathered, gradients, sent, beside, tied, master, flattening, accumulation, update_traffic;
+    double weights, gathered, gradients, sent, converted, tied, master, flattening, accumulation, update_traffic;
 };
 /* adds_up: several backwards add to the same gradients. */
 struct parameter_bytes precision_bytes(const struct precision_spec *precision, bool adds_up);

@@ -65,7 +65,7 @@ static const char *kind_note(struct arena *arena, const struct scenario *scenari
         return NULL;
     return arena_printf(arena, "the GPU is %s with %s: %s", gpu->title, changes,
                         model_is_timed(&scenario->model) ? "without effect on the times, which the scenario gives" :
-                        profile ? "kernels that this moves by more than 1 % are scaled from those that were measured, "
+                        profile ? "kernels that this moves by more than 1 % are scaled from measured kernels, "
                                   "and count as extrapolated" :
                         "only kernels that it bounds take another time");
 }
@@ -275,8 +275,8 @@ static const char *latency_note(struct arena *arena, const struct scenario *scen
     for (size_t i = 0; i < COUNT(paths) && !cluster->ideal; i++) {
         struct latencies own = longer_latencies(arena, cluster, 0, paths[i]);
 
-        for (int part = 1; part < cluster_said_parts(cluster) && !(own.most > 0); part++)
-            own = longer_latencies(arena, cluster, cluster_said_part(cluster, part).first, paths[i]);
+        for (int part = 1; part < cluster_given_parts(cluster) && !(own.most > 0); part++)
+            own = longer_latencies(arena, cluster, cluster_given_part(cluster, part).first, paths[i]);
         if (own.most > 0)
             notes = arena_printf(arena, "%s%scluster.%s counts in all-to-alls, and else only where the communication "
                                  "profile's own latency is shorter, which is %s to %s by algorithm and protocol",

@@ -16,9 +16,9 @@ const char *caveat_order(struct arena *arena, const struct scenario *scenario)
     for (int p = 0; p < scenario->parallelism.pipeline; p++) {
         int node = scenario_seat(scenario, 0, 0, p).node, i = 0;
 
-        while (i + 1 < cluster_said_parts(cluster) && cluster_said_part(cluster, i + 1).first <= node)
+        while (i + 1 < cluster_given_parts(cluster) && cluster_given_part(cluster, i + 1).first <= node)
             i++;
-        order = arena_printf(arena, "%s%s%s", order, p ? ", " : "", cluster_said_part(cluster, i).name);
+        order = arena_printf(arena, "%s%s%s", order, p ? ", " : "", cluster_given_part(cluster, i).name);
     }
     return arena_printf(arena, "stages_on: auto puts the pipeline ranks on %s", order);
 }

@@ -40,9 +40,9 @@ static const struct result_key keys[] = {
     {"protocols", "of the communication library that they ran with; left out: it has none"},
     {"folded", "one replica was simulated for all"},
     {"rank_gpus", "the GPU of each rank, of the first of a tensor group; left out: nodes are of one kind"},
-    {"stragglers", "[{rank, slower}]: ranks whose kernels take so many times as long; left out: none"},
+    {"stragglers", "[{rank, slower}]: ranks whose kernels take this many times as long; left out: none"},
     {"jitter", "standard deviation of a work's time, as a share of it"},
-    {"seed", "of the random numbers; with repeat: of the run of the median time, which all other keys are of"},
+    {"seed", "of the random numbers; with repeat: the seed of the run with the median time; all other keys describe that run"},
     {"cost_source", "given, roofline or calibrated"},
     {"cost_profile", "its name; null: not calibrated"},
     {"setup", "in words: schedule, degrees, chunks, ZeRO, micro-batch, precision, activation checkpointing, software"},
@@ -80,7 +80,7 @@ static const struct result_key keys[] = {
     {"groups.tsv: kind", "of process group, as 'dtsim show --groups' names them"},
     {"groups.tsv: gpus", "GPUs in it"},
     {"groups.tsv: alike", "groups of GPUs with these ranks: one a tensor index, or a single one"},
-    {"groups.tsv: ranks", "of spans.tsv; those of all replicas, as if none stood for others"},
+    {"groups.tsv: ranks", "of spans.tsv, of all replicas, as if all were simulated"},
     {"memory.tsv: rank", "as in spans.tsv"},
     {"memory.tsv: t", "s; what is held from then on"},
     {"memory.tsv: kind", "of memory: the keys of memory_breakdown_bytes"},
@@ -117,7 +117,7 @@ void result_keys_print(FILE *out)
           "ranks,\nan iteration; .* stands for several keys\n\n", out);
     for (size_t i = 0; (line = result_key_at(i)).key; i++) {
         if (!column && strstr(line.key, ": ")) {
-            fputs("\nthe tables beside it, and their columns\n\n", out);
+            fputs("\nthe tables in its folder, and their columns\n\n", out);
             column = true;
         }
         fprintf(out, "  %-40s %s\n", line.key, line.brief);

@@ -285,7 +285,7 @@ static void print_notes(const struct compared *compared, bool versions, const ch
     if (!first)
         return;
     fputc('\n', out);
-    words = xprintf("%sspeed-up: samples/s over those of %s", before,
+    words = xprintf("%sspeed-up: samples/s over the samples/s of %s", before,
                     first == compared->rows.items ? "the first row" : first->name);
     sheet_note(words, out);
     free(words);

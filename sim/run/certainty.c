@@ -184,8 +184,8 @@ const char *certainty_sheets(struct arena *arena, const struct scenario *scenari
             return arena_printf(arena, "most of its kernel times come from the data sheet of %s", title);
         }
     }
-    return scenario->layout.mixed ? "its nodes are of several kinds, and so those of few published runs" :
-           scenario->views        ? "its pipeline ranks have unequal degrees, and those of no published run" : NULL;
+    return scenario->layout.mixed ? "its nodes are of several kinds; few published runs have such nodes" :
+           scenario->views        ? "its pipeline ranks have unequal degrees; no published run has that" : NULL;
 }
 
 /* What its network has that no published run's has, or NULL. */

@@ -18,14 +18,14 @@ static const struct metric named[] = {
            "twice that; of runs unlike the scenario as they were first predicted (dtsim help validate); null: none is "
            "like it at all, and 'notes' say why"),
     METRIC("expected_longer_share", expected_longer, 1, METRIC_SHARE,
-           "of these published times, those that were longer than predicted; null: there are none"),
+           "share of these published times that were longer than predicted; null: there are none"),
     METRIC("expected_ratio_error_share", expected_ratio, 1, METRIC_SHARE,
-           "of the ratio of iteration_time_s to that of another configuration of the same software, model and GPU: 6 of 10 "
+           "error of the ratio of iteration_time_s to another configuration's, of the same software, model and GPU: 6 of 10 "
            "published ratios are nearer; null: none is like it"),
     METRIC("expected_ratio_error_share_p90", expected_ratio_most, 1, METRIC_SHARE,
            "the same: 9 of 10 are nearer"),
     METRIC("anchors", anchored.used, 1, METRIC_SHARE,
-           "of --anchor: how many are alike and correct all times and rates; null: there are none"),
+           "number of --anchor runs that are alike and correct all times and rates; null: there are none"),
     METRIC("anchor_factor", anchored.factor, 1, METRIC_SHARE,
            "what they multiply each time by; window_s, spans.tsv and the other tables stay as simulated"),
     METRIC("anchor_factor_compute", anchored.classes[ANCHOR_COMPUTE], 1, METRIC_SHARE,
@@ -81,7 +81,7 @@ static const struct metric named[] = {
     METRIC("peak_memory_bytes", peak_memory, 1, METRIC_BYTES,
            "on one GPU, the largest of all ranks"),
     METRIC("peak_reserved_bytes", peak_reserved, 1, METRIC_BYTES,
-           "of these, without the CUDA context: PyTorch's max_memory_reserved"),
+           "the same without the CUDA context: PyTorch's max_memory_reserved"),
     METRIC("peak_allocated_bytes", peak_allocated, 1, METRIC_BYTES,
            "and without fragmentation: max_memory_allocated"),
     METRIC("fits_probability", fits, 1, METRIC_SHARE,

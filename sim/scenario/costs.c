@@ -90,7 +90,7 @@ static int load(struct scenario *scenario, const char *own, struct kernel_costs 
     if (profile_load(&scenario->arena, name, loc, profile, err))
         return -1;
     profile->changed = own && strcmp(own, name) == 0 ? sheet->changed : NULL;
-    if (data_is_path(name) && (!(name = data_beside(&scenario->arena, loc, name, err)) ||
+    if (data_is_path(name) && (!(name = data_relative(&scenario->arena, loc, name, err)) ||
                                !(name = data_absolute(&scenario->arena, name, err))))
         return -1;
     kernels->profile = name;
@@ -125,7 +125,7 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 
     if (costs->gpu == COST_ROOFLINE && costs->profile)
         return error_clash(err, costs_loc(scenario, "profile"),
-                           "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected "
+                           "costs: profile: found '%s' and 'gpu: roofline', which needs none; expected "
                            "'gpu: calibrated'", costs->profile);
     for (int kind = 0; !rc && kind < cluster_kinds(&scenario->cluster); kind++) {
         scenario->kernels[kind] = (struct kernel_costs){

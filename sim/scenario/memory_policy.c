@@ -205,7 +205,7 @@ static int check_host(const struct scenario *scenario, struct error *err)
     }
     if (scenario_offloads(scenario, OFFLOAD_NONE))
         return scenario->memory.offload.count == 1 ? 0 :
-               error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' beside something else; expected either");
+               error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' and something else; expected one of the two");
     if (scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && scenario_offloads(scenario, OFFLOAD_TENSORS))
         rc = error_clash(err, loc, "memory: offload: tensors are those of the activations, chosen one by one; expected "
                          "'activations' or 'tensors'");

@@ -54,11 +54,11 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     if (!spec->schedule.csv)
         return error_clash(
             err, node_loc(spec->schedule.node, "recomputation"),
-            "strategy: schedule: recomputation: %s says itself when it recomputes; expected it beside 'csv'",
+            "strategy: schedule: recomputation: %s says itself when it recomputes; expected it with 'csv'",
             scenario_schedule(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
-    path = data_beside(&scenario->arena, loc, spec->schedule.csv, err);
+    path = data_relative(&scenario->arena, loc, spec->schedule.csv, err);
     if (!path || order_load(&scenario->arena, path, loc, (enum recompute_rule)spec->schedule.recomputation, order, err))
         return -1;
     order->schedule.name = spec->schedule.csv;

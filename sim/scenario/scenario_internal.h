@@ -74,7 +74,7 @@ extern const struct table batch_table;
  * Pipelines and tensor-parallel groups are Megatron's: of version 2 where the GPU has no bf16 (before Ampere), and on
  * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */
 const char *usual_software(const struct scenario *scenario);
-/* scenario_said.c */
+/* scenario_software.c */
 /* Lays what the scenario itself gives under `software`, as if it stood in the parts that delegate it; refuses it
  * there. */
 int scenario_lay_own(struct scenario *scenario, struct error *err);

@@ -197,13 +197,13 @@ static const struct field parallelism_fields[] = {
               "false: one for each of its tensors of more than 100,000 parameters (DeepSpeed)"},
     {KEY(parallelism, live_parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
      .fallback = "1 B",
-     .brief = "zero 3 that gathers tensor by tensor: no tensor is gathered ahead while a GPU has so many whole "
+     .brief = "zero 3 that gathers tensor by tensor: no tensor is gathered ahead while a GPU has this many whole "
               "parameters or more (DeepSpeed's stage3_max_live_parameters)"},
     {KEY(parallelism, reuse_distance), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .fallback = "1 B",
-     .brief = "zero 3 that gathers tensor by tensor: a tensor stays whole if its next use comes before so many "
+     .brief = "zero 3 that gathers tensor by tensor: a tensor stays whole if its next use comes before this many "
               "parameters of other tensors are used (DeepSpeed's stage3_max_reuse_distance)"},
     {KEY(parallelism, prefetch), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .fallback = "50 M",
-     .brief = "zero 3 that gathers tensor by tensor: with each tensor that is used so many parameters are gathered "
+     .brief = "zero 3 that gathers tensor by tensor: with each tensor that is used this many parameters are gathered "
               "ahead, and the rest of the last tensor (DeepSpeed's stage3_prefetch_bucket_size); 0: none"},
     {KEY(parallelism, server), .kind = FIELD_CHOICE, .choices = server_names, .fallback = "star",
      .choice_briefs = NAMES("directly from and to each replica", "along a ring, as NCCL's reduce and broadcast",

@@ -43,12 +43,12 @@ static const struct field search_fields[] = {
               "configurations are shown that no other one betters in all; left out: iteration_time_s, and gpus where "
               "several are searched"},
     {KEY(search_spec, subject_to), .kind = FIELD_RECORD, .table = &limits_table, .load = keep,
-     .brief = "limits that configurations must keep: {iteration_time_s: 12 s, mfu: 0.4}; at most so much, of rates and "
+     .brief = "limits that configurations must keep: {iteration_time_s: 12 s, mfu: 0.4}; a most, or for rates and "
               "shares of use at least"},
     {KEY(search_spec, method), .kind = FIELD_CHOICE, .choices = search_method_names, .fallback = "bound",
      .choice_briefs = NAMES("configurations whose bound is above the time of the last that is shown are not replayed",
                             "all are replayed",
-                            "instead of a search the choice of PipeDream's planner, by its own objective",
+                            "no search: the choice of PipeDream's planner, by its own objective",
                             "the choice of PipeDream-2BW's planner", "the choice of Piper's planner",
                             "the choice of FlexFlow's planner", "the choice of Alpa's planner",
                             "the choice of DAPPLE's planner", "the choice of Varuna's planner",
@@ -58,7 +58,7 @@ static const struct field search_fields[] = {
     {KEY(search_spec, top), .kind = FIELD_INT, .min = 1, .max = 1000, .brief = "configurations that are shown; left out: "
                                                                                "10"},
     {KEY(search_spec, verify), .kind = FIELD_INT, .min = 0, .max = 1000,
-     .brief = "of those that are shown the best so many, and those that tie with them, run on simgrid too; left out: 3"},
+     .brief = "the best rows that run on simgrid too, with all shown rows that tie with them; left out: 3"},
     {KEY(search_spec, time_limit), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true,
      .brief = "the search ends after this time; left out: when all is proven"},
 };

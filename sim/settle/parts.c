@@ -91,7 +91,7 @@ static int search(struct ordering *ordering, struct error *err)
     struct loc loc = node_loc(scenario->parallelism.node, "stages_on");
 
     for (int i = 0; i < ordering->parts; i++) {
-        struct said_part part = cluster_said_part(&scenario->cluster, i);
+        struct given_part part = cluster_given_part(&scenario->cluster, i);
 
         ordering->room[i] = part.nodes * cluster_node_gpus(&scenario->cluster, part.first) / each;
     }
@@ -114,7 +114,7 @@ static int search(struct ordering *ordering, struct error *err)
 const struct scenario *settle_parts(struct arena *arena, const struct scenario *scenario, lowered_end_function *ends,
                                     struct error *err)
 {
-    int ranks = scenario->parallelism.pipeline, parts = cluster_said_parts(&scenario->cluster);
+    int ranks = scenario->parallelism.pipeline, parts = cluster_given_parts(&scenario->cluster);
     struct cache *cache = scenario->arena.cache;
     struct cache_key key = {0};
     const int *known = NULL;

@@ -144,7 +144,10 @@ static int lay(struct arena *arena, const struct node *divided, struct loc loc, 
 }
 
 /* What files of one name say where the same of their conditions hold: remembered where files stay. */
-struct said { struct software_names names; const struct node *divided; };
+struct software_files {
+    struct software_names names;
+    const struct node *divided;
+};
 struct asked { size_t count; const struct node **items; };   /* the conditions */
 
 /* The key of what the name's files say under the conditions that hold now; false: one of them has a mistake. */
@@ -167,20 +170,22 @@ static bool said_key(struct arena *arena, const char *like, const struct asked *
     return fine;
 }
 
-static const struct said *find_said(struct arena *arena, const char *like, const struct software_parts *parts)
+static const struct software_files *find_files(struct arena *arena, const char *like,
+                                               const struct software_parts *parts)
 {
     const struct asked *asked = cache_find(arena->cache, CACHE_SOFTWARE, like, strlen(like));
-    const struct said *said = NULL;
+    const struct software_files *files = NULL;
     struct cache_key key = {0};
 
     if (asked && said_key(arena, like, asked, parts, &key))
-        said = cache_find(arena->cache, CACHE_SOFTWARE, key.items, key.count);
+        files = cache_find(arena->cache, CACHE_SOFTWARE, key.items, key.count);
     free(key.items);
-    return said;
+    return files;
 }
 
 /* Keeps what was gathered in the arena `own`, which the cache takes over if it has room. */
-static void keep_said(const char *like, const struct gathering *gathering, const struct said *said, struct arena *own)
+static void keep_files(const char *like, const struct gathering *gathering, const struct software_files *files,
+                       struct arena *own)
 {
     struct cache *cache = own->cache;
     struct arena list = {0};
@@ -192,28 +197,28 @@ static void keep_said(const char *like, const struct gathering *gathering, const
     if (asked->count)
         memcpy(asked->items, gathering->conditions.items, asked->count * sizeof *asked->items);
     if (said_key(own, like, asked, gathering->parts, &key))
-        cache_put(cache, CACHE_SOFTWARE, key.items, key.count, said, own);
+        cache_put(cache, CACHE_SOFTWARE, key.items, key.count, files, own);
     free(key.items);
     if (cache_find(cache, CACHE_SOFTWARE, like, strlen(like)) ||
         !cache_put(cache, CACHE_SOFTWARE, like, strlen(like), asked, &list))
         arena_release(&list);
 }
 
-/* Reads the files into *said, which the cache may keep, or else the arena. */
-static int read_said(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
-                     const struct said **result, struct error *err)
+/* Reads the files into *files, which the cache may keep, or else the arena. */
+static int read_files(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+                      const struct software_files **result, struct error *err)
 {
     struct arena own = {.cache = arena->cache};
-    struct said *said = ARENA_ARRAY(&own, struct said, 1);
-    struct gathering gathering = {.arena = &own, .parts = parts, .values = node_mapping(&own), .names = &said->names,
-                                  .err = err};
+    struct software_files *files = ARENA_ARRAY(&own, struct software_files, 1);
+    struct gathering gathering = {
+        .arena = &own, .parts = parts, .values = node_mapping(&own), .names = &files->names, .err = err};
     int rc = gather(&gathering, like, loc, 0);
 
-    *result = said;
+    *result = files;
     if (!rc)
-        said->divided = divide(&own, gathering.values, parts);
+        files->divided = divide(&own, gathering.values, parts);
     if (!rc && own.cache && own.cache->files_stay && !data_is_path(like))
-        keep_said(like, &gathering, said, &own);
+        keep_files(like, &gathering, files, &own);
     free(gathering.conditions.items);
     arena_join(arena, &own);
     return rc;
@@ -222,14 +227,15 @@ static int read_said(struct arena *arena, const char *like, struct loc loc, cons
 int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
                  struct software_names *names, struct error *err)
 {
-    const struct said *said = arena->cache && arena->cache->files_stay ? find_said(arena, like, parts) : NULL;
+    const struct software_files *files = arena->cache && arena->cache->files_stay ? find_files(arena, like, parts) :
+                                                                                    NULL;
 
-    if (!said && read_said(arena, like, loc, parts, &said, err)) {
-        *names = said->names;
+    if (!files && read_files(arena, like, loc, parts, &files, err)) {
+        *names = files->names;
         return -1;
     }
-    *names = said->names;
-    return lay(arena, said->divided, loc, parts, true, err);
+    *names = files->names;
+    return lay(arena, files->divided, loc, parts, true, err);
 }
 
 /* Refuses a delegated key that stands in its part, not under `software`. */

@@ -79,7 +79,7 @@ static const struct field software_file_fields[] = {
      .brief = "the framework and its release"},
     {KEY(software_file, runtime), .kind = FIELD_STRING,
      .brief = "what runs the step below it, whose frameworks are predicted similarly well: megatron, pytorch, deepspeed, xla or "
-              "another word; left out: that of 'like', or its own"},
+              "another word; left out: the one of 'like', or its own"},
     {KEY(software_file, source), .kind = FIELD_STRING, .required = true, .dispensable = is_alias,
      .brief = "where its code or documentation is published, and at which version"},
     {KEY(software_file, like), .kind = FIELD_STRING,
@@ -93,7 +93,7 @@ static const struct field software_file_fields[] = {
               "nobody looked it up, and nothing is said of it"},
     {KEY(software_file, lacks), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_list,
      .brief = "what the release cannot run though it has each value: a list of mappings with 'if', an expression over "
-              "the scenario, and 'why', the reason in words; it replaces that of 'like'"},
+              "the scenario, and 'why', the reason in words; it replaces the one of 'like'"},
     {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_list,
      .brief = "what it does under a condition: a list of such keys, each with 'if', an expression over the scenario "
               "such as 'strategy.zero == 3', and 'has' too; later ones replace earlier ones"},

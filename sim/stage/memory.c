@@ -87,11 +87,11 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.stashed += stage_stashed(stage, scenario);
         sum.states += recipe_share(recipe, HELD_STATES, stage->states);
         sum.compression += stage->compression;
-        sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
+        sum.gathered.root += stage->gathered.root; /* every chunk has an outermost unit, which stays */
         sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
         sum.copies.lasting += copies.lasting;
         sum.copies.passing = fmax(sum.copies.passing, copies.passing);
-        sum.scattered = fmax(sum.scattered, stage->scattered.outside + stage->scattered.blocks);
+        sum.scattered = fmax(sum.scattered, stage->scattered.root + stage->scattered.blocks);
         sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
         if (at > 0)
             arrives += boundary_arriving(scenario, stages, at - 1, rank);
@@ -167,8 +167,8 @@ static struct memory states_of(const struct scenario *scenario, const struct sta
         return memory;
     memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights + holding.stashed;
     if (divides(recipe, HELD_WEIGHTS))
-        memory.bytes[MEMORY_GATHERED] = holding.gathered.outside + holding.gathered.blocks;
-    memory.bytes[MEMORY_GRADIENTS] = holding.gradients * (each.gradients + each.beside) + holding.compression;
+        memory.bytes[MEMORY_GATHERED] = holding.gathered.root + holding.gathered.blocks;
+    memory.bytes[MEMORY_GRADIENTS] = holding.gradients * (each.gradients + each.converted) + holding.compression;
     memory.bytes[MEMORY_OPTIMIZER] = recipe->rooted && !first ? 0 : holding.states;
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
         memory.bytes[MEMORY_PARAMETERS] = 0;

@@ -50,13 +50,14 @@ void work_cost_add(struct work_cost *sum, const struct work_cost *more)
     work_times_add(&sum->times, &more->times);
 }
 
-static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
+static struct model_io model_io_of(const struct scenario *scenario, const struct layer *last)
 {
     const struct transformer *transformer = scenario->model.transformer;
 
-    return (struct outside){
-        .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0,      /* 64-bit integers */
-        .output = transformer ? last->output : last->boundary, .activation = last->loss_activation,
+    return (struct model_io){
+        .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0, /* 64-bit integers */
+        .output = transformer ? last->output : last->boundary,
+        .activation = last->loss_activation,
     };
 }
 
@@ -157,7 +158,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
     stages_fill(arena, &costs, layers, count, begins, stages, times);
     if (spec->partitioned_outputs && spec->tensor > 1)
         assembly_add(times, stages, scenario, kernels);
-    stages[last].outside = outside_of(scenario, &layers[count - 1]);
+    stages[last].io = model_io_of(scenario, &layers[count - 1]);
     times[last].loss = stage_loss(scenario, kernels, &layers[count - 1]);
     return 0;
 }
@@ -204,7 +205,7 @@ static void from_given(struct arena *arena, const struct model *model, const str
         stage->trained = (struct by_class){{stage->parameters}};
         stage->activation = stage->working = stage->working_split = given->activation / (parts * slices);
         stage->checkpoint = before->boundary / slices;
-        stage->boundary = stage->outside.output = given->boundary / slices;
+        stage->boundary = stage->io.output = given->boundary / slices;
         stage->slices = ARENA_ARRAY(arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .ncommon = 1, .parameters = stage->parameters,

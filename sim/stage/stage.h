@@ -79,7 +79,7 @@ struct slice {
 };
 /* Input, output and loss of a replica under PyTorch's DataParallel, where one GPU computes the loss of all replicas;
  * for one micro-batch. */
-struct outside {
+struct model_io {
     double input;            /* B of tokens; 0 if the model has none */
     double output;           /* B of the model's output */
     double activation;       /* B that the loss keeps for one replica's share */
@@ -106,7 +106,7 @@ struct stage {
      * each layer with its backward, and if it recomputes all layers ahead of its backward. */
     struct stage_workspace { double forward, backward; } plain, recompute, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
-    struct outside outside;  /* of the whole model; for a stage that holds the whole model */
+    struct model_io io;      /* of the whole model; for a stage that holds the whole model */
     struct by_class states;  /* B of the optimizer's states of all trained tensors, master weights included, before ZeRO
                                 divides them */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
@@ -115,7 +115,9 @@ struct stage {
     /* Layers that ZeRO 3 holds whole at once: all layers outside of blocks, or all whose weights stay after a work;
      * and the largest two neighbouring blocks.
      * For weights under planned recomputation these may be any two blocks. */
-    struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
+    struct whole_units {
+        double root, blocks;
+    } gathered, scattered; /* B of weights, elements of gradients */
 };
 
 /* s of a product, and of one piece of it. */

@@ -345,7 +345,7 @@ static struct whole_units whole_at_once(const struct scenario *scenario, const s
         double here = gradients ? slice->parameters : recipe_exchanged(scenario, slice_weights(slice));
 
         if (!slice->block || stay) {
-            whole.outside += here;
+            whole.root += here;
             continue;
         }
         whole.blocks = fmax(whole.blocks, before + here);
@@ -362,7 +362,7 @@ void stage_whole_layers(struct stage *stage, const struct scenario *scenario)
         scenario->parallelism.flatten ? whole_at_once : tensors_at_once;
 
     stage->gathered = at_once(scenario, stage, false);
-    stage->gathered.outside *= each;
+    stage->gathered.root *= each;
     stage->gathered.blocks *= each;
     stage->scattered = at_once(scenario, stage, true);
 }

@@ -28,7 +28,7 @@ static int keep(struct arena *arena, const struct node *value, void *object, str
 
 static const struct field sample_fields[] = {
     {KEY(sample, n), .kind = FIELD_INT, .min = 1, .max = POINTS_LOOKED, .required = true,
-     .brief = "so many points; all where fewer remain"},
+     .brief = "number of points; all where fewer remain"},
     {KEY(sample, seed), .kind = FIELD_INT, .min = 0, .max = INT_MAX, .fallback = "1",
      .brief = "another seed draws others"},
 };
@@ -49,7 +49,7 @@ static const struct field sections_fields[] = {
     SECTION(exclude, "a list of PATH: VALUE, or of expressions; points that have all values, or for which one is true, "
                      "are dropped"),
     {KEY(sections, sample), .kind = FIELD_RECORD, .table = &sample_table,
-     .brief = "so many of the points that remain, drawn at random"},
+     .brief = "number of points, drawn at random from those that remain"},
 };
 const struct table points_table = {TABLE("sweep", "which scenarios", sections, sections_fields)};
 

@@ -61,7 +61,7 @@ static const struct field sweep_fields[] = {
     {KEY(sweep, sweep), .kind = FIELD_RECORD, .table = &points_table, .load = keep, .brief = "the points"},
     {KEY(sweep, report), .kind = FIELD_RECORD, .table = &report_table, .brief = "the table at the end"},
     {KEY(sweep, verify), .kind = FIELD_INT, .max = 1000000, .fallback = "0",
-     .brief = "the best so many points by the first objective, and those that tie with them, run on simgrid too"},
+     .brief = "number of best points by the first objective which, with all that tie with them, run on simgrid too"},
 };
 const struct table sweep_table = {TABLE("sweep", "many scenarios", sweep, sweep_fields)};
 
@@ -127,7 +127,7 @@ static int load_base(struct sweep *sweep, struct node **base, struct error *err)
     struct arena *arena = &sweep->arena;
 
     if (sweep->base->kind == NODE_SCALAR && !node_is_null(sweep->base)) {
-        const char *path = data_beside(arena, (struct loc){.file = sweep->file}, sweep->base->text, err);
+        const char *path = data_relative(arena, (struct loc){.file = sweep->file}, sweep->base->text, err);
 
         if (!path)
             return -1;

@@ -273,7 +273,7 @@ int simgrid_file_load(struct arena *arena, struct topology *topology, struct hos
 
     if (topology->kind != TOPOLOGY_XML)
         return 0;
-    path = data_beside(arena, place(topology), topology->xml, err);
+    path = data_relative(arena, place(topology), topology->xml, err);
     if (!path || look(topology, path, &found, err) || !(path = data_absolute(arena, path, err)) ||
         !(topology->network = network_of(arena, topology, path, &found, hosts, err)))
         return -1;

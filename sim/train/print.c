@@ -304,7 +304,7 @@ static void add_money(struct notes *notes, const struct training *training)
     if (isnan(training->energy.mean) && training->ended[TRIAL_FINISHED])
         note(notes, "no energy: nothing published says what this GPU and its node take; expected 'train: energy'");
     else if (training->ended[TRIAL_FINISHED] && !scenario->train->energy)
-        note(notes, "energy is that of the nodes alone, without switches, storage and cooling: the scenario says no "
+        note(notes, "energy is of the nodes alone, without switches, storage and cooling: the scenario says no "
                     "train.energy.pue");
     const char *names = scenario_gpu_names(notes->arena, scenario, -1);
 
@@ -342,7 +342,7 @@ const char **training_notes(struct arena *arena, const struct training *training
                           "the fastest, and fewer nodes may be a gain",
                           training_faster_shape(training)));
     if (training->course.zones.count > 1)
-        note(&notes, "a change of the number of GPUs takes no time but that of a checkpoint");
+        note(&notes, "a change of the number of GPUs takes only the time of a checkpoint");
     if (training->ended[TRIAL_STOPPED])
         note(&notes,
              arena_printf(arena, "%zu of %zu trials ended for lack of spare nodes; all numbers are of the others",

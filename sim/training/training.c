@@ -26,7 +26,7 @@ static int check_amount(const struct training_spec *spec, struct error *err)
     if (spec->target && (spec->phases.count || spec->ramp))
         return error_clash(err, spec->target->node->loc,
                            "train: target: it holds for one batch; expected neither 'phases' nor "
-                           "'batch' beside it");
+                           "'batch' with it");
     if (!whole && !spec->phases.count)
         return error_add(err, EXIT_INPUT, spec->node->loc, "train: expected one of 'tokens', 'samples', 'steps', "
                          "'per_parameter' and 'target', or 'phases' that say it");
@@ -100,7 +100,7 @@ static int check_elastic(const struct training_spec *spec, struct error *err)
                            "shrink}' or 'failures: {trace: FILE}'");
     if (spec->phases.count || spec->ramp)
         return error_clash(err, spec->elastic->node->loc, "train: elastic: it holds for one batch on one number of GPUs; "
-                           "expected neither 'phases' nor 'batch' beside it");
+                           "expected neither 'phases' nor 'batch' with it");
     if (check_elastic_keys(spec, err))
         return -1;
     if (spec->checkpoint && spec->checkpoint->mode == CHECKPOINT_MEMORY)
@@ -126,7 +126,7 @@ static int load_trace(struct arena *arena, struct failures_spec *failures, struc
 
     if (!failures->trace)
         return 0;
-    failures->trace = data_beside(arena, loc, failures->trace, err);
+    failures->trace = data_relative(arena, loc, failures->trace, err);
     if (!failures->trace || trace_load(arena, failures->trace, loc, trace, err))
         return -1;
     failures->traced = trace;

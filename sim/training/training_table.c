@@ -109,7 +109,7 @@ static const struct field spares_fields[] = {
      .brief = "whether they are switched on all the time, and so fail too"},
     {KEY(spares_spec, empty), .kind = FIELD_CHOICE, .fallback = "wait", .choices = CHOICES(SPARES_EMPTIES),
      .choice_briefs = NAMES("the training waits until a node has been repaired",
-                            "it goes on with those that are there, as 'elastic' says", "the training ends"),
+                            "it goes on with the nodes that are left, as 'elastic' says", "the training ends"),
      .brief = "what happens when a node is lost and there is no spare"},
     {KEY(spares_spec, repair), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true,
      .brief = "time after which a lost node is a spare one again; left out: it never is"},
@@ -224,7 +224,7 @@ static const struct field training_fields[] = {
     {KEY(training_spec, energy), .kind = FIELD_OPTIONAL, .table = &energy_table,
      .brief = "power, for energy; left out: as the GPU's file says, and a facility that takes nothing itself"},
     {KEY(training_spec, reported), .kind = FIELD_OPTIONAL, .table = &reported_table,
-     .brief = "what a real training took; it is printed beside the prediction and changes nothing"},
+     .brief = "what a real training took; printed next to the prediction; it changes nothing"},
 };
 const struct table training_table = {
     TABLE("train", "how long the model is trained, and what happens on the way (dtsim train)", training_spec,

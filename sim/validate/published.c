@@ -19,7 +19,7 @@ static const struct field host_fields[] = {
     {KEY(published_host, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
      .brief = "number of channels of a large collective"},
     {KEY(published_host, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "1 B",
-     .brief = "a smaller collective uses one channel for each so many bytes of its vector"},
+     .brief = "a smaller collective uses one channel per this number of bytes of its vector"},
 };
 
 static const struct table host_table = {

@@ -28,8 +28,8 @@ static void find_cluster(struct cluster *cluster, struct facts *facts)
     if (!cluster->nodes)
         cluster_size(cluster, 1);
     facts->per_node = cluster_gpus(cluster) / cluster->nodes;
-    for (int i = 0; i < cluster_said_parts(cluster); i++) {
-        int own = cluster_node_gpus(cluster, cluster_said_part(cluster, i).first);
+    for (int i = 0; i < cluster_given_parts(cluster); i++) {
+        int own = cluster_node_gpus(cluster, cluster_given_part(cluster, i).first);
 
         facts->per_node = i == 0 || own < facts->per_node ? own : facts->per_node;
         facts->in_parts = cluster_gpus(cluster);

@@ -185,7 +185,7 @@ static int build_classes(struct workload *workload, const int *layers, struct er
 {
     const struct scenario *scenario = workload->scenario;
     struct scenario settled = *scenario;
-    size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)(1 + cluster_said_parts(&scenario->cluster)) *
+    size_t most = (1 + scenario->simulation.stragglers.count) * (size_t)(1 + cluster_given_parts(&scenario->cluster)) *
                   (size_t)cluster_kinds(&scenario->cluster) * count_samples(scenario);
     int usual = scenario_seat(scenario, 0, 0, 0).kind;
 

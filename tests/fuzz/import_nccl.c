@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena arena = {0};
     struct error err = {0};
-    struct nccl_said said = {0};
+    struct nccl_hints hints = {0};
     char *remarks = NULL;
     size_t remarks_length;
     FILE *notes = open_memstream(&remarks, &remarks_length);
@@ -19,11 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     /* the first byte chooses what the user says */
     if (size > 0 && data[0] < 8) {
-        said = (struct nccl_said){data[0] & 1 ? "all_reduce" : NULL, data[0] & 2 ? 8 : 0, data[0] & 4 ? 4 : 0};
+        hints = (struct nccl_hints){data[0] & 1 ? "all_reduce" : NULL, data[0] & 2 ? 8 : 0, data[0] & 4 ? 4 : 0};
         data++;
         size--;
     }
-    root = import_nccl_parse(&arena, "fuzz.log", (const char *)data, size, &said, notes, &err);
+    root = import_nccl_parse(&arena, "fuzz.log", (const char *)data, size, &hints, notes, &err);
     fclose(notes);
     free(remarks);
 

@@ -87,7 +87,7 @@ static void test_closed_forms(void **state)
                     expect_near("optimizer", memory.bytes[MEMORY_OPTIMIZER], 6 * psi / n, simulated.text);
                     expect_near("gradients", memory.bytes[MEMORY_GRADIENTS], zero > 1 ? psi / n : psi, simulated.text);
                     expect_near("parameters", memory.bytes[MEMORY_PARAMETERS] + memory.bytes[MEMORY_GATHERED],
-                                zero < 3 ? psi : psi / n + whole.outside + whole.blocks, simulated.text);
+                                zero < 3 ? psi : psi / n + whole.root + whole.blocks, simulated.text);
                     simulated_release(&simulated);
                     compared++;
                 }

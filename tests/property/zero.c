@@ -81,7 +81,7 @@ static void test_memory(void **state)
                      : zero == 2 ? 2 * psi + 14 * psi / data : 16 * psi / data;
             expect_near("states", model_states(&memory), expected, simulated.text);
             expect_near("gathered", memory.bytes[MEMORY_GATHERED],
-                        zero == 3 && data > 1 ? whole.outside + whole.blocks : 0, simulated.text);
+                        zero == 3 && data > 1 ? whole.root + whole.blocks : 0, simulated.text);
             simulated_release(&simulated);
         }
 }

@@ -43,7 +43,7 @@ static inline json_t *metrics_of(const struct scenario *scenario, struct error *
 /* Whether the scenario has several nodes: then in two parts it is the same. `name` says which scenario it is. */
 static inline bool same_in_parts(const struct scenario *whole, const char *name)
 {
-    bool several = whole->cluster.nodes > 1 && !whole->cluster.ideal && !cluster_said_parts(&whole->cluster);
+    bool several = whole->cluster.nodes > 1 && !whole->cluster.ideal && !cluster_given_parts(&whole->cluster);
     struct scenario parts = {0};
     struct error err = {0};
     struct arena arena = {0};

@@ -27,19 +27,44 @@ static bool keys_differ(const struct cluster *a, const struct cluster *b)
  * alignment leaves over, and gpu.changed, on which the times of kernels depend but nothing of the network. gpu.power is a
  * pointer whose struct stands in the key. A new member stands in the key, or here with a reason. */
 #define MEMBER(member) {offsetof(struct cluster, member), sizeof ((struct cluster *)NULL)->member}
-static const struct { size_t begin, size; } apart[] = {
-    MEMBER(node), MEMBER(base), MEMBER(kinds[0].inside.node), MEMBER(kinds[0].inside.meshes), MEMBER(network.node),
-    MEMBER(network.topology.node), MEMBER(network.topology.levels), MEMBER(network.topology.dims),
-    MEMBER(network.topology.hop_time),           /* follows from hop */
-    MEMBER(network.topology.xml), MEMBER(network.topology.network),      /* tests/unit/topology/simgrid_file.c */
-    MEMBER(kinds[0].host.node), MEMBER(kinds[0].gpu.node),
-    MEMBER(kinds[0].gpu.peak.node), MEMBER(platform), MEMBER(title), MEMBER(kinds[0].gpu_spec),
-    MEMBER(kinds[0].gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares), MEMBER(kinds[0].communication_spec),
-    MEMBER(kinds[0].communication), MEMBER(kinds[0].gpu.name), MEMBER(kinds[0].gpu.title), MEMBER(kinds[0].gpu.changed),
-    MEMBER(kinds[0].gpu.power), MEMBER(kinds[0].gpu.base), MEMBER(network.name), MEMBER(network.file),
-    MEMBER(network.title), MEMBER(network.estimate), MEMBER(said), MEMBER(between),
+static const struct { size_t begin, size;
+} apart[] = {
+    MEMBER(node),
+    MEMBER(base),
+    MEMBER(kinds[0].inside.node),
+    MEMBER(kinds[0].inside.meshes),
+    MEMBER(network.node),
+    MEMBER(network.topology.node),
+    MEMBER(network.topology.levels),
+    MEMBER(network.topology.dims),
+    MEMBER(network.topology.hop_time), /* follows from hop */
+    MEMBER(network.topology.xml),
+    MEMBER(network.topology.network), /* tests/unit/topology/simgrid_file.c */
+    MEMBER(kinds[0].host.node),
+    MEMBER(kinds[0].gpu.node),
+    MEMBER(kinds[0].gpu.peak.node),
+    MEMBER(platform),
+    MEMBER(title),
+    MEMBER(kinds[0].gpu_spec),
+    MEMBER(kinds[0].gpu_name),
+    MEMBER(gpu_slower),
+    MEMBER(nic_shares),
+    MEMBER(kinds[0].communication_spec),
+    MEMBER(kinds[0].communication),
+    MEMBER(kinds[0].gpu.name),
+    MEMBER(kinds[0].gpu.title),
+    MEMBER(kinds[0].gpu.changed),
+    MEMBER(kinds[0].gpu.power),
+    MEMBER(kinds[0].gpu.base),
+    MEMBER(network.name),
+    MEMBER(network.file),
+    MEMBER(network.title),
+    MEMBER(network.estimate),
+    MEMBER(given),
+    MEMBER(between),
     /* numbers of kinds and of nodes, of which not every value exists (below); kinds that no node is of */
-    MEMBER(part_count), MEMBER(parts),
+    MEMBER(part_count),
+    MEMBER(parts),
     {offsetof(struct cluster, kinds[1]), (KINDS_MAX - 1) * sizeof(struct machine_kind)},
 };
 

@@ -143,12 +143,13 @@ static void platform_constants(void **state)
 static void data_of_ones_own(void **state)
 {
     (void)state;
-    assert_string_equal(data_beside(&arena, (struct loc){.file = "a/b/c.yaml"}, "d.yaml", &error), "a/b/d.yaml");
-    assert_string_equal(data_beside(&arena, (struct loc){.file = "c.yaml"}, "d.yaml", &error), "d.yaml");
-    assert_string_equal(data_beside(&arena, (struct loc){.file = "/c.yaml"}, "../d.yaml", &error), "/../d.yaml");
-    assert_string_equal(data_beside(&arena, (struct loc){.file = "a/c.yaml"}, "/d.yaml", &error), "/d.yaml");
-    assert_string_equal(data_beside(&arena, (struct loc){.file = NULL}, "x/d.yaml", &error), "x/d.yaml");
-    assert_string_equal(data_beside(&arena, (struct loc){.file = "--set cluster=x/d.yaml"}, "x/d.yaml", &error), "x/d.yaml");
+    assert_string_equal(data_relative(&arena, (struct loc){.file = "a/b/c.yaml"}, "d.yaml", &error), "a/b/d.yaml");
+    assert_string_equal(data_relative(&arena, (struct loc){.file = "c.yaml"}, "d.yaml", &error), "d.yaml");
+    assert_string_equal(data_relative(&arena, (struct loc){.file = "/c.yaml"}, "../d.yaml", &error), "/../d.yaml");
+    assert_string_equal(data_relative(&arena, (struct loc){.file = "a/c.yaml"}, "/d.yaml", &error), "/d.yaml");
+    assert_string_equal(data_relative(&arena, (struct loc){.file = NULL}, "x/d.yaml", &error), "x/d.yaml");
+    assert_string_equal(data_relative(&arena, (struct loc){.file = "--set cluster=x/d.yaml"}, "x/d.yaml", &error),
+                        "x/d.yaml");
     const char *path = folder;
     assert_int_equal(data_file(&arena, "platforms", "mine", &path, &error), 0);
     assert_null(path);
@@ -187,12 +188,13 @@ static void paths_of_others(void **state)
     cache_init(&cache, CACHE_BYTES);
     cache.names_only = true;
     for (size_t i = 0; i < COUNT(others); i++) {
-        assert_null(data_beside(&guarded, (struct loc){.file = others[i]}, "/etc/passwd", &found));
+        assert_null(data_relative(&guarded, (struct loc){.file = others[i]}, "/etc/passwd", &found));
         assert_int_equal(found.count, i + 1);
         assert_non_null(strstr(found.messages[i].text, "'/etc/passwd' is a path"));
     }
     error_release(&found);
-    assert_non_null(data_beside(&guarded, (struct loc){.file = DTSIM_SOURCE_DIR "/platforms/dgx-a100.yaml"}, "x.csv", &found));
+    assert_non_null(
+        data_relative(&guarded, (struct loc){.file = DTSIM_SOURCE_DIR "/platforms/dgx-a100.yaml"}, "x.csv", &found));
     assert_int_equal(found.count, 0);
     cache.refused = true;
     cache_renew(&cache);             /* it is emptied, and as strict as before */

@@ -13,7 +13,7 @@ static double held(const struct precision_spec *precision)
     struct parameter_bytes each = precision_bytes(precision, false);
     struct optimizer_states states = precision_optimizer(precision);
 
-    return each.weights + each.gradients + each.beside + each.master + states.full - 3 * states.quantized;
+    return each.weights + each.gradients + each.converted + each.master + states.full - 3 * states.quantized;
 }
 
 static void bytes_of_a_parameter(void **state)

@@ -46,7 +46,7 @@ static const char *misplaced(struct arena *arena, const void *object, const char
 }
 const struct table software_table = {
     TABLE("software",
-          "the framework that trains, and its release; keys beside 'like' replace what that does "
+          "the framework that trains, and its release; keys next to 'like' replace its values "
           "(dtsim help software)",
           software_spec, software_spec_fields),
     .shorthand = "like",
@@ -110,10 +110,10 @@ static int check_schedule(struct scenario *scenario, struct error *err)
     bool gathers = spec->zero == 3 && spec->flatten && !scenario_offloads(scenario, OFFLOAD_WEIGHTS);
     const struct idle options[] = {
         {PART_STRATEGY, "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
-         "there is no server; expected 'data_parallel: parameter-server' beside it"},
+         "there is no server; expected 'data_parallel: parameter-server' with it"},
         {PART_STRATEGY, "flatten", !spec->flatten,
          spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS || spec->zero == 3,
-         "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' or 'zero: 3' beside it"},
+         "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' or 'zero: 3' with it"},
         {PART_STRATEGY, "live_parameters", spec->live_parameters < 1e9 || spec->live_parameters > 1e9, by_tensor,
          by_layer},
         {PART_STRATEGY, "reuse_distance", spec->reuse_distance < 1e9 || spec->reuse_distance > 1e9, by_tensor,
@@ -196,7 +196,7 @@ static int check_memory(struct scenario *scenario, struct error *err)
          memory->precision.optimizer == OPTIMIZER_ADAM || memory->precision.optimizer == OPTIMIZER_ADAM_HALF,
          "the operations of other optimizers are not known one by one; expected 'optimizer: adam' or 'adam-half'"},
         {PART_MEMORY, "bucket_copies", memory->bucket_copies, scenario->parallelism.data_parallel == DATA_PARALLEL_DDP,
-         "buckets are DDP's; expected 'data_parallel: ddp' beside it"},
+         "buckets are DDP's; expected 'data_parallel: ddp' with it"},
     };
 
     return refuse(scenario, options, COUNT(options), err);
@@ -321,7 +321,7 @@ int scenario_lay_software(struct scenario *scenario, struct error *err)
             return -1;
         spec->like = spec->names.name;
     }
-    if (spec->like && data_is_path(spec->like) && (!(spec->like = data_beside(arena, loc, spec->like, err)) ||
+    if (spec->like && data_is_path(spec->like) && (!(spec->like = data_relative(arena, loc, spec->like, err)) ||
                                                    !(spec->like = data_absolute(arena, spec->like, err))))
         return -1;
     return scenario->model.transformer ? transformer_finish((struct transformer *)items[PART_TRANSFORMER].object, err) :
