@@ -1,4 +1,5 @@
 #include "engine/dispatcher.h"
+#include "engine/replay.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,6 +8,12 @@
 #include "hardware/cluster.h"
 #include "engine/program.h"
 
+/* What a transfer costs alone: latency + bytes on the links / bandwidth. */
+struct transfer_cost {
+    double latency;                  /* s: the route's and the transfer's own delay */
+    double bandwidth;                /* B/s of the route; INFINITY: it takes no time */
+};
+
 /* Zero-initialise, dispatcher_init, dispatcher_release. */
 struct dispatcher {
     const struct program *program;

@@ -224,30 +224,4 @@ static inline uint32_t order_at(const uint32_t *order, size_t k)
 double timeline_difference(const struct timeline *timeline, const struct timeline *other);
 void timeline_release(struct timeline *timeline);
 
-/* What engines ask of a program on a cluster. */
-struct cluster;
-/* Whether anything can contend. */
-bool moves_bytes(const struct program *program, const struct cluster *cluster);
-/* What a transfer costs alone: latency + bytes on the links / bandwidth. */
-struct transfer_cost {
-    double latency;                  /* s: the route's and the transfer's own delay */
-    double bandwidth;                /* B/s of the route; INFINITY: it takes no time */
-};
-/* The costs of all transfers, by traits; 0 for those that are no transfer's. The caller frees the array. */
-struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
-/* SimGrid takes whole bytes, a program has fractions: flows have units of 2^-40 bytes, or larger ones if the largest
- * transfer would not fit into 64 bits. Powers of two change no digit.
- *
- * The clock must not stand still at an event that is less than a rounding error away, nor jump over an event and forget
- * it. So events are the same that are apart by less than a few units in the last place of the latest possible time: the
- * sum of all durations without contention. While any flow runs, some link is full, and in a second its flows together
- * make at least the progress of one second without contention. */
-struct resolution {
-    double unit;                     /* units in a byte */
-    double seconds;                  /* events that are less apart are one */
-};
-struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs);
-/* Of a transfer for which the links carry so many bytes; at least 1. */
-double resolution_units(const struct resolution *resolution, double wire);
-
 #endif

@@ -28,6 +28,25 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
  * times are the same, 7 to 60 times sooner. */
 void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline);
 
+/* What simgrid and fast have in common. Whether anything can contend. */
+bool moves_bytes(const struct program *program, const struct cluster *cluster);
+/* What transfers cost alone, by traits; 0 for those that are no transfer's. The caller frees the array. */
+struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
+/* SimGrid takes whole bytes, a program has fractions: flows have units of 2^-40 bytes, or larger ones if the largest
+ * transfer would not fit into 64 bits. Powers of two change no digit.
+ *
+ * The clock must not stand still at an event that is less than a rounding error away, nor jump over an event and forget
+ * it. So events are the same that are apart by less than a few units in the last place of the latest possible time: the
+ * sum of all durations without contention. While any flow runs, some link is full, and in a second its flows together
+ * make at least the progress of one second without contention. */
+struct resolution {
+    double unit;                     /* units in a byte */
+    double seconds;                  /* events that are less apart are one */
+};
+struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs);
+/* Of a transfer for which the links carry so many bytes; at least 1. */
+double resolution_units(const struct resolution *resolution, double wire);
+
 /* Loads what the engine needs, in a process that is about to fork many that will replay: then none of them has to load
  * it. Nothing is wrong if it cannot be loaded; whoever replays is told. */
 void replay_prepare(enum engine engine);
