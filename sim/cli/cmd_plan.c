@@ -282,7 +282,7 @@ const struct command cmd_plan = {
                "                      release not known: 1f1b, interleaved\n"
                "  strategy.chunks     model chunks of a rank: divisors of the layers, at most 8; with the schedules\n"
                "  batch.micro*        powers of two up to 16 that divide the batch; asked for by name: without this limit;\n"
-               "                      where it is the only axis, the output names the largest that fits\n"
+               "                      as the only axis: the output names the largest that fits\n"
                "  memory.recompute*   modes that the framework's release has; else none, selective, full\n"
                "  strategy.zero       stages that the framework's release has; else 0, 1\n"
                "  strategy.context    powers of two up to 8\n"
@@ -291,7 +291,7 @@ const struct command cmd_plan = {
                "The search times the stages of every configuration. It drops those that are invalid, cannot fit in\n"
                "memory, or have an auto value that the framework's release lacks ('dtsim help software-file'). It replays\n"
                "the others on engine fast, the lowest bound of the time first, until no bound is below the time of the\n"
-               "last row shown. Then the order is proven: no other is faster here; the output says how many more may tie.\n"
+               "last row shown. That proves the order: no other is faster here. The output says how many more may tie.\n"
                "Exit code 5: none is feasible. The same command goes on after an interruption.\n",
     .accepts = option_names,
     .naccepts = COUNT(option_names),

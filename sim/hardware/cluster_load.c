@@ -130,59 +130,31 @@ static const struct field cluster_fields[] = {
     {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
      .brief = "number of nodes; 0: as many as the scenario needs. A scenario that needs several nodes and does not "
               "fill them takes as many GPUs of each, unless that cuts its innermost groups"},
-    {.key = "gpus_per_node",
-     AT(cluster, kinds[0].gpus),
-     .kind = FIELD_INT,
-     .min = 1,
-     .max = GPUS_PER_NODE_MAX,
+    {.key = "gpus_per_node", AT(cluster, kinds[0].gpus), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
      .fallback = "1",
      .brief = "number of GPUs per node; a number below the platform's also drops NICs beyond one per GPU"},
-    {.key = "gpus_per_switch",
-     AT(cluster, kinds[0].gpus_per_switch),
-     .kind = FIELD_INT,
-     .min = 0,
-     .max = GPUS_PER_NODE_MAX,
-     .fallback = "0",
+    {.key = "gpus_per_switch", AT(cluster, kinds[0].gpus_per_switch), .kind = FIELD_INT, .min = 0,
+     .max = GPUS_PER_NODE_MAX, .fallback = "0",
      .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
               "communication.nics"},
-    {.key = "gpu",
-     AT(cluster, kinds[0].gpu_spec),
-     .kind = FIELD_OPTIONAL,
-     .table = &gpu_spec_table,
+    {.key = "gpu", AT(cluster, kinds[0].gpu_spec), .kind = FIELD_OPTIONAL, .table = &gpu_spec_table,
      .brief = "a name of platforms/gpus/ or a path; not needed for a model whose times are given"},
-    {.key = "inside",
-     AT(cluster, kinds[0].inside),
-     .kind = FIELD_RECORD,
-     .table = &inside_table,
+    {.key = "inside", AT(cluster, kinds[0].inside), .kind = FIELD_RECORD, .table = &inside_table,
      .brief = "links between the GPUs of a node; not needed for gpus_per_node: 1"},
-    {.key = "network",
-     .offset = 0,
-     .kind = FIELD_RECORD,
-     .table = &network_table,
+    {.key = "network", .offset = 0, .kind = FIELD_RECORD, .table = &network_table,
      .brief = "network between nodes; not needed for nodes: 1"},
-    {.key = "host",
-     AT(cluster, kinds[0].host),
-     .kind = FIELD_RECORD,
-     .table = &host_table,
+    {.key = "host", AT(cluster, kinds[0].host), .kind = FIELD_RECORD, .table = &host_table,
      .brief = "host memory and the links to it; not needed unless something is offloaded"},
-    {.key = "communication",
-     AT(cluster, kinds[0].communication_spec),
-     .kind = FIELD_OPTIONAL,
+    {.key = "communication", AT(cluster, kinds[0].communication_spec), .kind = FIELD_OPTIONAL,
      .table = &communication_spec_table,
      .brief = "how NCCL uses the links; left out: a message costs latency + bytes / bandwidth"},
-    {.key = "parts",
-     AT(cluster, given),
-     .kind = FIELD_LIST,
-     .table = &part_table,
-     .load = keep_part,
-     .brief =
-         "nodes of several kinds, part by part in the order of the ranks: [{name: old, platform: dgx-a100, nodes: "
-         "2}, {name: new, platform: dgx-h100, nodes: 4}]. Then the keys of nodes stand in the parts; 'network' and "
-         "'communication' beside 'parts' hold for each part that does not say them itself"},
+    {.key = "parts", AT(cluster, given), .kind = FIELD_LIST, .table = &part_table, .load = keep_part,
+     .brief = "nodes of several kinds, part by part in the order of the ranks: [{name: old, platform: dgx-a100, nodes: "
+              "2}, {name: new, platform: dgx-h100, nodes: 4}]. Then the keys of nodes stand in the parts; 'network' and "
+              "'communication' beside 'parts' hold for each part that does not say them itself"},
     {KEY(cluster, between), .kind = FIELD_RECORD, .table = &between_table, .load = keep_between,
-     .brief =
-         "links between two parts, one in each direction that all messages between them share: {old-new: {bandwidth: "
-         "100 Gb/s, latency: 5 ms}}; without a latency it is that of the NICs; left out: NICs alone limit"},
+     .brief = "links between two parts, one in each direction that all messages between them share: {old-new: {bandwidth: "
+              "100 Gb/s, latency: 5 ms}}; without a latency it is that of the NICs; left out: NICs alone limit"},
 };
 
 /* Where parts say what nodes are, the cluster itself does not. */
@@ -354,8 +326,8 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     *spec = *cluster->kinds[0].gpu_spec;
     name = spec->name;
     struct loc loc = field_loc(&gpu_spec_table, spec, "name");
-    if (data_is_path(name) &&
-        (!(spec->name = data_relative(arena, loc, name, err)) || !(spec->name = data_absolute(arena, spec->name, err))))
+    if (data_is_path(name) && (!(spec->name = data_relative(arena, loc, name, err)) ||
+                               !(spec->name = data_absolute(arena, spec->name, err))))
         return -1;
     cluster->kinds[0].gpu_spec = spec;
     cluster->kinds[0].gpu_name = spec->name;

@@ -19,10 +19,10 @@ static double sum(const double *seconds)
 
 /* A backward of 4 s, of which 1 s is communication: 0.75 s with its tensor group and 0.25 s with its context group. The lane
  * was free at 1 s, waited for a kernel until 3 s, for a boundary until 4 s, for the host until 4.5 s. */
-static const struct op backward = {.amount = 4, .what = WHAT_BACKWARD};
+static const struct op backward_op = {.amount = 4, .what = WHAT_BACKWARD};
 static const struct op_compute compute = {.communication = 1, .with = {[PEERS_TENSOR] = 0.75, [PEERS_CONTEXT] = 0.25}};
 static const struct account_step step = {
-    .op = &backward, .compute = &compute, .from = 1, .since = 3, .ready = 4, .start = 4.5, .end = 8.5,
+    .op = &backward_op, .compute = &compute, .from = 1, .since = 3, .ready = 4, .start = 4.5, .end = 8.5,
     .awaited = ACCOUNT_EXPOSED_PIPELINE,
 };
 
