@@ -44,7 +44,7 @@ int failures_init(struct failures *failures, const struct scenario *scenario, st
                                   .init = NAN};
     failures->trace = spec->traced;
     if (!train->checkpoint || !train->restart)
-        return error_add(err, EXIT_INPUT, spec->node->loc, "train: failures: section '%s' is missing too: %s",
+        return error_add(err, EXIT_INPUT, spec->node->loc, "train: failures: section '%s' is missing: %s",
                          train->checkpoint ? "restart" : "checkpoint", train->checkpoint ?
                          "a failure takes the time of 'detect', 'replace' and 'init'" :
                          "a failure loses all work since the last checkpoint");
