@@ -84,6 +84,7 @@ const struct schedule schedule_interleaved = {
                "  other M: longer, no closed form: ranks wait for groups of less than P; those that deadlock are refused\n"
                "min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",
     .options = &options,
+    .alternative = true,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .placement = PLACEMENT_LOOP,
     .min_chunks = 1,

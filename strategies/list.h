@@ -1,5 +1,5 @@
 /* Every schedule, a line each, in the order in which they are listed. SCHEDULE(name) stands for the table
- * `const struct schedule strategy_<name>` of the file of that name. */
+ * `const struct schedule schedule_<name>` of the file of that name. */
 SCHEDULE(naive)
 SCHEDULE(gpipe)
 SCHEDULE(terapipe)

@@ -57,6 +57,7 @@ const struct schedule schedule_one_f_one_b = {
     .brief = "one forward, one backward in turns; at most P - rank micro-batches in flight",
     .figure = figure,
     .formula = "iteration (M+P-1)(F+B); bubble (P-1)/(M+P-1); min(M, P - rank) micro-batches in flight",
+    .alternative = true,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .row = row,
     .ideal_makespan = ideal_makespan,

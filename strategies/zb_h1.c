@@ -46,6 +46,7 @@ const struct schedule schedule_zb_h1 = {
                "bubble (P-1)(F+I-W); "
                "min(M, P) micro-batches in flight until their W, on every rank",
     .options = &zero_bubble_options,
+    .alternative = true,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .own_spans = true,
     .timed = true,

@@ -39,6 +39,7 @@ const struct schedule schedule_zb_h2 = {
     .formula = "iteration M (F+I+W) + (P-1) F where M >= P and I = W <= F (variant fixed: M >= 2P and W = F),\n"
                "no bubble but until a rank's first forward and after its last W where M >= 2P-1; the memory of 2P micro-batches until their W",
     .options = &zero_bubble_options,
+    .alternative = true,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .own_spans = true,
     .timed = true,

@@ -139,6 +139,7 @@ const struct schedule schedule_zb_v = {
     .formula = "with F = I = W and M >= 2P-1: iteration (6M + P-1) F; at most 2P chunks' micro-batches in flight, as "
                "much as P whole ones",
     .options = &options,
+    .alternative = true,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .own_spans = true,
     .timed = true,

@@ -1,5 +1,4 @@
 #include "engine/dispatcher.h"
-#include "engine/replay.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -295,14 +294,14 @@ static void begin_lanes(struct dispatcher *dispatcher)
 }
 
 void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
-                     double *start, double *end)
+                     struct transfer_cost *costs, double *start, double *end)
 {
     size_t count = program->ops.count, lanes = program->lanes.count;
 
     BUG_IF(count >= ENDED);
     dispatcher->program = program;
     dispatcher->cluster = cluster;
-    dispatcher->costs = transfer_costs(program, cluster);
+    dispatcher->costs = costs;
     dispatcher->start = start;
     dispatcher->end = end;
     dispatcher->left = count;

@@ -32,9 +32,10 @@ struct dispatcher {
     struct dispatcher_ready { uint32_t *items; size_t first, count, capacity; } ready;
 };
 
-/* `start` and `end` have a value an operation. Settles the operations that need no transfer of bytes. */
+/* `costs` of the program's transfers by traits (transfer_costs), which the dispatcher frees; `start` and `end` have a value
+ * an operation. Settles the operations that need no transfer of bytes. */
 void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
-                     double *start, double *end);
+                     struct transfer_cost *costs, double *start, double *end);
 /* Takes the operation that became ready first; false: none is ready. It is a transfer, whose start[] is known and may
  * be in the future, or a COMPUTE with a choice. For a choice the engine calls dispatcher_choose at
  * dispatcher_choice_time, after it has called dispatcher_end for all transfers that end before. */

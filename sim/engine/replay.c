@@ -1,8 +1,6 @@
 #include "base/progress.h"
 #include "engine/replay.h"
 
-#include <math.h>
-
 #include "hardware/cluster.h"
 
 static int ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
@@ -55,54 +53,4 @@ int replay(enum engine engine, const struct program *program, const struct clust
     if (!rc)
         progress_step(program->progress, "replaying", program->ops.count, program->ops.count, timeline->makespan);
     return progress_check(program->progress, err) ? -1 : rc;
-}
-
-bool moves_bytes(const struct program *program, const struct cluster *cluster)
-{
-    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
-        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
-            return true;
-    return false;
-}
-
-struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster)
-{
-    struct transfer_cost *costs = xcalloc(program->traits.count + 1, sizeof *costs);
-
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-
-        if (op->kind != OP_TRANSFER || costs[op->traits].bandwidth > 0)
-            continue;
-        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
-        struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
-
-        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
-    }
-    return costs;
-}
-
-struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs)
-{
-    double bytes = 1, serial = 0;
-
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-
-        if (op->kind == OP_COMPUTE) {
-            serial += op->amount;
-            continue;
-        }
-        const struct transfer_cost *cost = &costs[op->traits];
-        double wire = wire_bytes(op->amount, &op_traits(program, op)->transfer);
-
-        bytes = wire > bytes ? wire : bytes;
-        serial += cost->latency + (op->amount > 0 ? wire / cost->bandwidth : 0);
-    }
-    return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};
-}
-
-double resolution_units(const struct resolution *resolution, double wire)
-{
-    return fmax(1, rint(wire * resolution->unit));
 }

@@ -167,7 +167,8 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     }
     fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
     fast.happening.items = xcalloc(lanes + 1, sizeof *fast.happening.items);
-    dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
+    dispatcher_init(&fast.dispatcher, program, cluster, transfer_costs(program, cluster), timeline->start,
+                    timeline->end);
     fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
     flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, 2 * fast.resolution.seconds, &fast.events);

@@ -104,9 +104,9 @@ void changes_of_network(struct changes *changes, const struct workload *workload
 }
 
 /* Adds the values of the question that go with the rest of the scenario ("PATH=V1,V2", values.h), and that the framework's
- * release has, unless it cannot run the scenario as it is. `with`: a line for values of that name, or NULL. */
+ * release has, unless it cannot run the scenario as it is. `with`: a further line for a value, or ""; NULL: none has any. */
 static void add_values(struct changes *changes, const struct workload *workload, const char *question,
-                       const char *value, const char *with)
+                       const char *(*with)(struct arena *arena, const char *value))
 {
     const struct scenario *scenario = workload->scenario;
     struct software_lack lack;
@@ -117,27 +117,41 @@ static void add_values(struct changes *changes, const struct workload *workload,
     if (!values_ask(changes->arena, scenario->node, question, scenario->name, &values, &ignored))
         for (size_t i = 0; i < values.count; i++) {
             const struct asked_value *asked = &values.items[i];
-            bool more = value && !strcmp(asked->value, value);
 
             if (!asked->why && (foreign || !asked->foreign))
-                add(changes, arena_printf(changes->arena, "%s=%s%s%s", values.path, asked->value, more ? "\n" : "",
-                                          more ? with : ""));
+                add(changes, arena_printf(changes->arena, "%s=%s%s", values.path, asked->value,
+                                          with ? with(changes->arena, asked->value) : ""));
         }
     error_pass_system(&ignored, changes->err);
     error_release(&ignored);
 }
 
+/* The usual number of chunks, where a schedule goes with several. */
+static const char *with_chunks(struct arena *arena, const char *name)
+{
+    for (size_t i = 0; schedule_at(i); i++)
+        if (!strcmp(schedule_at(i)->name, name) && schedule_at(i)->usual_chunks)
+            return arena_printf(arena, "\nstrategy.chunks=%d", schedule_at(i)->usual_chunks);
+    return "";
+}
+
 void changes_of_schedule(struct changes *changes, const struct workload *workload)
 {
+    const char *question = "strategy.schedule=", *comma = "";
+
     if (workload->scenario->parallelism.schedule.csv)
         return;                              /* an order of one's own */
-    add_values(changes, workload, "strategy.schedule=1f1b,interleaved,zb-h1,zb-h2,zb-v", "interleaved",
-               "strategy.chunks=2");
+    for (size_t i = 0; schedule_at(i); i++)
+        if (schedule_at(i)->alternative) {
+            question = arena_printf(changes->arena, "%s%s%s", question, comma, schedule_at(i)->name);
+            comma = ",";
+        }
+    add_values(changes, workload, question, with_chunks);
 }
 
 void changes_of_recomputation(struct changes *changes, const struct workload *workload)
 {
-    add_values(changes, workload, "memory.recompute=none,selective", NULL, NULL);
+    add_values(changes, workload, "memory.recompute=none,selective", NULL);
 }
 
 /* Each block goes to the stage that would be the shortest with it, from what stages have beside their blocks. */

@@ -9,6 +9,26 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 
+/* The first table of recipe.h. `root`: what has all states, in messages; NULL: each replica its own. */
+static const struct form {
+    enum sum_unit unit;
+    bool flush;
+    enum weights_moment when;
+    const char *said, *root, *updates;
+} forms[] = {
+    [DATA_PARALLEL_DDP] = {SUM_BUCKETS, .when = WEIGHTS_STAY},
+    [DATA_PARALLEL_SYNCHRONOUS] = {SUM_STAGES, .flush = true, .when = WEIGHTS_STAY},
+    [DATA_PARALLEL_SERVER] = {SUM_STAGES, .when = WEIGHTS_UPDATED, .said = "data_parallel: parameter-server",
+                              .root = "a parameter server", .updates = "only the server updates"},
+    [DATA_PARALLEL_REPLICATED] = {SUM_BUFFERS, .when = WEIGHTS_FORWARD, .said = "data_parallel: dataparallel",
+                                  .root = "DataParallel's first GPU", .updates = "only GPU 0 updates"},
+};
+
+bool scenario_rooted(const struct scenario *scenario)
+{
+    return forms[scenario->parallelism.data_parallel].root != NULL;
+}
+
 bool scenario_hybrid(const struct scenario *scenario)
 {
     return scenario->parallelism.zero && scenario->parallelism.shard < scenario_replicas(scenario);
@@ -122,23 +142,21 @@ int shares_resolve(struct scenario *scenario, struct error *err)
 static int check_sharing(const struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);
-    int form = scenario->parallelism.data_parallel;
-    bool rooted = form == DATA_PARALLEL_SERVER || form == DATA_PARALLEL_REPLICATED;
+    const struct form *form = &forms[scenario->parallelism.data_parallel];
+    bool rooted = form->root;
     const char *key = rooted ? "data_parallel" : "zero";
 
     if (rooted && scenario->parallelism.zero)
         return error_clash(err, STRATEGY_LOC(scenario, "zero"),
                            "strategy: zero: %d does not go with %s, which holds all states; expected 0",
-                           scenario->parallelism.zero,
-                           form == DATA_PARALLEL_SERVER ? "a parameter server" : "DataParallel's first GPU");
+                           scenario->parallelism.zero, form->root);
     if ((!rooted && !scenario->parallelism.zero) ||
         (!schedule->asynchronous && (plan_directions(&scenario->plan) == 1 || scenario->parallelism.zero == 1)))
         return 0;
     return error_clash(err, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
-                       form == DATA_PARALLEL_SERVER       ? "data_parallel: parameter-server"
-                       : form == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel"
-                       : schedule->asynchronous           ? "zero: sharing states"
-                                                          : "zero: sharing gradients or weights",
+                       rooted                   ? form->said :
+                       schedule->asynchronous   ? "zero: sharing states"
+                                                : "zero: sharing gradients or weights",
                        schedule->name,
                        schedule->asynchronous ? "updates without a flush"
                        : rooted               ? "holds two copies of the model"
@@ -190,13 +208,11 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);
     const struct parallelism *spec = &scenario->parallelism;
-    int form = spec->data_parallel;
-    const char *why = spec->zero                         ? "ZeRO's replicas have no whole states to step with"
-                      : form == DATA_PARALLEL_SERVER     ? "only the server updates"
-                      : form == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
-                      : spec->context > 1                ? "a context group's GPUs work on the same samples"
-                      : spec->expert > 1                 ? "a replica has no whole model to step with"
-                      : schedule->asynchronous           ? "the schedule updates without a flush"
+    const char *why = spec->zero                ? "ZeRO's replicas have no whole states to step with"
+                      : scenario_rooted(scenario) ? forms[spec->data_parallel].updates
+                      : spec->context > 1       ? "a context group's GPUs work on the same samples"
+                      : spec->expert > 1        ? "a replica has no whole model to step with"
+                      : schedule->asynchronous  ? "the schedule updates without a flush"
                       : plan_opportunistic(schedule, &scenario->plan)
                           ? "at run time forwards of the next step would go before the optimizer step"
                       : plan_directions(&scenario->plan) > 1
@@ -218,14 +234,13 @@ static int compression_resolve(struct scenario *scenario, struct error *err)
     };
     struct parallelism *parallelism = &scenario->parallelism;
     struct compression_spec *spec = &parallelism->compression;
-    bool rooted = parallelism->data_parallel == DATA_PARALLEL_SERVER ||
-                  parallelism->data_parallel == DATA_PARALLEL_REPLICATED;
     const struct transformer *shape = scenario->model.transformer;
     bool powersgd = spec->method == COMPRESSION_POWERSGD;
     const char *why = parallelism->zero ? "ZeRO scatters gradients as they are; expected 'none', or zero 0"
                       : parallelism->local_steps > 1
                           ? "local steps exchange no gradients; expected 'none', or local_steps 1"
-                      : rooted ? "gradients are summed on one GPU; expected 'none', or 'data_parallel: ddp'"
+                      : scenario_rooted(scenario)
+                          ? "gradients are summed on one GPU; expected 'none', or 'data_parallel: ddp'"
                       : parallelism->expert > 1
                           ? "gradients of divided experts are summed apart; expected 'none', or expert 1"
                       : powersgd && !shape
@@ -277,14 +292,7 @@ int data_parallel_check(struct scenario *scenario, struct error *err)
 
 const char *const server_names[] = {"star", "ring", "tree", NULL};
 
-/* The tables of recipe.h. */
-struct form { enum sum_unit unit; bool flush, rooted; enum weights_moment when; };
-static const struct form forms[] = {
-    [DATA_PARALLEL_DDP] = {SUM_BUCKETS, .when = WEIGHTS_STAY},
-    [DATA_PARALLEL_SYNCHRONOUS] = {SUM_STAGES, .flush = true, .when = WEIGHTS_STAY},
-    [DATA_PARALLEL_SERVER] = {SUM_STAGES, .rooted = true, .when = WEIGHTS_UPDATED},
-    [DATA_PARALLEL_REPLICATED] = {SUM_BUFFERS, .rooted = true, .when = WEIGHTS_FORWARD},
-};
+/* The second table of recipe.h. */
 static const struct sharing { bool every, layers, divides[HELD_COUNT]; enum weights_moment when; } sharings[] = {
     [1] = {.divides = {[HELD_STATES] = true}, .when = WEIGHTS_UPDATED},
     [2] = {.every = true, .divides = {[HELD_GRADIENTS] = true, [HELD_STATES] = true}, .when = WEIGHTS_UPDATED},
@@ -360,7 +368,7 @@ void recipe_make(struct scenario *scenario)
             .flush = form->flush, .first_bucket = buckets ? spec->first_bucket : INFINITY,
             .bucket = buckets ? spec->bucket : INFINITY,
         },
-        .weights.when = form->when, .rooted = form->rooted,
+        .weights.when = form->when, .rooted = form->root != NULL,
     };
 
     for (enum held held = 0; held < HELD_COUNT; held++)
@@ -374,50 +382,4 @@ void recipe_make(struct scenario *scenario)
     }
     choose_collectives(&recipe, scenario);
     scenario->recipe = recipe;
-}
-
-double recipe_share(const struct recipe *recipe, enum held held, struct by_class amount)
-{
-    double share = 0;
-
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
-        share += amount.of[class] / recipe->divided[held][class];
-    return share;
-}
-
-double recipe_exchanged(const struct scenario *scenario, struct by_class amount)
-{
-    const struct process_groups *groups = &scenario->groups;
-    double exchanged = 0;
-
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
-        exchanged += groups->of[groups->holds[class]].size > 1 ? amount.of[class] : 0;
-    return exchanged;
-}
-
-const char *usual_software(const struct scenario *scenario)
-{
-    const struct gpu_rates *peak = &cluster_sheet(&scenario->cluster, 0)->peak;
-    const struct parallelism *spec = &scenario->parallelism;
-    const struct transformer *shape = scenario->model.transformer;
-    bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);
-    bool half = known && scenario->memory.precision.format == PRECISION_MIXED_FP16;
-
-    if (model_is_timed(&scenario->model))
-        return NULL;
-    if (spec->pipeline > 1 || spec->tensor > 1)
-        return peak->bf16 <= 0 || (half && peak->fp8 <= 0) ? "megatron-lm-2021" : "megatron-core";
-    return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
-}
-
-const char *scenario_usual_software(const struct scenario *parsed, bool parallel)
-{
-    struct scenario scenario = *parsed;
-
-    if (parsed->software.like)
-        return NULL;
-    if (parallel)
-        scenario.parallelism.pipeline = 2;
-    scenario_settle_precision(&scenario);
-    return usual_software(&scenario);
 }

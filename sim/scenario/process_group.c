@@ -180,3 +180,22 @@ int group_count(const struct scenario *scenario, const struct process_group *gro
 
     return lengths[group->axis] / group->size;
 }
+
+double recipe_share(const struct recipe *recipe, enum held held, struct by_class amount)
+{
+    double share = 0;
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        share += amount.of[class] / recipe->divided[held][class];
+    return share;
+}
+
+double recipe_exchanged(const struct scenario *scenario, struct by_class amount)
+{
+    const struct process_groups *groups = &scenario->groups;
+    double exchanged = 0;
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        exchanged += groups->of[groups->holds[class]].size > 1 ? amount.of[class] : 0;
+    return exchanged;
+}

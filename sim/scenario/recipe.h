@@ -1,6 +1,6 @@
 /* recipe: what replicas exchange, when, and who holds which share: data parallelism as data. Lowering, memory,
- * compression and the count of messages read it. A further form is a row here, its name in strategy_table.c and
- * scenario.h, and what it does not go with in data_parallel.c.
+ * compression and the count of messages read it. A further form is a row of this table, its name in parallelism.h, its
+ * help in strategy_table.c, and its row and what it does not go with in data_parallel.c.
  *
  *   form              gradients are summed                    weights come            a replica holds
  *   ddp               by bucket, as the last backward makes   -                       all

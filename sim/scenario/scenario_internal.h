@@ -51,6 +51,8 @@ int sharers_check(const struct scenario *scenario, struct error *err);
 /* data_parallel.c */
 /* Over how many replicas ZeRO divides: all, or groups of so many. The number of replicas is known. */
 int shard_resolve(struct scenario *scenario, struct error *err);
+/* Whether replica 0 alone has the states, and updates. */
+bool scenario_rooted(const struct scenario *scenario);
 /* Refuses what does not go together, at its place, and fills the defaults of compression. The plan is known but for its
  * micro-batches. */
 int data_parallel_check(struct scenario *scenario, struct error *err);
@@ -69,7 +71,7 @@ const char *memory_early_stop_fault(const struct scenario *scenario);
 void scenario_settle_precision(struct scenario *scenario);
 /* scenario_table.c */
 extern const struct table batch_table;
-/* data_parallel.c */
+/* strategy_table.c */
 /* What most people run who say no more than these degrees. Times that are given hold all that a framework does.
  * Pipelines and tensor-parallel groups are Megatron's: of version 2 where the GPU has no bf16 (before Ampere), and on
  * one without fp8 (before Hopper) in fp16, if the model is a GPT; it knew no RMSNorm, SwiGLU or experts. */

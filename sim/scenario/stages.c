@@ -137,7 +137,7 @@ static const char *unequal_fault(const struct scenario *scenario, bool data)
     const struct parallelism *spec = &scenario->parallelism;
     const struct schedule *schedule = scenario_schedule(scenario);
     const int *order = spec->placement.items;
-    bool rooted = spec->data_parallel == DATA_PARALLEL_SERVER || spec->data_parallel == DATA_PARALLEL_REPLICATED;
+    bool rooted = scenario_rooted(scenario);
 
     return spec->expert > 1                     ? "expert: its groups would have other members on each rank"
            : spec->context > 1                  ? "context: its groups would have other members on each rank"

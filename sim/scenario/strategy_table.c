@@ -1,5 +1,5 @@
 /* All keys of `strategy:`. */
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
 #include <string.h>
 
@@ -7,7 +7,9 @@
 #include "collective/collective.h"
 #include "collective/token_dispatcher.h"
 #include "config/field.h"
+#include "hardware/cluster.h"
 #include "layout/stages.h"
+#include "model/model.h"
 #include "schedule/schedule.h"
 
 const char *const dimension_names[] = {
@@ -308,4 +310,31 @@ int scenario_settle_dispatcher(struct scenario *scenario, struct error *err)
         spec->dispatcher = once ? DISPATCHER_DEEPEP : DISPATCHER_ALLTOALL;
     spec->dispatch = dispatcher_sends_once((enum token_dispatcher)spec->dispatcher) ? DISPATCH_ONCE : DISPATCH_COPIES;
     return 0;
+}
+
+const char *usual_software(const struct scenario *scenario)
+{
+    const struct gpu_rates *peak = &cluster_sheet(&scenario->cluster, 0)->peak;
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct transformer *shape = scenario->model.transformer;
+    bool known = !shape || (shape->norm == NORM_LAYERNORM && shape->mlp == MLP_GELU && !shape->experts);
+    bool half = known && scenario->memory.precision.format == PRECISION_MIXED_FP16;
+
+    if (model_is_timed(&scenario->model))
+        return NULL;
+    if (spec->pipeline > 1 || spec->tensor > 1)
+        return peak->bf16 <= 0 || (half && peak->fp8 <= 0) ? "megatron-lm-2021" : "megatron-core";
+    return spec->zero == 3 ? "pytorch-fsdp" : spec->zero ? "deepspeed" : "pytorch-ddp";
+}
+
+const char *scenario_usual_software(const struct scenario *parsed, bool parallel)
+{
+    struct scenario scenario = *parsed;
+
+    if (parsed->software.like)
+        return NULL;
+    if (parallel)
+        scenario.parallelism.pipeline = 2;
+    scenario_settle_precision(&scenario);
+    return usual_software(&scenario);
 }

@@ -99,6 +99,7 @@ struct schedule {
                               * update of batch k - 1 - delay left; 0: the newest that a stage has */
     bool stashes_fp32;       /* its runtime keeps older versions in fp32; false: in the format that computes */
     bool timed;              /* its rows depend on plan.times */
+    bool alternative;        /* 'dtsim explain' tries it in place of the scenario's, for its smaller bubble */
     /* The rows are the order that was computed beforehand. At run time, if a rank comes to a recomputation whose
      * gradient has not arrived, it does its next forward first, as long as this leaves at most so many micro-batches in
      * flight on it (INT_MAX: always). 0 or NULL: it keeps to its row. */

@@ -19,37 +19,6 @@
 #include "stage/compression.h"
 #include "stage/split.h"
 
-void work_counts_add(struct work_counts *sum, const struct work_counts *more)
-{
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        sum->exchanges[i] += more->exchanges[i];
-    sum->hidden_gathers += more->hidden_gathers;
-    sum->flop += more->flop;
-}
-
-void work_times_add(struct work_times *sum, const struct work_times *more)
-{
-    sum->seconds += more->seconds;
-    sum->starved += more->starved;
-    sum->dispatching.shared += more->dispatching.shared;
-    sum->dispatching.before += more->dispatching.before;
-    sum->dispatching.others += more->dispatching.others;
-    sum->extrapolated += more->extrapolated;
-    cost_bases_add(&sum->bases, &more->bases);
-}
-
-void work_times_note(struct work_times *times, const struct cost *cost)
-{
-    times->extrapolated += cost->extrapolated;
-    times->bases.seconds[cost->kind][cost->basis] += cost->seconds;
-}
-
-void work_cost_add(struct work_cost *sum, const struct work_cost *more)
-{
-    work_counts_add(&sum->counts, &more->counts);
-    work_times_add(&sum->times, &more->times);
-}
-
 static struct model_io model_io_of(const struct scenario *scenario, const struct layer *last)
 {
     const struct transformer *transformer = scenario->model.transformer;
@@ -59,37 +28,6 @@ static struct model_io model_io_of(const struct scenario *scenario, const struct
         .output = transformer ? last->output : last->boundary,
         .activation = last->loss_activation,
     };
-}
-
-bool stage_divides_parameters(const struct scenario *scenario)
-{
-    return group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]) > 1;
-}
-
-size_t slice_piece(const struct slice *slice, enum parameter_class class, size_t from, double *parameters)
-{
-    /* DeepSpeed gathers no smaller ones, every GPU keeps them (param_persistence_threshold, runtime/zero/config.py).
-     * Here they go with a large one. */
-    enum { SMALL = 100000 };
-    bool large = false;
-
-    *parameters = 0;
-    for (; from < slice->ntensors; from++) {
-        if (slice_class(slice, from) != class)
-            continue;
-        if (large && slice->tensors[from] > SMALL)
-            break;
-        large |= slice->tensors[from] > SMALL;
-        *parameters += slice->tensors[from];
-    }
-    return from;
-}
-
-struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer)
-{
-    double apart = stage_divides_parameters(scenario) ? layer->divided_parameters : 0;
-
-    return (struct by_class){{[PARAMETERS_COMMON] = layer->parameters - apart, [PARAMETERS_APART] = apart}};
 }
 
 /* What each layer adds to its stage, where costs balance the stages; else NULL. */

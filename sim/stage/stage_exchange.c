@@ -19,6 +19,49 @@ const enum peers exchange_peers[EXCHANGE_COUNT] = {            /* all others: PE
 };
 _Static_assert(GROUP_TENSOR == 0 && (int)PEERS_TENSOR == 0, "0 is the default of these lists");
 
+bool stage_divides_parameters(const struct scenario *scenario)
+{
+    return group_members(&scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]]) > 1;
+}
+
+struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer)
+{
+    double apart = stage_divides_parameters(scenario) ? layer->divided_parameters : 0;
+
+    return (struct by_class){{[PARAMETERS_COMMON] = layer->parameters - apart, [PARAMETERS_APART] = apart}};
+}
+
+void work_counts_add(struct work_counts *sum, const struct work_counts *more)
+{
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        sum->exchanges[i] += more->exchanges[i];
+    sum->hidden_gathers += more->hidden_gathers;
+    sum->flop += more->flop;
+}
+
+void work_times_add(struct work_times *sum, const struct work_times *more)
+{
+    sum->seconds += more->seconds;
+    sum->starved += more->starved;
+    sum->dispatching.shared += more->dispatching.shared;
+    sum->dispatching.before += more->dispatching.before;
+    sum->dispatching.others += more->dispatching.others;
+    sum->extrapolated += more->extrapolated;
+    cost_bases_add(&sum->bases, &more->bases);
+}
+
+void work_times_note(struct work_times *times, const struct cost *cost)
+{
+    times->extrapolated += cost->extrapolated;
+    times->bases.seconds[cost->kind][cost->basis] += cost->seconds;
+}
+
+void work_cost_add(struct work_cost *sum, const struct work_cost *more)
+{
+    work_counts_add(&sum->counts, &more->counts);
+    work_times_add(&sum->times, &more->times);
+}
+
 /* Whether GPUs of the context group attend to each other's keys and values, or exchange heads for tokens. */
 static bool exchanges_keys(const struct parallelism *spec, const struct layer *layer)
 {

@@ -10,6 +10,25 @@
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 
+size_t slice_piece(const struct slice *slice, enum parameter_class class, size_t from, double *parameters)
+{
+    /* DeepSpeed gathers no smaller ones, every GPU keeps them (param_persistence_threshold, runtime/zero/config.py).
+     * Here they go with a large one. */
+    enum { SMALL = 100000 };
+    bool large = false;
+
+    *parameters = 0;
+    for (; from < slice->ntensors; from++) {
+        if (slice_class(slice, from) != class)
+            continue;
+        if (large && slice->tensors[from] > SMALL)
+            break;
+        large |= slice->tensors[from] > SMALL;
+        *parameters += slice->tensors[from];
+    }
+    return from;
+}
+
 /* The logits stay in memory during the backward of all layers. */
 static void hold_logits(struct stage_peaks *peaks, double logits)
 {

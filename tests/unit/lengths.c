@@ -100,19 +100,6 @@ static void test_parameters(void **state)
 /* A file has at most so many lines besides its includes, a function at most so many with its braces. */
 enum { MOST_LINES = 400, MOST_OF_A_FUNCTION = 60 };
 
-/* Files that are longer, each of which is to be divided. */
-static const char *const long_files[] = {
-    "sim/scenario/data_parallel.c",
-};
-
-static bool may_be_long(const char *path)
-{
-    for (size_t i = 0; i < COUNT(long_files); i++)
-        if (!strcmp(path, long_files[i]))
-            return true;
-    return false;
-}
-
 /* Functions begin and end with braces in the first column. */
 static void check_lines(const char *path, const char *text)
 {
@@ -129,7 +116,7 @@ static void check_lines(const char *path, const char *text)
             fail_msg("%s:%d: a function of %d lines; expected at most %d", path, begun, lines - begun + 1, MOST_OF_A_FUNCTION);
         begun = *line == '}' ? 0 : begun;
     }
-    if (lines - includes > MOST_LINES && !may_be_long(path))
+    if (lines - includes > MOST_LINES)
         fail_msg("%s has %d lines besides its includes; expected at most %d", path, lines - includes, MOST_LINES);
 }
 
