@@ -17,10 +17,10 @@ enum cache_kind {
     CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
     CACHE_PLACEMENT,             /* measure: a number for the places of GPUs on a cluster, by both */
-    CACHE_COLLECTIVE,            /* measure: what a collective takes alone, by engine, collective, size, placement */
+    CACHE_COLLECTIVE,            /* measure: the time of a collective alone, by engine, collective, size, placement */
     CACHE_CONDITION,             /* software_holds: a condition of a software file, parsed; by its text and place */
-    CACHE_SOFTWARE,              /* software_lay, where files stay: what a file says, by its name and the conditions that
-                                    hold; and which conditions it has, by its name */
+    CACHE_SOFTWARE,              /* software_lay, where files stay: the values of a file by its name and the conditions
+                                    that hold; and its conditions, by its name */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
     CACHE_SPLIT,                 /* settle_split: the layers of each stage, by the scenario */
