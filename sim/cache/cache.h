@@ -1,8 +1,6 @@
-/* cache: what is remembered from one scenario to the next. A value that is passed: an arena carries its address to all
- * that reads a scenario into that arena. Without a cache nothing is remembered, and all is the same but slower.
+/* cache: results that several scenarios share. It is an ordinary value: an arena carries its address to all code that\n * reads a scenario into that arena. Without a cache results are the same, only slower.
  *
- * What it gives is const, and stays while any scenario that was read with it lives. So nothing is dropped meanwhile; at
- * the limit nothing more is taken in, until cache_renew empties it between two scenarios. */
+ * Entries are const and live while any scenario that was read with them lives, so none is dropped meanwhile. A full\n * cache takes no new entries until cache_renew empties it between two scenarios. */
 #ifndef DTSIM_CACHE_H
 #define DTSIM_CACHE_H
 
