@@ -54,7 +54,7 @@ enum exit_code {
     EXIT_INFEASIBLE = 5,   /* out of memory, degrees that do not divide, values that do not go together */
     EXIT_NO_TOOL = 6,      /* a helper program, or a part of this one, is missing */
     EXIT_STOPPED = 7,      /* --budget is spent */
-    EXIT_INTERRUPTED = 130,        /* Ctrl-C ended a sweep (128 + SIGINT, as shells have it) */
+    EXIT_INTERRUPTED = 130,        /* a sweep was ended by Ctrl-C (128 + SIGINT, the exit code of shells) */
 };
 
 /* A place in a file. line 0: the whole file; file NULL: no file (the command line, an internal default). */
@@ -63,14 +63,14 @@ struct loc {
     int line, column;      /* from 1 */
 };
 
-/* What an error is about, for code that can help with it, and, of what is infeasible, the rule that forbids it: rows of
- * sweeps are counted by it. */
+/* What an error is about, for code that can help with it. An infeasible scenario has the rule that forbids it: sweeps
+ * count rows by rule. */
 #define ERROR_KINDS(X) \
     X(ERROR_PLAIN, "")              /* anything else */ \
     X(ERROR_DEGREES, "degrees")     /* degrees do not divide the model, or do not go together */ \
     X(ERROR_GPUS, "gpus")           /* degrees need more GPUs than there are, or leave some over */ \
     X(ERROR_BATCH, "batch")         /* samples or micro-batches do not divide */ \
-    X(ERROR_SCHEDULE, "schedule")   /* the schedule has no order for so many ranks or micro-batches */ \
+    X(ERROR_SCHEDULE, "schedule")   /* the schedule has no order for this number of ranks or micro-batches */ \
     X(ERROR_VALUES, "values")       /* values of several keys, each fine alone, do not go together */ \
     X(ERROR_FRAMEWORK, "framework") /* the framework's release does not have it */ \
     X(ERROR_MEMORY, "memory")       /* a scenario needs more memory than there is */
@@ -100,13 +100,13 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
  * ERROR_DEGREES. */
 int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The same, of kind ERROR_VALUES: of several keys, each of which may have its value with other values of the others. A
- * value that no others make right, an unknown key and a missing one are EXIT_INPUT. */
+/* The same, of kind ERROR_VALUES: a clash of several keys, whose values are valid one by one but not together. A value
+ * that is invalid whatever the other keys say, an unknown key and a missing key are EXIT_INPUT. */
 int error_clash(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Adds the message that the system refused what the format says, "cannot open": why, by errno, and what to try. That
- * there is no such file (ENOENT, ENOTDIR) is a mistake of the user like others (EXIT_INPUT). Any other failure may be
- * gone the next time. So it is no answer to whether there is a file: the command ends, and its numbers never come from
- * another file, or from fewer files. Returns -1. */
+/* Adds a message that the system refused an action, which the format names ("cannot open"): the reason by errno, and
+ * what to try. A missing file (ENOENT, ENOTDIR) is a user's mistake (EXIT_INPUT). Any other failure may be temporary,
+ * so it does not tell whether the file exists: the command ends, and its numbers never come from another file, or from
+ * fewer files. Returns -1. */
 int error_system(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #ifdef __clang_analyzer__        /* which looks at one file at a time, and does not know what these return */
 #define error_add(...) ((void)(error_add)(__VA_ARGS__), -1)
@@ -114,8 +114,8 @@ int error_system(struct error *err, struct loc loc, const char *format, ...) __a
 #define error_clash(...) ((void)(error_clash)(__VA_ARGS__), -1)
 #define error_system(...) ((void)(error_system)(__VA_ARGS__), -1)
 #endif
-/* For those whom other errors do not stop: if `from` has a message of such a failure, copies its messages to `err` and
- * returns -1; else 0. */
+/* For callers that go on after other errors: if `from` has a message of such a failure, copies its messages to `err`
+ * and returns -1; else 0. */
 int error_pass_system(const struct error *from, struct error *err);
 /* Prints one line "file:line:column: error: text" per message, ordered by file name, line and column, then the number
  * of dropped messages. Prints "file: error: text" when the line is 0, "error: text" when there is no file. Uses colour

@@ -6,7 +6,7 @@
 
 enum { CELL_MOST = 1000 };           /* bytes of a cell, with the tabulator before it */
 
-/* Room for a further cell; behind the tabulator, if there is one before it. */
+/* The place of a further cell, after the tabulator where a cell stands before it. */
 static char *next_cell(struct cells *cells)
 {
     if (cells->length > CELLS_SIZE - CELL_MOST)

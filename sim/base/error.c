@@ -110,7 +110,7 @@ int error_clash(struct error *err, struct loc loc, const char *format, ...)
     return -1;
 }
 
-/* Whether there is no such file: the one failure that will be the same the next time. */
+/* Whether there is no such file. This is the only failure that repeats whenever it is tried. */
 static bool is_missing(int why)
 {
     return why == ENOENT || why == ENOTDIR;

@@ -1,4 +1,4 @@
-/* memory: the allocations of base.h, and the one place where the program ends because there is no memory left. */
+/* memory: the allocations of base.h. The program ends here, and only here, when memory runs out. */
 #include "base/base.h"
 
 #include <stdlib.h>

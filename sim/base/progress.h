@@ -34,8 +34,8 @@ enum { PROGRESS_EVENTS = 1 << 10, PROGRESS_OPERATIONS = 1 << 14 };
 bool progress_step(struct progress *progress, const char *doing, size_t done, size_t total, double simulated);
 /* 0, or -1 and EXIT_STOPPED with how far the command came. */
 int progress_check(const struct progress *progress, struct error *err);
-/* Before so many operations are built: 0, or -1 and EXIT_STOPPED with an estimate of their memory where it is more than
- * the budget has. */
+/* To be called before that many operations are built: 0, or -1 and EXIT_STOPPED, with an estimate of their memory,
+ * where the budget is smaller. */
 int progress_admit(struct progress *progress, double operations, struct error *err);
 /* Takes the line off the terminal, before something else is written there. */
 void progress_end(struct progress *progress);

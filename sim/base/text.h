@@ -20,8 +20,8 @@ char *text_made(enum text_place place, const char *text);
 /* Writes words into lines of at most `width` columns: the first one goes on at `column`, further ones begin with
  * `indent` spaces. A word that is longer has a line of its own. Ends the last line. */
 void text_wrap(const char *words, int column, int indent, int width, FILE *out);
-/* Characters of a line, 60 at least: what the variable COLUMNS says, or else the width of the terminal; `otherwise` where
- * there is neither. */
+/* Characters of a line, 60 at least: the value of the variable COLUMNS, else the width of the terminal, else
+ * `otherwise`. */
 int text_width(FILE *out, int otherwise);
 
 #endif

@@ -28,16 +28,17 @@ int unit_parse(enum unit unit, const char *text, double *value, char *why, size_
  * the engines is not made for it. Returns 0, or -1 and `why`, as unit_parse. `text` is the value as it was written.
  * Negative values pass. */
 int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size);
-/* Its bounds of positive values: what a key is bounded by whose table says no more. */
+/* The unit's bounds of positive values, for keys whose tables give no bounds. */
 void unit_bounds(enum unit unit, double *least, double *most);
 
-/* Writes value into buffer (at least 48 bytes) so that unit_parse reads exactly the same double back. Of the prefixes
- * that allow this it takes the one with the shortest text ("80 GiB", "300 GB/s", "1.5 us"). Returns buffer. */
+/* Writes value into buffer (at least 48 bytes) so that unit_parse reads exactly the same double back. It takes the
+ * prefix that gives the shortest such text ("80 GiB", "300 GB/s", "1.5 us"). Returns buffer. */
 char *unit_format(enum unit unit, double value, char *buffer, size_t size);
 
 /* For people: four significant digits and a fitting prefix ("1.234 ms", "79.3 GiB"). */
 char *unit_format_short(enum unit unit, double value, char *buffer, size_t size);
-/* The same with the prefix that `like` gets, so that a table has one, usually that of its largest value. */
+/* The same with the prefix that `like` gets, so that all numbers of a table have one prefix; `like` is usually the
+ * largest. */
 char *unit_format_like(enum unit unit, double like, double value, char *buffer, size_t size);
 
 /* The unit in which people read the value: its name in `text` ("d", "ms", "GiB", "B" of a billion, ""), and how much of the

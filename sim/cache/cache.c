@@ -67,7 +67,7 @@ static void grow(struct cache *cache)
     cache->nchains = count;
 }
 
-/* A new entry, for a value of so many bytes; NULL: there is no room. */
+/* A new entry for a value of that many bytes; NULL: there is no room. */
 static struct cache_entry *add(struct cache *cache, enum cache_kind kind, const void *key, size_t size, size_t bytes)
 {
     struct cache_entry *entry;

@@ -1,8 +1,6 @@
-/* cache: what is remembered from one scenario to the next. A value that is passed: an arena carries its address to all
- * that reads a scenario into that arena. Without a cache nothing is remembered, and all is the same but slower.
+/* cache: results that several scenarios share. It is an ordinary value: an arena carries its address to all code that\n * reads a scenario into that arena. Without a cache results are the same, only slower.
  *
- * What it gives is const, and stays while any scenario that was read with it lives. So nothing is dropped meanwhile; at
- * the limit nothing more is taken in, until cache_renew empties it between two scenarios. */
+ * Entries are const and live while any scenario that was read with them lives, so none is dropped meanwhile. A full\n * cache takes no new entries until cache_renew empties it between two scenarios. */
 #ifndef DTSIM_CACHE_H
 #define DTSIM_CACHE_H
 
@@ -17,10 +15,10 @@ enum cache_kind {
     CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
     CACHE_PLACEMENT,             /* measure: a number for the places of GPUs on a cluster, by both */
-    CACHE_COLLECTIVE,            /* measure: what a collective takes alone, by engine, collective, size, placement */
+    CACHE_COLLECTIVE,            /* measure: the time of a collective alone, by engine, collective, size, placement */
     CACHE_CONDITION,             /* software_holds: a condition of a software file, parsed; by its text and place */
-    CACHE_SOFTWARE,              /* software_lay, where files stay: what a file says, by its name and the conditions that
-                                    hold; and which conditions it has, by its name */
+    CACHE_SOFTWARE,              /* software_lay, where files stay: the values of a file by its name and the conditions
+                                    that hold; and its conditions, by its name */
     CACHE_EVIDENCE,              /* evidence_load: the errors on published measurements, once */
     CACHE_PLAN,                  /* chain_plan: the plan of a stage's layers, by their costs and sizes and the limit */
     CACHE_SPLIT,                 /* settle_split: the layers of each stage, by the scenario */

@@ -34,8 +34,8 @@ int conf_shared(struct arena *arena, const char *path, const struct node **root,
 int conf_parse(struct arena *arena, const char *name, const char *text, size_t length, struct node **root,
                struct error *err);
 
-/* What a file says it is: its `title`, or else its `source`, or "the same as" its `alias`; "" where it says nothing or is
- * damaged, as it may be where names are only listed. -1: the system did not let it be read (error_system). */
+/* A file's description of itself: its `title`, else its `source`, else "the same as" its `alias`; "" where it has none
+ * or is damaged, which is allowed where names are only listed. -1: the system did not let it be read (error_system). */
 int conf_title(struct arena *arena, const char *path, const char **title, struct error *err);
 
 /* The value of a mapping's key; NULL if there is none, or if `mapping` is NULL or not a mapping. */

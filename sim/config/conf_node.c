@@ -265,7 +265,7 @@ static int duplicate_refuse(const struct entry *first, const struct entry *secon
                      first->key_loc.line);
 }
 
-/* Of sorted entries with equal keys keeps the first. Two equal keys among the first `own` ranks are a mistake. */
+/* Keeps the first of sorted entries with equal keys. Two equal keys among the first `own` ranks are a mistake. */
 static int entries_unique(struct entries *entries, size_t own, struct error *err)
 {
     size_t kept = 0;

@@ -4,7 +4,7 @@
 
 #include "config/conf.h"
 
-/* As conf_parse. With `placeless` no place has a line: the text is a value on the command line. */
+/* Like conf_parse. With `placeless` no place has a line: the text is a value on the command line. */
 int conf_read(struct arena *arena, const char *name, const char *text, size_t length, bool placeless,
               struct node **root, struct error *err);
 /* Adds a key without a check whether the mapping already has it. */

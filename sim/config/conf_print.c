@@ -141,8 +141,8 @@ static bool one_line(const struct node *node, int indent, size_t before, bool or
     return measure.width + before + (size_t)indent <= PRINT_WIDTH;
 }
 
-/* Ends a line that is so wide. A file is called by its name, without its folder; line 0 is a place on the command line,
- * of which the first word will do. */
+/* Ends a line that has reached this width. Files appear by name, without folder. Line 0 is a place on the command line;
+ * its first word is enough. */
 static void line_end(struct sink *sink, const struct node *item, size_t width)
 {
     const char *file = item->loc.file, *slash = file ? strrchr(file, '/') : NULL;

@@ -46,7 +46,7 @@ bool list_has(const struct list *list, int value)
     return false;
 }
 
-/* Refuses an empty list. The message says which values it may hold, and what the default is without the key. */
+/* Refuses an empty list. The message names the allowed values, and the default without the key. */
 static int list_empty(const struct reading *reading, const struct field *field, const struct node *node)
 {
     struct arena *arena = reading->arena;
@@ -194,7 +194,7 @@ static char *keys_text(struct arena *arena, const struct key_tables *keys)
     return text;
 }
 
-/* Refuses keys that no table has. With only_near only those that are a known key misspelt. */
+/* Refuses keys that no table has. With only_near: only misspelt known keys. */
 static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
                         const void *object, bool only_near)
 {

@@ -83,7 +83,7 @@ struct table {
     bool bare;                  /* the scalar is the usual form: it is printed so, and messages about it do not name the
                                    key, which the user did not write */
     bool partial;               /* any keys of another table: no key is required and none has a default */
-    const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
+    const char *exactly_one;    /* space-separated keys; exactly one of them must be given; or NULL */
     /* Whether the object has no such key, which its dump leaves out then; or NULL. */
     bool (*hides)(const void *object, const char *key);
     const char *delegated;      /* space-separated keys that the user writes in the mapping of another table, its
@@ -125,8 +125,8 @@ int field_parse(struct arena *arena, const struct table *table, const struct nod
 bool field_parse_like(struct arena *arena, const struct table *table, const struct node *node, const void *like,
                       void *object);
 
-/* Refuses a value that is wrong whatever the other keys say: by its kind, unit, range or name. A value that a table or a
- * function of its own reads is not looked into. Messages begin with `name`, what the key is in. */
+/* Refuses a value that is wrong whatever the other keys say: by its kind, unit, range or name. Does not look into
+ * values that a table or a function reads. Messages begin with `name`, the mapping of the key. */
 int field_check(const struct field *field, const char *name, const struct node *value, struct error *err);
 
 /* Sets those keys of `values` that the table has and the object's mapping leaves out, as if they stood there; where
@@ -152,10 +152,10 @@ int field_load(struct arena *arena, const struct table *table, const char *path,
 const struct field *field_find(const struct table *table, const char *key);
 /* The i-th delegated field of other tables that this table hosts; NULL past the last. */
 const struct field *field_hosted(const struct table *table, size_t i);
-/* The i-th field whose key stands in the table's mappings: its own that it does not delegate, then those that it hosts.
- * NULL past the last. */
+/* The i-th field whose key the user writes in the table's mapping: first the table's own fields without the delegated
+ * ones, then the fields that it hosts. NULL past the last. */
 const struct field *field_standing(const struct table *table, size_t i);
-/* The one of that key, of which `length` bytes count; NULL: none. */
+/* The field of that key, which is `length` bytes long; NULL: none. */
 const struct field *field_at(const struct table *table, const char *key, size_t length);
 
 /* Whether the user gave that key. */

@@ -90,7 +90,7 @@ void field_help(const struct table *table, int depth, FILE *out)
     arena_release(&arena);
 }
 
-/* What the brief says before its first semicolon, colon or parenthesis. */
+/* The part of the brief before its first semicolon, colon or parenthesis. */
 static const char *short_brief(struct arena *arena, const struct field *field)
 {
     const char *brief = field->brief ? field->brief : "";
@@ -102,7 +102,7 @@ static const char *short_brief(struct arena *arena, const struct field *field)
     return arena_strndup(arena, brief, end);
 }
 
-/* With the values that the key accepts, or only its default, where the line has room for them. */
+/* Adds the values that the key accepts, or its default alone, where the line has room. */
 static void summary_line(struct arena *arena, const struct table *table, const struct field *field, int indent,
                          FILE *out)
 {

@@ -233,7 +233,8 @@ static struct node *object_schema(struct arena *arena, const struct table *table
 
     if (depth > SCHEMA_DEPTH)
         return node_mapping(arena);
-    /* Of a table that says no keys only the function knows more that reads the value: any may be right. */
+    /* A table without keys has a function that reads the value and alone knows what is valid: the schema allows any
+     * value. */
     schema = table->count ? mapping_schema(arena, table, depth) : node_mapping(arena);
     for (size_t i = 0; table->shorthand && i < table->count; i++)
         if (strcmp(table->fields[i].key, table->shorthand) == 0)

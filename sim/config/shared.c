@@ -135,7 +135,7 @@ static size_t member_size(const struct field *field)
     }
 }
 
-/* Reads a value that differs from that of the other object, a copy of whose member stands in this one. */
+/* Reads a value that differs from the other object's. This object's member holds a copy of the other's until then. */
 static bool read_other(const struct reading *reading, const struct field *field, const struct node *value, void *member)
 {
     const struct reading inner = {reading->arena, field->table ? field->table->name : NULL, reading->err, NULL};

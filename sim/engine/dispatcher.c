@@ -61,7 +61,7 @@ static void list_turns(struct dispatcher *dispatcher)
     free(chooses);
 }
 
-/* Where the item stands that comes after so many others. */
+/* The place of the item after `ahead` others. */
 static size_t ready_at(const struct dispatcher_ready *ready, size_t ahead)
 {
     size_t at = ready->first + ahead;
@@ -95,8 +95,8 @@ static inline void settle(struct dispatcher *dispatcher, uint32_t id)
     *GROW(&dispatcher->known) = id;
 }
 
-/* Whether all dependencies of the operation have ended, of which `seen` have; else its lane waits for the first that
- * has not. `start`: it may not start before. */
+/* Whether all dependencies of the operation have ended, the first `seen` of which have; else its lane waits for the
+ * first that has not. `start`: it may not start before. */
 static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id, uint32_t seen, double start)
 {
     struct dep_list deps = program_deps(dispatcher->program, &dispatcher->program->ops.items[id]);
@@ -122,7 +122,8 @@ static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id,
     return may;
 }
 
-/* To a choice, ends that differ by less than this share of the time are the same: engines differ by rounding. */
+/* A choice regards ends that differ by less than this share of the time as equal, because engines differ by
+ * rounding. */
 static const double SAME_TIME = 1e-9;
 
 double dispatcher_choice_time(const struct dispatcher *dispatcher, uint32_t id)

@@ -39,7 +39,7 @@ static inline uint32_t event_flow(const struct event *event, int flow)
     return event->count == 1 ? event->id : event->ids[flow];
 }
 
-/* The operations that the next operation waits for, in addition to the one before it in its lane. Zero-initialise; free
+/* The operations that the next operation waits for, in addition to its predecessor in its lane. Zero-initialise; free
  * the items. */
 struct waits { uint32_t *items; size_t count, capacity; };
 static inline void wait_for(struct waits *waits, struct event event)

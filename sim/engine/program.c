@@ -56,7 +56,7 @@ uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, in
     return (uint32_t)(program->lanes.count - 1);
 }
 
-/* The bytes of traits that an operation of the kind has, without those behind the last member. */
+/* The bytes of traits that an operation of the kind has: up to its last member. */
 static size_t traits_size(enum op_kind kind)
 {
     return kind == OP_COMPUTE ? offsetof(struct traits, compute) + sizeof(struct op_compute)
@@ -98,7 +98,7 @@ static uint32_t find_traits(struct program *program, enum op_kind kind, const do
     return slots->items[at].index - 1;
 }
 
-/* The same of a new operation, which most often has the traits of the one before it of its lane and purpose. */
+/* The same for a new operation, which usually has the traits of its predecessor of the same lane and purpose. */
 static uint32_t traits_of(struct program *program, const struct new_op *op)
 {
     uint32_t *recent = &program->slots.recent[(op->lane * WHAT_COUNT + op->what) % COUNT(program->slots.recent)];

@@ -104,7 +104,7 @@ struct new_op {
 _Static_assert(offsetof(struct new_op, compute) - offsetof(struct new_op, takes) == offsetof(struct traits, compute) &&
                sizeof(struct new_op) - offsetof(struct new_op, takes) == sizeof(struct traits), "the same members");
 
-/* B that the links carry for a transfer of so many bytes. */
+/* B that the links carry for a transfer of that many bytes. */
 static inline double wire_bytes(double amount, const struct op_transfer *transfer)
 {
     return amount * (1 + transfer->overhead);
@@ -139,7 +139,7 @@ struct program {
     struct traits_slots {            /* to find traits by hash; index: theirs + 1, 0 of a free slot */
         struct traits_slot { uint32_t index, hash; } *items;
         size_t count;
-        uint32_t recent[32];         /* by lane and purpose: those that such an operation had last, + 1 */
+        uint32_t recent[32];         /* by lane and purpose: the traits that the last such operation had, + 1 */
     } slots;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
     struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */
@@ -152,7 +152,7 @@ static inline const struct traits *op_traits(const struct program *program, cons
     return &program->traits.items[op->traits];
 }
 
-/* The operations that one of the program's waits for, in addition to the one before it in its lane. */
+/* The operations that an operation of the program waits for, in addition to its predecessor in its lane. */
 struct dep_list { const uint32_t *items; size_t count; };
 static inline struct dep_list program_deps(const struct program *program, const struct op *op)
 {
@@ -219,7 +219,7 @@ static inline uint32_t order_at(const uint32_t *order, size_t k)
 {
     return order ? order[k] : (uint32_t)k;
 }
-/* By how much a start or an end differs at most between two timelines of the same program, as a share of the end of the
+/* The largest difference of a start or an end between two timelines of the same program, as a share of the end of the
  * first; 0 for an empty program. */
 double timeline_difference(const struct timeline *timeline, const struct timeline *other);
 void timeline_release(struct timeline *timeline);

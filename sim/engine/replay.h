@@ -24,13 +24,13 @@ void replay_ideal(const struct program *program, const struct cluster *cluster, 
  * (EXIT_NO_TOOL). */
 int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
                    struct error *err);
-/* The same flows on the same links as simgrid has, in this process: the same arithmetic in the same order, so that the
- * times are the same, 7 to 60 times sooner. */
+/* The same flows on the same links as in simgrid, in this process: the same arithmetic in the same order, so that the
+ * times are equal, 7 to 60 times sooner. */
 void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline);
 
 /* What simgrid and fast have in common. Whether anything can contend. */
 bool moves_bytes(const struct program *program, const struct cluster *cluster);
-/* What transfers cost alone, by traits; 0 for those that are no transfer's. The caller frees the array. */
+/* The times of transfers alone, by traits; 0 for traits that are not of a transfer. The caller frees the array. */
 struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
 /* SimGrid takes whole bytes, a program has fractions: flows have units of 2^-40 bytes, or larger ones if the largest
  * transfer would not fit into 64 bits. Powers of two change no digit.
@@ -44,7 +44,7 @@ struct resolution {
     double seconds;                  /* events that are less apart are one */
 };
 struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs);
-/* Of a transfer for which the links carry so many bytes; at least 1. */
+/* The units of a transfer that puts that many bytes on the links; at least 1. */
 double resolution_units(const struct resolution *resolution, double wire);
 
 /* Loads what the engine needs, in a process that is about to fork many that will replay: then none of them has to load

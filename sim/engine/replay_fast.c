@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What a lane does until its event. */
+/* The state of a lane until its next event. */
 struct under_way {
     uint32_t id;                     /* its operation */
     enum { WAITS, SENDS } does;      /* its latency runs, or its choice waits; its bytes flow */
@@ -92,7 +92,7 @@ static void begin(struct fast *fast, uint32_t id)
         *GROW(&fast->choices) = op->lane;
 }
 
-/* Begins all that is ready. Choices are made one by one, each after all that the one before has made ready. */
+/* Begins all that is ready. Makes choices one by one, each after everything that the previous choice has made ready. */
 static void begin_ready(struct fast *fast)
 {
     size_t made = 0;
@@ -133,8 +133,8 @@ static void happen(struct fast *fast, uint32_t lane)
     }
 }
 
-/* Most of what the ends of transfers touch is far from the processor. It is fetched for several of those that happen
- * together at once: each step of dispatcher_expect() for all of them. */
+/* Most memory that the ends of transfers touch is far from the processor. So it is fetched for several ends that happen
+ * together: each step of dispatcher_expect() for all of them. */
 static void expect_ends(const struct fast *fast, const uint32_t *lanes, size_t count)
 {
     for (int step = 0; step < EXPECT_STEPS; step++)

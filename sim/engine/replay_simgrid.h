@@ -23,7 +23,7 @@ struct simgrid_so_far { size_t done; double clock; };
 /* What the module gives, as its symbol module_simgrid. Its functions run in a child process, once, and end it. */
 struct simgrid_module {
     struct simgrid_reader reader;
-    /* The dispatcher is that of the program; it has operations that are ready. `so_far` is for another process to
+    /* The dispatcher belongs to the program and has operations that are ready. `so_far` is for another process to
      * read. */
     void (*replay)(const struct cluster *cluster, struct dispatcher *dispatcher, struct simgrid_so_far *so_far);
     /* Fills what `route` does not say but its ends. */

@@ -276,7 +276,7 @@ static int compare_equal(struct machine *machine, const struct step *step, const
     return 0;
 }
 
-/* true and false stand above none: what the other side cannot change is known without it. */
+/* `true` and `false` take precedence over `none`: if one operand decides the result, the other may be unknown. */
 static struct value join(const struct step *step, const struct value *a, const struct value *b)
 {
     bool settles = step->kind == STEP_OR;

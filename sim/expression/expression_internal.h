@@ -4,7 +4,7 @@
 
 #include "expression/expression.h"
 
-/* What a step does to the stack. Each takes its operands off the top and puts its result there. */
+/* The effect of a step on the stack. Each step pops its operands and pushes its result. */
 enum step_kind {
     STEP_VALUE, STEP_NAME, STEP_CALL, STEP_NEGATE, STEP_NOT,
     STEP_OR_ELSE,        /* looks at the top: true goes to `target`, past the right side and its STEP_OR */

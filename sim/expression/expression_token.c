@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-/* Longer ones come before those that they begin with. */
+/* Longer operators stand before their prefixes. */
 static const struct operator operators[] = {
     {"===", LEVEL_NONE, STEP_VALUE, "'==' compares"},
     {"**", LEVEL_NONE, STEP_VALUE, "pow(a, b) is a to the power of b"},
@@ -308,7 +308,7 @@ static bool escapes_space(const char *text)
     return text[1] && strchr("ntrNLP \t\n", text[1]);
 }
 
-/* To where the character stands that the scalar's reader finds next, spaces left out; `quote`: '"', '\'' or 0. */
+/* Moves to the next character that the scalar's reader finds, after spaces; `quote`: '"', '\'' or 0. */
 static void next_character(struct cursor *cursor, char quote)
 {
     skip_spaces(cursor);
@@ -348,8 +348,8 @@ static struct cursor scalar_begin(const struct expression_text *text)
     return cursor;
 }
 
-/* What a file holds and what its reader makes of it differ in spaces, quotes and escapes alone, so both are walked
- * along together, space by any other space. */
+/* A file's text and its reader's text differ only in spaces, quotes and escapes. So both are walked in step, and any
+ * run of spaces matches any other. */
 struct loc expression_loc(const struct expression_text *text, size_t at)
 {
     struct cursor cursor = {text->text, text->loc.line, text->loc.column};

@@ -34,8 +34,8 @@ static const char *own_root(struct arena *arena, struct error *err)
     return known;
 }
 
-/* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first, so its files replace those of the
- * same name. Then the folder that was installed with the program, or the sources if it is not installed. */
+/* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first: its files replace files of the
+ * same name. Then comes the folder that was installed with the program, or the sources if it is not installed. */
 static int data_roots(struct arena *arena, const char *roots[ROOTS_MAX], size_t *count, struct error *err)
 {
     const char *user = getenv("DTSIM_DATA");

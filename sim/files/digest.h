@@ -31,15 +31,15 @@ static inline bool is_other_build(const char *digest)
 
 /* A kind of folder. */
 struct digests_kind {
-    const char *command, *noun;      /* whose -o writes it; what it is of */
+    const char *command, *noun;      /* which command's -o writes it; what it describes */
     const char *const *tables;       /* NAME of each NAME.tsv; ends in NULL */
     int (*check)(const json_t *result, struct loc loc, struct error *err);      /* of result.json, or NULL */
 };
-/* Adds the digests of the tables that stand beside the result and then `run_id`, 16 hexadecimal digits of the digest of
- * all that it says: two results with one id are the same. */
+/* Adds the digests of the tables in the result's folder and then `run_id`: 16 hexadecimal digits of the digest of the
+ * whole content. Two results with one id are equal. */
 void digests_identify(json_t *result, const json_t *tables);
-/* Refuses a folder whose tables are not all those that result.json holds the digests of. Returns 1 where they are, and
- * another build of the program wrote them, which may have left out what this one writes. */
+/* Refuses a folder whose tables do not match the digests in result.json. Returns 1 where they match but another build
+ * of the program wrote them, which may have left out values that this build writes. */
 int digests_check(const char *dir, const struct digests_kind *kind, struct error *err);
 
 #endif

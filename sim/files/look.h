@@ -13,8 +13,8 @@ int look_at(const char *path, enum look *found, struct error *err);
 struct look_names { const char **items; size_t count, capacity; };
 int look_into(struct arena *arena, const char *path, bool (*wanted)(const char *name), struct look_names *names,
               struct error *err);
-/* Opens a file to read it to its end: a file of at most FILE_LIMIT bytes, a pipe, or what standard input is. Folders, and
- * devices, some of which never end (/dev/zero), are refused. NULL: an error at the path. */
+/* Opens a file to read it to its end: a file of at most FILE_LIMIT bytes, a pipe, or standard input. Folders and
+ * devices are refused, because some devices never end (/dev/zero). NULL: an error at the path. */
 #define FILE_LIMIT (8ll << 30)
 enum { LINE_LIMIT = 16 << 20 };          /* B, of a line of a file that is read line by line */
 FILE *look_open(const char *path, struct error *err);

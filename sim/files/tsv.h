@@ -10,7 +10,7 @@ enum { TSV_COLUMNS = 64 };       /* at most, in a file */
 /* Zero-initialise; tsv_release when done. */
 struct tsv {
     const char *const *optional; /* columns that the file may lack, ends in NULL; set before tsv_open; NULL: none */
-    bool all;                    /* the file's other columns are wanted too, behind those that are named; set before tsv_open */
+    bool all;                    /* also read the file's other columns, after the named ones; set before tsv_open */
     struct loc loc;              /* of the row at hand; of the file when there is none */
     char *text, *next, *end;     /* the whole file, the row to come, the terminating zero */
     int in_file;                 /* columns in the file */
@@ -30,8 +30,8 @@ bool tsv_next(struct tsv *tsv, struct error *err);
 size_t tsv_rows(const struct tsv *tsv);
 void tsv_release(struct tsv *tsv);
 
-/* Cells of the row at hand, by the wanted columns. Text lives until tsv_release. Numbers are finite. Of a column that
- * the file lacks the text is "", and a number stays what it was. */
+/* Cells of the current row, by the wanted columns. Text lives until tsv_release. Numbers are finite. For a column that
+ * the file lacks the text is "", and a number keeps its value. */
 const char *tsv_text(const struct tsv *tsv, int column);
 int tsv_number(const struct tsv *tsv, int column, double *value, struct error *err);
 int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value, struct error *err);

@@ -37,7 +37,8 @@ static void rise(struct event_heap *heap, size_t at, struct event_entry entry)
     put(heap, at, entry);
 }
 
-/* The first of the earliest of the ARITY entries from `first` on. Those behind the heap's end never come. */
+/* The earliest of the ARITY entries from `first` on, the first one of several. Entries behind the heap's end never
+ * come. */
 static size_t earliest(const struct event_heap *heap, size_t first)
 {
     const struct event_entry *entries = heap->entries;
@@ -85,7 +86,7 @@ static void join_ring(struct event_heap *heap, uint32_t id, uint32_t other)
     heap->rings[next].previous = heap->rings[other].next = id;
 }
 
-/* Whether the id needs no entry of its own, because the one before it got this time. */
+/* Whether the id needs no entry of its own, because its predecessor got this time. */
 static bool joins_latest(struct event_heap *heap, uint32_t id, double time)
 {
     uint32_t latest = heap->latest;

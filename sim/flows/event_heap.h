@@ -9,7 +9,8 @@
 struct event_heap {
     struct event_entry { double time; uint32_t id; } *entries;
     uint32_t *place;                 /* by id: 1 + its index in `entries`; 0: it stands in none */
-    struct event_ring { uint32_t next, previous; } *rings;   /* by id: those of the same time; itself, if it is alone */
+    struct event_ring { uint32_t next, previous; } *rings;   /* by id: another id of the same time; the id itself where
+                                                                it is alone */
     size_t count;                    /* entries */
     uint32_t latest;                 /* the id that stood in an entry when it got its time last */
 };

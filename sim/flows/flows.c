@@ -7,8 +7,8 @@
 #include "base/base.h"
 #include "hardware/cluster.h"
 
-/* Flows of this many a link carries at the speed of their routes, whichever they are: the largest n for which
- * capacity / n is not less than the speed of the fastest, `widest`. */
+/* The largest number n of flows that a link can carry without slowing any of them down: capacity / n is not less than
+ * `widest`, the speed of the fastest route. */
 static uint32_t most_flows(double capacity, double widest)
 {
     uint32_t most = (uint32_t)fmin(capacity / widest + 1, 1e9);

@@ -32,8 +32,8 @@ struct flows {
     uint32_t round;                  /* counts how often links were shared */
 };
 
-/* `ids`: how many flows there may be at once, numbered from 0. `ends` is told when flows will end, by their ids: of flows
- * whose rates depend on each other those that end first, and all that end at most `together` (s) later. */
+/* `ids`: the most flows at once, numbered from 0. `ends` is told when flows will end, by their ids. Of flows whose
+ * rates depend on each other, it hears of the first that end, and of all that end at most `together` (s) later. */
 void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, double together,
                 struct event_heap *ends);
 /* The links from one GPU to another. */
@@ -43,7 +43,7 @@ struct flow_route {
     uint8_t hops;                    /* links */
 };
 struct flow_route flows_route(struct flows *flows, int src, int dst);
-/* Says that a flow may take the route, beside those of which this has been said. */
+/* Declares that a flow may take the route, in addition to the routes that were declared before. */
 void flows_plan(struct flows *flows, const struct flow_route *route);
 /* Takes those links out of the route on which no planned flow makes another one slower; once all are planned. */
 void flows_narrow(struct flows *flows, struct flow_route *route);

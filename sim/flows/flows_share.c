@@ -126,7 +126,7 @@ static size_t fix_capped(struct flows *flows, double cap)
     return fixed;
 }
 
-/* To all of them: the one link that is left is full. Nobody asks what room is left. */
+/* Fills the last link that is left, for all of its flows. Its remaining room is not needed. */
 static size_t fix_rest(struct flows *flows, double level)
 {
     size_t fixed = 0;
@@ -142,7 +142,7 @@ static size_t fix_rest(struct flows *flows, double level)
     return fixed;
 }
 
-/* To those of full links. A link is full if its level is exactly this one, and its flows get this one. */
+/* Gives this level to the flows of full links. A link is full if its level equals this one exactly. */
 static size_t fix_full(struct flows *flows, double level)
 {
     size_t fixed = 0;

@@ -39,8 +39,8 @@ int cluster_gpus(const struct cluster *cluster);
 struct cluster_part { int kind, first, nodes; };
 int cluster_parts(const struct cluster *cluster);
 struct cluster_part cluster_part(const struct cluster *cluster, int part);
-/* The parts that the file says (`cluster.parts`), in the order of their nodes; 0: it says none. Those of equal nodes are
- * of one kind. `slower`: how many times as long computations take on its GPUs. */
+/* The parts that the file gives (`cluster.parts`), in the order of their nodes; 0: none. Parts of equal nodes are of
+ * one kind. `slower`: the factor on the time of computations on its GPUs. */
 struct given_part {
     const char *name;
     double slower;
@@ -83,8 +83,8 @@ struct route {
     double bandwidth;                /* B/s, of the slowest link; INFINITY on the ideal cluster */
     struct link links[ROUTE_MAX];
 };
-/* A GPU's route to itself leads through its port, as that of a message between two GPUs of a node: it may stand for
- * several GPUs (collective.h, struct folded). */
+/* The route of a GPU to itself leads through its port, like a message between two GPUs of a node, because the GPU may
+ * stand for several GPUs (collective.h, struct folded). */
 struct route cluster_route(const struct cluster *cluster, int src, int dst);
 /* An error if the topology refuses messages from one GPU to the other. */
 bool cluster_refuses(const struct cluster *cluster);     /* whether it refuses any */
@@ -152,7 +152,8 @@ double cluster_host_memory(const struct cluster *cluster, int node);
 double cluster_host_update(const struct cluster *cluster, int node);
 /* B/s of all traffic through the node's host memory from one PCIe switch to another; NaN: not known, unlimited. */
 double cluster_across(const struct cluster *cluster, int node);
-/* The share of the bandwidth inside a node of the kind that a ring over so many of its GPUs gets: 1, except on a mesh. */
+/* The share of the bandwidth inside a node of the kind that a ring over `gpus` of its GPUs gets: 1, except on a
+ * mesh. */
 double cluster_mesh_share(const struct cluster *cluster, int kind, int gpus);
 /* How the communication library uses the links of a group of nodes of these kinds (bit k: kind k; ~0u: of all): as on
  * the kind whose links are the slowest, since the group waits for it. NULL: a message takes latency + bytes /
@@ -163,14 +164,14 @@ const struct communication *cluster_communication(const struct cluster *cluster,
 struct extra { double delay, overhead; };
 /* The extra cost of a send from one GPU to another. */
 struct extra cluster_send(const struct cluster *cluster, int src, int dst);
-/* The extra cost of a message that takes so much latency (s) and whose payload gets so much bandwidth (B/s; INFINITY:
- * the whole link's), on a route of latency `usual` (s) and bandwidth `link` (B/s). */
+/* The extra cost of a message with a latency in s and a payload bandwidth in B/s (INFINITY: the whole link's), on a
+ * route of latency `usual` (s) and bandwidth `link` (B/s). */
 struct extra extra_cost(double usual, double link, double latency, double bandwidth);
 /* B/s at which each end copies a message between its GPU and the buffers of sockets; INFINITY: there is no such
  * copy. */
 double cluster_copy(const struct cluster *cluster, int src, int dst);
-/* Of which links few public measurements are known, for people: "network efa: ..."; `between`: of those between nodes
- * too. NULL: of none. */
+/* Links with few public measurements, as text: "network efa: ..."; `between`: also the links between nodes. NULL: there
+ * are none. */
 const char *cluster_estimates(struct arena *arena, const struct cluster *cluster, bool between);
 /* The share of a NIC's bandwidth that payload of a library gets whose profile says `share`: the most that the networks of
  * nodes of these kinds (bit k: kind k) allow. */

@@ -68,7 +68,7 @@ static bool is_of_file(const struct cluster *cluster, const char *part, const st
     return !strcmp(part, "network") && file && value->loc.file && !strcmp(value->loc.file, file);
 }
 
-/* The NICs of a node, beside what was said of one of them or of the whole network. */
+/* The number of a node's NICs, with the rate where the cluster changes it. */
 static const char *nics_text(struct arena *arena, const struct cluster *cluster, bool rate)
 {
     const struct nics *nics = &cluster->kinds[0].nics;

@@ -1,4 +1,4 @@
-/* cluster_internal: what a cluster is made of, and the steps of loading one. Only sim/hardware/ and the tests of
+/* cluster_internal: the members of a cluster, and the steps of loading one. Only sim/hardware/ and the tests of
  * clusters read these members; other rooms call the functions of cluster.h. The struct is complete for all so that a
  * scenario can hold one. */
 #ifndef DTSIM_CLUSTER_INTERNAL_H
@@ -69,7 +69,7 @@ struct between {
     struct part_pair {
         const struct node *node;
         double bandwidth;            /* B/s in each direction, of all messages between the two together */
-        double latency;              /* s, one way, GPU to GPU; NaN: that of the NICs */
+        double latency;              /* s, one way, GPU to GPU; NaN: as the NICs */
         int one, other;              /* numbers of parts, the lower first */
     } pairs[PAIRS_MAX];
 };
@@ -89,9 +89,9 @@ struct cluster {
     struct network {                  /* between the nodes */
         const struct node *node;
         const char *name;            /* platforms/networks/NAME.yaml, or an absolute path; NULL: none */
-        const char *file;            /* its path, as its keys' places have it; set by cluster_load */
+        const char *file;            /* its path, as in the places of its keys; set by cluster_load */
         const char *title;
-        const char *estimate;        /* of which rates here few public measurements are known; NULL: of none */
+        const char *estimate;        /* the rates here with few public measurements; NULL: there are none */
         struct topology topology;
     } network;
     bool ideal;                      /* zero latency, infinite bandwidth */
@@ -146,7 +146,8 @@ int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct erro
 void cluster_kind_key(const struct machine_kind *kind, struct cache_key *key);
 /* The pair of parts to which two nodes belong, if a link of their own connects these; or NULL. */
 const struct part_pair *cluster_pair_of(const struct cluster *cluster, int node, int to);
-/* The pair of a link behind those of the topology; NULL: it is one of the topology's. *back: from the latter part. */
+/* The pair of parts that a link behind the topology's links connects; NULL: the link belongs to the topology. *back: it
+ * leads from the latter part. */
 const struct part_pair *cluster_pair_link(const struct cluster *cluster, int index, bool *back);
 /* The number of its link for messages from that node, and the link's name: "old-new". */
 int cluster_pair_index(const struct cluster *cluster, const struct part_pair *pair, int from);
@@ -157,7 +158,7 @@ double cluster_pair_crowding(const struct cluster *cluster, const struct part_pa
 double cluster_pair_latency(const struct cluster *cluster, const struct part_pair *pair);
 /* Reads what `between` says of pairs of parts. The cluster has its parts. */
 int cluster_load_between(struct arena *arena, struct cluster *cluster, struct error *err);
-/* The part of a node, among those that the file says. */
+/* The number of the given part that has the node. */
 int cluster_given_part_of(const struct cluster *cluster, int node);
 extern const struct table part_table;
 

@@ -94,7 +94,7 @@ static bool is_nic(struct link link)
     return link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN;
 }
 
-/* Of a link of that node, or of the topology. */
+/* B/s of a link of that node, or of the topology. */
 static double bandwidth_of(const struct cluster *cluster, int node, struct link link)
 {
     if (link.kind == LINK_BETWEEN)
@@ -122,8 +122,8 @@ static int gpu_at_nic(const struct cluster *cluster, int node, int nic)
     return -1;
 }
 
-/* The GPU through whose NIC a message from src goes: src itself or, where rails are crossed inside the node, the one on
- * the receiver's rail, to which it goes first. */
+/* The GPU whose NIC sends a message of src: src itself or, where rails are crossed inside the node, the GPU on the
+ * receiver's rail. */
 static int sender_of(struct route *route, const struct cluster *cluster, int src, int src_node, int nic, int own)
 {
     const struct topology *topology = &cluster->network.topology;
@@ -225,7 +225,7 @@ int cluster_nics_together(const struct cluster *cluster, int node)
     return nics_together(cluster_kind(cluster, node));
 }
 
-/* B/s of a link to the network whose NICs have so much each: no more than the GPU's own link carries. */
+/* B/s of a link to the network whose NICs have that bandwidth each: at most what the GPU's own link carries. */
 static double nic_link(const struct machine_kind *kind, double each)
 {
     int together = nics_together(kind);

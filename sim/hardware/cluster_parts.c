@@ -51,8 +51,8 @@ static int check_name(const struct cluster *cluster, const struct part_spec *spe
     return 0;
 }
 
-/* The part's mapping without `name` and `slower`, over what the cluster says of all parts; a network that the part
- * names itself replaces that as a whole. */
+/* The part's mapping without `name` and `slower`, over the keys that the cluster gives for all parts. A network that
+ * the part names replaces the cluster's network as a whole. */
 static struct node *nodes_of(struct arena *arena, const struct cluster *cluster, const struct node *part)
 {
     static const char *const shared[] = {"network", "communication"};
@@ -133,7 +133,7 @@ static bool same_topology(const struct topology *topology, const struct topology
     return same_bytes(&keys[0], &keys[1]);
 }
 
-/* What one part has of the whole network, all have. */
+/* Checks the keys of the whole network: if one part has such a key, all parts must have it. */
 static int check_alike(const struct part_spec *first, const struct part_spec *spec, struct error *err)
 {
     const struct cluster *one = &first->cluster, *other = &spec->cluster;

@@ -114,7 +114,7 @@ static const struct node *name_network(struct arena *arena, const struct node *m
     return named;
 }
 
-/* What a named network says of itself does not hold for another one that replaces it. */
+/* Removes the keys of a named network that describe that network only, when another one replaces it. */
 static const struct node *forget_network(struct arena *arena, const struct node *base, const struct node *map)
 {
     static const char own[] = "name title estimate share";

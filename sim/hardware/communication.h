@@ -37,7 +37,7 @@ struct protocol_cost {
     double network_single;           /* s, the same if one channel is used; with more, the host serves one after
                                         another; NaN: as network */
     int channels;                    /* number of channels of a large collective */
-    double channel_from;             /* a smaller one has a channel for each so many B of its vector; NaN: all */
+    double channel_from;             /* a smaller one has one channel per `channel_from` B of its vector; NaN: all */
     double inside_share;             /* payload bandwidth inside a node / bandwidth on the data sheet */
     double network_share;            /* payload bandwidth of a NIC / bandwidth on the data sheet */
     double ends;                     /* messages whose time the ends of a ring in a node add, because a rank does not
@@ -100,7 +100,8 @@ struct communication {
      * fewer bytes, and they get another share of the bandwidth. */
     const struct nvls_few {
         const struct node *node;
-        int most, least;             /* ranks of which this holds; the fewest that the library lets the switch reduce */
+        int most, least;             /* the most ranks in such a group; the fewest that the library lets the switch
+                                        reduce */
         double bytes;                /* B of the smallest vector; NaN: of any size */
         double inside_share;         /* instead of the protocol cost's; NaN: the same */
     } *nvls_few;                     /* NULL: the library's own estimate decides */

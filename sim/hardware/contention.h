@@ -26,8 +26,8 @@ struct contention {
     double kept;             /* sum over these collectives of seconds * share of the multiprocessors */
 };
 void contention_add(struct contention *beside, double collective, double share);
-/* Runs kernels of so many seconds next. Returns by how many seconds the collectives lengthen them, and subtracts from
- * the collectives the time that passes. */
+/* Runs kernels of that many seconds next. Returns by how many seconds the collectives lengthen them, and subtracts the
+ * time that passes from the collectives. */
 double contention_stretch(struct contention *beside, double kernels);
 /* Subtracts from the collectives a time without kernels. */
 void contention_pass(struct contention *beside, double seconds);

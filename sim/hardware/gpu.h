@@ -56,13 +56,13 @@ extern const struct table gpu_power_table;
  * value of the GPU whose kernels were measured. */
 struct gpu_ratios { double memory_bandwidth, peak[DTYPE_COUNT], multiprocessors; };
 
-/* The value of a cluster's `gpu:`. What is given replaces what the data sheet says. */
+/* The value of a cluster's `gpu:`. Given values replace the data sheet's. */
 struct gpu_spec {
     const struct node *node;
     const char *name;                /* platforms/gpus/NAME.yaml, or a path */
     double memory;                   /* B; NaN: the data sheet's */
     double memory_bandwidth;         /* B/s; NaN: the data sheet's */
-    struct gpu_rates *peak;          /* NULL, or rates of which each may be NaN: the data sheet's */
+    struct gpu_rates *peak;          /* NULL, or rates; a rate that is NaN is the data sheet's */
     int multiprocessors;             /* 0: the data sheet's */
 };
 extern const struct table gpu_spec_table;

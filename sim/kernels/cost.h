@@ -70,12 +70,13 @@ struct kernel {
     double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k; GROUPED: 2 m n k; MEMORY: 0 */
     double efficiency;           /* MATMUL with m 0: its rate / the rate of the GPU's large products; 0 means 1 */
     double bytes;                /* read and written in device memory */
-    double unvectorized;         /* MEMORY: values for each of which a thread computes an address; 0: none */
+    double unvectorized;         /* MEMORY: number of values for which a thread computes an address; 0: none */
     int launches;                /* number of equal kernels, one after another */
     struct skew skew;            /* GROUPED: of the rows among the experts */
-    int parts;                   /* GROUPED: the host launches so many kernels, which run beside each other; 0: one */
+    int parts;                   /* GROUPED: the number of kernels that the host launches and that run at the same time;
+                                    0: one */
     bool causal;                 /* ATTENTION: each query sees only the keys up to its own position, */
-    double window;               /* and at most so many of them, its own included; 0: all */
+    double window;               /* and at most this number of them, its own included; 0: all */
     double sliced;               /* of slices of a sample's tokens: scores of all its keys / computed scores; else 0 */
     bool loss;                   /* computes the loss, not the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */
@@ -146,9 +147,9 @@ void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more);
  * bf16, 384 products of 1024 x 1024 by 1024 x 140, 12.2 TFLOP/s (85.6 with CUDA 11.7; pytorch/pytorch issue 83272). */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);
 
-/* FLOP of a launch as published counts have them: fused attention with the scores that its causal mask hides (Narayanan
- * et al. 2021, appendix; LLM Foundry's MFU), but not those outside of its window; attention of a slice with the scores of all
- * of the sample's keys. Other kernels: `flop`. */
+/* FLOP of a launch by the conventions of published counts: fused attention with the scores that its causal mask hides
+ * (Narayanan et al. 2021, appendix; LLM Foundry's MFU), but not those outside of its window; attention of a slice with
+ * the scores of all of the sample's keys. Other kernels: `flop`. */
 double kernel_whole_flop(const struct kernel *kernel);
 
 #endif

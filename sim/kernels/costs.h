@@ -4,14 +4,14 @@
 
 #include "kernels/profile.h"
 
-/* Who hears of each kernel that is timed, and what it takes (ledger/). */
+/* A listener that hears of each timed kernel and its time (ledger/). */
 struct kernel_listener {
     void (*call)(void *context, const struct kernel *kernel, const struct cost *cost);
     void *context;
 };
 
-/* Kernels that CUDA graphs record: none; those of a block before its MLP, or before the dispatch of tokens to its experts;
- * all of an iteration. */
+/* Kernels that CUDA graphs record: none; the kernels of a block before its MLP, or before the dispatch of tokens to its
+ * experts; all of an iteration. */
 #define CUDA_GRAPHS(X) X(GRAPHS_NONE, "none") X(GRAPHS_ATTENTION, "attention") X(GRAPHS_ITERATION, "iteration")
 enum cuda_graphs { CUDA_GRAPHS(ENUM_VALUE) };
 
@@ -41,7 +41,7 @@ struct kernel_costs {
 };
 /* Whether kernels are timed by a profile. */
 bool costs_calibrated(const struct kernel_costs *costs);
-/* What a kernel takes; nothing where the model's times are given. */
+/* The time of a kernel; 0 where the model's times are given. */
 struct cost costs_kernel(const struct kernel_costs *costs, const struct kernel *kernel);
 /* The same of one that no layer lists: over gradients, states and boundaries. */
 struct cost costs_traffic(const struct kernel_costs *costs, const char *name, enum memory_class class, double bytes);

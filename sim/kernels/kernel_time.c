@@ -5,8 +5,8 @@
 const char *const product_form_names[] = ENUM_NAMES(PRODUCT_FORMS);
 const char *const attention_direction_names[] = ENUM_NAMES(ATTENTION_DIRECTIONS);
 
-/* The number of waves, each of one tile per SM. With quantization 1 a partial wave counts as a whole one, with 0 as its
- * part, because SMs then gain from idle ones; the result is at least 1. */
+/* The number of waves of one tile per SM. With quantization 1 a partial wave counts as a whole one; with 0 it counts as
+ * its part, because its SMs then gain from idle ones. The result is at least 1. */
 static double waves(double tiles, int sms, double quantization)
 {
     double w = tiles / sms;
@@ -133,7 +133,8 @@ static double fastest(const struct matmul_fit *fit, int sms, const struct produc
     return fit->sustained > 0 ? fmax(best, product_flop(product) / fit->sustained) : best;
 }
 
-/* How long traffic takes if runs touch so many bytes in turn, as a share of the time without a cache. */
+/* The time of memory traffic as a share of its time without a cache, where repeated runs touch that many bytes in
+ * turn. */
 static double cached_share(const struct repeated_runs *repeated, double bytes)
 {
     double found = repeated->cache > 0 ? fmin(1, fmax(0, 2 - bytes / repeated->cache)) : 0;
@@ -146,7 +147,7 @@ struct shares {
     double a, weights, results;
 };
 
-/* With the products' tiles, and k split over up to `most` of them. */
+/* The time with the products' tiles and with k split over up to `most` of them. */
 static double seconds_of(const struct matmul_fit *fit, int sms, const struct product *product, double most,
                          struct shares shares)
 {

@@ -30,8 +30,8 @@ static int take(const struct layout *layout, struct cluster *cluster, int innerm
     return each;
 }
 
-/* The parts of the cluster, of whose nodes the job takes so many GPUs each; 0: all. Those that it does not reach are
- * left out, unless it may take any. */
+/* The parts of the cluster, with the number of GPUs that the job takes of each node; 0: all. Leaves out parts that the
+ * job does not reach, unless it may take any. */
 static void add_parts(struct layout *layout, const struct cluster *cluster, int taken, bool any)
 {
     int first = 0;

@@ -8,7 +8,7 @@
 
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
 
-/* What a pipeline rank is divided into, where ranks differ in it (strategy.stages). */
+/* The degrees of a pipeline rank, where ranks have unequal degrees (strategy.stages). */
 struct rank_degrees {
     int tensor, data;                /* GPUs of each of its tensor groups, and its replicas */
     int first_seat;                  /* the seats of a rank follow one another */
@@ -27,7 +27,7 @@ struct layout {
     int part_count;
     struct layout_part {             /* a part of the cluster, in the order of its nodes */
         int first, first_gpu;        /* its first seat and its first GPU */
-        int each, taken;             /* GPUs of each of its nodes, and those that the job takes */
+        int each, taken;             /* GPUs of each of its nodes, and how many of them the job takes */
         int kind;
     } parts[PARTS_MAX];
 };
@@ -51,7 +51,7 @@ int layout_nth_gpu(const struct layout *layout, int seat);
 int layout_tensor(const struct layout *layout, int p);
 int layout_data(const struct layout *layout, int p);
 int layout_replicas(const struct layout *layout, int p);
-/* The pipeline rank of a seat, and its replica among those of `data`. */
+/* The pipeline rank of a seat, and its replica of `data` replicas. */
 struct rank_replica { int rank, data; };
 struct rank_replica layout_rank_replica(const struct layout *layout, int seat);
 /* The GPU of tensor index t of pipeline rank p of a replica. The GPUs of a context group count as replicas: the i-th of
@@ -64,8 +64,8 @@ int layout_node_seats(const struct layout *layout, int gpu);
 /* The number of seats on nodes of the kind. */
 int layout_kind_seats(const struct layout *layout, int kind);
 
-/* Of a whole that so many parts divide equally, `others` parts in another division: those that the part has values in common
- * with, from first to last. Replicas of two ranks divide the samples so, GPUs of tensor groups the tokens. */
+/* One part of `parts` equal parts of a whole overlaps parts of another division into `others`: the first and the last
+ * of these. Replicas of two ranks divide the samples so, GPUs of tensor groups the tokens. */
 struct partners { int first, last; };
 static inline struct partners layout_partners(int part, int parts, int others)
 {

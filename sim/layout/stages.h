@@ -1,5 +1,5 @@
-/* stages: what a scenario says of each pipeline rank (`strategy.stages`): how many layers it holds, on which part of the
- * cluster it is, and its degrees. */
+/* stages: the scenario's description of each pipeline rank (`strategy.stages`): its number of layers, its part of the
+ * cluster, and its degrees. */
 #ifndef DTSIM_STAGES_H
 #define DTSIM_STAGES_H
 

@@ -35,7 +35,7 @@ struct precision_spec {
     int fp8_weights;                 /* enum fp8_weights */
     int gradients;                   /* enum gradients */
     bool clip_gradients;             /* an update takes the norm of all gradients */
-    bool fused_accumulation;         /* products of weight gradients add to those of the batch */
+    bool fused_accumulation;         /* products of weight gradients add to the sums of the batch */
     bool fused_optimizer;            /* one kernel updates; false: Adam has one for each of its operations */
 };
 
@@ -56,7 +56,7 @@ struct optimizer_states {
     double full;             /* B in fp32: 4 for each moment */
     int quantized;           /* of them, moments that large tensors keep in 8 bits */
     bool factored;           /* and a second moment as a sum over rows and one over columns */
-    double norms;            /* B that an update passes over beside gradient, weights and moments */
+    double norms;            /* B that an update reads and writes in addition to gradient, weights and moments */
 };
 struct optimizer_states precision_optimizer(const struct precision_spec *precision);
 /* The format that computes. */

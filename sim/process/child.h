@@ -29,7 +29,7 @@ struct child {
     size_t index;        /* the index that it got from child_each */
 };
 int child_start(struct child *child, void (*body)(void *context), void *context, const char *what, struct error *err);
-/* `status`: what waitpid gave for this child. Returns and reports as child_run does. */
+/* `status`: as waitpid gave it for this child. Returns and reports like child_run. */
 int child_end(struct child *child, int status, const char *what, struct error *err);
 /* Ends the child at once and successfully. May be called only inside body, from any function. */
 _Noreturn void child_done(void);

@@ -32,8 +32,8 @@ static const char *find(struct arena *arena, const char *name, const char *what,
     return NULL;
 }
 
-/* What a library calls is looked up when it is called first, if the library allows that; CMake sees to it that a module
- * does not, so that one whose symbols are missing cannot be loaded. The address sanitizer forbids RTLD_DEEPBIND. */
+/* Functions of a library are resolved at their first call, if the library allows that; CMake makes modules resolve them
+ * at once, so that a module with missing symbols cannot be loaded. The address sanitizer forbids RTLD_DEEPBIND. */
 static void *load(const char *path, enum module_symbols symbols)
 {
     bool among_own = symbols == MODULE_OWN_FIRST && !ADDRESS_SANITIZER;

@@ -91,8 +91,8 @@ static void offer_to_die(void)
         close(fd);
 }
 
-/* What a worker is told instead of a piece. That its socket is closed it would not hear: workers that were started
- * later have copies of this process' end. */
+/* A message instead of a piece that tells a worker to end. It would not notice a closed socket, because workers that
+ * were started later hold copies of this process' end. */
 static const uint64_t NO_MORE = UINT64_MAX;
 
 /* In a worker: the text of a piece, which the caller frees; NULL where this process's parent has gone. */

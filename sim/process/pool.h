@@ -21,10 +21,17 @@ struct pool_inlet {
     int (*attend)(void *context, const struct pollfd *files, struct error *err);
     /* In this process: the text of a piece, which stays until the piece has ended. */
     const char *(*text)(void *context, uint64_t piece, size_t *length);
+<<<<<<< HEAD
     /* In a worker: does a piece, given that text and a zero byte, and writes the reply. */
     void (*answer)(void *context, uint64_t piece, const char *text, size_t length, FILE *reply);
     /* In this process, about once a second and after every wait: whether a piece that has run for so many seconds is to
      * be lost (POOL_UNWANTED). */
+=======
+    /* In a worker, before `work`: that text and a zero byte, which stay until `work` returns. */
+    void (*take)(void *context, const char *text, size_t length);
+    /* In this process, about once a second and after every wait: whether to give up a piece that has run for that many
+     * seconds (POOL_UNWANTED). */
+>>>>>>> h-words43
     bool (*unwanted)(void *context, uint64_t piece, double seconds);
 };
 
@@ -59,13 +66,13 @@ enum pool_end {
                                     one, or SIGTERM, killed what ran */
     POOL_FAILED,                 /* an error */
 };
-/* Runs pieces until there are none. Messages, if any, are those of `done` and `lost`, or EXIT_UNEXPECTED where
- * processes cannot be had. No worker is left behind, however this process ends. */
+/* Runs pieces until there are none. Error messages come from `done` and `lost`, or are EXIT_UNEXPECTED where no process
+ * can be started. No worker is left behind, however this process ends. */
 enum pool_end pool_run(const struct pool *pool, struct error *err);
 /* The same in processes of this machine alone, whoever started this one. */
 enum pool_end pool_run_here(const struct pool *pool, struct error *err);
-/* Whether pool_run in this process works for the first one of those that mpirun started: pieces and replies are that
- * one's, and here begin and work alone are called. */
+/* Whether pool_run works for the first process that mpirun started. Pieces and replies are then that process's; here
+ * only begin and work are called. */
 bool pool_serves(const struct pool *pool);
 
 #endif

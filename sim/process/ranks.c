@@ -14,7 +14,7 @@ struct report {
     uint64_t piece;
     char note[POOL_NOTE];
 };
-/* What a worker is told instead of a piece. */
+/* A message to a worker in the place of a piece. */
 static const uint64_t NO_MORE = UINT64_MAX;
 
 /* One of the processes. */

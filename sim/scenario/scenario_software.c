@@ -1,7 +1,8 @@
-/* Who said what. Software lays values under those of the scenario; the scenario's own options that say nothing beside
- * others are refused, since whoever gives one believes that it changes something. Accepted are defaults, which resolved
- * scenarios repeat, and what only a degree of 1, ZeRO's stage or the format of products makes idle: sweeps over these
- * keep their base. */
+/* Which values come from the scenario and which from its software. The values of a software file stand below the
+ * scenario's own. An option of the scenario that has no effect with its other keys is refused, because its author
+ * expects an effect. Two kinds of such options are accepted, so that sweeps keep their base: defaults, which resolved
+ * scenarios repeat, and options that have no effect only at a degree of 1, at this ZeRO stage or in this format of
+ * products. */
 #include "scenario/scenario_internal.h"
 
 #include <math.h>

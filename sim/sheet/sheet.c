@@ -57,7 +57,7 @@ static bool spans(const struct layout *layout, size_t row, size_t column)
     return column + 1 < layout->sheet->columns && !cell_at(layout, row, column + 1);
 }
 
-/* The next line of a text in so many characters, broken at a space where there is one: its bytes. */
+/* Bytes of the next line of a text, at most that many characters wide; broken at a space where there is one. */
 static size_t piece_of(const char *text, size_t width)
 {
     size_t length = 0, best = 0, whole = strlen(text);
@@ -71,7 +71,7 @@ static size_t piece_of(const char *text, size_t width)
     return length;
 }
 
-/* The widest of what a column would show in lines of so many characters. */
+/* The widest line of a column's cells, if lines have at most that many characters. */
 static size_t broken_width(const char *text, size_t width)
 {
     size_t most = 0;
@@ -113,7 +113,7 @@ static size_t set_widths(struct layout *layout, size_t head, size_t names)
     return total;
 }
 
-/* What all of several rows have in the column; NULL: they differ, or there are not several. */
+/* The text that several rows share in the column; NULL: they differ, or there is only one row. */
 static const char *same_of(const struct layout *layout, size_t column)
 {
     const char *first = NULL;
@@ -132,7 +132,8 @@ static const char *same_of(const struct layout *layout, size_t column)
     return count > 1 ? first : NULL;
 }
 
-/* "all rows: TP 4, bubble 6.13 %": what the table then does not repeat. One column at least remains. */
+/* Prints values that all rows share ("all rows: TP 4, bubble 6.13 %"), whose columns the table leaves out. One column
+ * at least remains. */
 static void say_same(struct layout *layout, bool markdown, FILE *out)
 {
     const struct sheet *sheet = layout->sheet;

@@ -16,7 +16,7 @@ struct sheet {
                                                                                on */
 };
 
-/* Adds a column; the unit, "" or NULL for none, is that of all its numbers. */
+/* Adds a column; the unit holds for all its numbers, "" or NULL: none. */
 void sheet_head(struct sheet *sheet, const char *name, const char *unit);
 /* Adds the next cell, a copy of the text. Cells hold text of others as it is: printing makes it harmless. */
 void sheet_add(struct sheet *sheet, const char *text);

@@ -26,7 +26,7 @@ static bool ends_in(const char *name, const char *end)
 
 const char *words_of(struct arena *arena, const char *key)
 {
-    static const char *const units[] = {"_bytes", "_s"};     /* they stand beside the name */
+    static const char *const units[] = {"_bytes", "_s"};     /* printed next to the name */
     const char *dot = strrchr(key, '.');
     char *words;
 

@@ -41,7 +41,8 @@ static void local(const struct topology *keys, int group, int from, int to, stru
     way->latency += keys->hop_time;
 }
 
-/* From a router of a group to another group, by one of the links between them; *router is where it ends. */
+/* Adds the way from a router to another group, by one of the links between the groups; sets *router to the router where
+ * it ends. */
 static void global(const struct topology *keys, int from, int to, int which, int *router, struct topology_way *way)
 {
     int others = keys->groups - 1, each = keys->global_links;
@@ -106,7 +107,7 @@ static int dragonfly_block(struct topology_of topology)
     return topology.keys->nodes_per_router;
 }
 
-/* If all nodes send to all: what a group sends over its global links; Valiant's routing doubles it. */
+/* If all nodes send to all: the bytes that a group sends over its global links. Valiant's routing doubles them. */
 static double dragonfly_crowding(struct topology_of topology, int node, int other, double nic)
 {
     const struct topology *keys = topology.keys;

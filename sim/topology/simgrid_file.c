@@ -123,7 +123,7 @@ static int read_file(struct arena *arena, const struct topology *topology, struc
     return -1;
 }
 
-/* "host-0.gpu-1, host-1.gpu-0 and 6 more": so many of them at most. */
+/* "host-0.gpu-1, host-1.gpu-0 and 6 more": the names of at most `most` hosts. */
 static const char *listed(struct arena *arena, const struct file_names *names, int most)
 {
     const char *text = "";
@@ -322,8 +322,8 @@ static int file_block(struct topology_of topology)
     return 1;
 }
 
-/* If all GPUs send to far ones at once, a link of the way carries the messages of all that may cross it: as many as send
- * through it, or as many as receive. Those of a NIC's GPUs come at its rate together. */
+/* If all GPUs send to distant GPUs at once, a link carries the messages of all pairs that may cross it: as many as the
+ * GPUs that send through it, or as many as receive. The messages of a NIC's GPUs together have the NIC's rate. */
 static double file_crowding(struct topology_of topology, int node, int other, double nic)
 {
     const struct simgrid_network *network = topology.keys->network;

@@ -35,7 +35,7 @@ int simgrid_file_load(struct arena *arena, struct topology *topology, struct hos
 
 /* What the module "simgrid" fills, in memory that parent and child share. */
 enum { FILE_HOSTS_MAX = 2048, FILE_LINKS_MAX = 1 << 17, FILE_NAMES = 8 };
-struct file_names { int count; char names[FILE_NAMES][40]; };        /* the first of so many */
+struct file_names { int count; char names[FILE_NAMES][40]; };        /* the first of this number */
 struct file_tables {
     const char *path;
     double size;                     /* B, of the file */

@@ -97,7 +97,7 @@ static int level_of(struct topology_of topology, int link, int *unit, bool *up)
     return level;
 }
 
-/* What the NICs below have over what the uplinks of a unit have, where no bandwidth is given: the product of all
+/* The NICs' bandwidth below a unit over the bandwidth of its uplinks, where no bandwidth is given: the product of all
  * levels up to this one, above the last level with a bandwidth of its own. */
 static struct topology_link uplink(struct topology_of topology, int level, int unit)
 {

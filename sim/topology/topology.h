@@ -64,7 +64,7 @@ struct topology {
     double global_link;              /* DRAGONFLY: B/s of a global link in one direction; NaN: as a local one */
     int routing;                     /* DRAGONFLY: enum routing */
     const char *xml;                 /* XML: the file's path; absolute once it is loaded */
-    const struct simgrid_network *network;   /* XML: what it says; set by simgrid_file_load */
+    const struct simgrid_network *network;   /* XML: the network of its file; set by simgrid_file_load */
 };
 extern const struct table topology_table;
 
@@ -75,10 +75,10 @@ int topology_check(struct topology *topology, int *nodes, struct error *err);
 
 /* What a person may not expect of the topology; NULL: nothing. */
 const char *topology_note(const struct topology *topology);
-/* Adds what its keys do not say: topologies with the same keys and the same of these bytes are alike. */
+/* Adds bytes that describe what the keys leave open: topologies with the same keys and the same bytes are alike. */
 void topology_key(const struct topology *topology, struct cache_key *key);
 
-/* A topology for so many nodes with up to so many NICs each. */
+/* A topology for that many nodes with up to that many NICs each. */
 struct topology_of { const struct topology *keys; int nodes, nics; };
 /* Where a message begins or ends: its node, and the numbers there of the NIC and of the GPU. */
 struct topology_end { int node, nic, gpu; };
@@ -89,7 +89,7 @@ void topology_way(struct topology_of topology, struct topology_end src, struct t
                   struct topology_way *way);
 
 int topology_links(struct topology_of topology);
-/* At least the number of links of the longest way. */
+/* An upper bound of the number of links of any way. */
 int topology_longest(const struct topology *keys);
 /* What a link carries: `bandwidth` in B/s or, where it is NaN, the NICs of the nodes [first, first + nodes) together,
  * divided by `narrower`; `one_nic`: one NIC of each of these nodes. Nodes may end past the last one of the cluster.

@@ -1,5 +1,5 @@
-/* topology_internal: what each kind of topology is: the functions of topology.h for it. Torus and dragonfly have files
- * of their own, and the file of SimGrid's; topology.c has the tree and the rails. */
+/* topology_internal: the functions of topology.h, for each kind of topology. Torus, dragonfly and SimGrid's file have
+ * files of their own; topology.c has the tree and the rails. */
 #ifndef DTSIM_TOPOLOGY_INTERNAL_H
 #define DTSIM_TOPOLOGY_INTERNAL_H
 

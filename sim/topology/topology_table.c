@@ -93,7 +93,7 @@ const struct table topology_table = {
     .shorthand = "kind",
 };
 
-/* The keys of each kind, beside `kind`. */
+/* The keys of each kind, in addition to `kind`. */
 static const char *const own_keys[] = {
     [TOPOLOGY_NONBLOCKING] = "", [TOPOLOGY_LEAF_SPINE] = "leaf_nodes oversubscription", [TOPOLOGY_LEVELS] = "levels",
     [TOPOLOGY_RAIL] = "unit_nodes oversubscription across_rails", [TOPOLOGY_TORUS] = "dims wrap link hop",

@@ -28,8 +28,8 @@ static int torus_links(struct topology_of topology)
     return topology.nodes * 2 * dims(topology);
 }
 
-/* What tells the messages apart that go along the same line of dimension k: where they began in the dimensions before
- * it, and where they will end in those after it. The sum of these coordinates. */
+/* A number that tells apart the messages along one line of dimension k: the sum of their start coordinates in the
+ * dimensions before k and their end coordinates in the dimensions after it. */
 static int others(struct topology_of topology, int src, int dst, int k)
 {
     int sum = 0, stride = topology.nodes;
@@ -99,7 +99,7 @@ static int torus_block(struct topology_of topology)
 }
 
 /* If all N nodes send to all, half of the bytes cross the middle of the longest dimension, of n nodes, on 4 N / n links
- * (2 N / n without wrap): a link direction carries n / 8 (n / 4) of what a node sends. */
+ * (2 N / n without wrap). So a link direction carries n / 8 (n / 4) times the bytes that a node sends. */
 static double torus_crowding(struct topology_of topology, int node, int other, double nic)
 {
     int longest = 1;
