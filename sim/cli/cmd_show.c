@@ -206,7 +206,8 @@ static int show_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
                            "--platform, --kernels, --alike");
     if (arguments.values[OPT_AFTER] && (!arguments.values[OPT_PROGRAM] || pass_of(arguments.values[OPT_AFTER]) < 0))
-        return usage_error(command, "--after goes with --program; expected rows, exchanges, script or order");
+        return usage_error(command, "--after goes with --program; expected rows, exchanges, works, updates, hosts, "
+                           "order or durations");
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY] && !arguments.values[OPT_ALIKE] &&
         !arguments.values[OPT_KERNELS])
         return usage_error(command, "--json goes with --memory, --kernels or --alike");
@@ -253,9 +254,9 @@ const struct command cmd_show = {
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of the operations that it waits\n"
                "                      for\n"
-               "  --after PASS        with --program: what is known before operations are written, after a pass: rows,\n"
-               "                      exchanges, script (steps row by row, with the labels that they wait for and give)\n"
-               "                      or order\n"
+               "  --after PASS        with --program: what a pass found before operations were written: rows, exchanges,\n"
+               "                      works (steps row by row, with the labels that they wait for and give), updates (all\n"
+               "                      steps), hosts (what they keep and update), order (of the steps), durations (of works)\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --kernels           every GEMM, attention and memory-bound kernel of each stage, with its shape,\n"
                "                      format, count and time, and the source of the time: measured kernels, similar\n"

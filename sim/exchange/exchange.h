@@ -87,6 +87,23 @@ static inline struct exchange_cost *costs_of(const struct exchanges *exchanges, 
 {
     return exchanges->costs[program_rank * exchanges->plan->chunks + chunk];
 }
+/* Whether two pipeline ranks have unequal degrees. */
+static inline bool ranks_differ(const struct exchanges *exchanges, int rank, int other)
+{
+    const struct rank_view *const *views = exchanges->scenario->views;
+
+    return views && views[rank] != views[other];
+}
+/* The replicas of another rank that have samples in common with a replica of a rank, of those that are simulated. */
+static inline struct partners partners_on(const struct exchanges *exchanges, int replica, int rank, int other)
+{
+    struct partners all = layout_partners(replica, scenario_rank_replicas(exchanges->scenario, rank),
+                                          scenario_rank_replicas(exchanges->scenario, other));
+
+    if (all.last >= exchanges->alike.replicas)
+        all.last = exchanges->alike.replicas - 1;
+    return all;
+}
 /* Flows that are simulated of each tensor group of a pipeline rank. */
 static inline int rank_flows(const struct exchanges *exchanges, int rank)
 {
@@ -137,7 +154,9 @@ struct members *members_tied(struct exchanges *exchanges, int number);
 /* Sums of tied gradients: one in each replica; where the two ranks have unequal numbers of replicas, as many as the
  * larger, and a replica of the other rank takes part in several. */
 int tied_sums(const struct exchanges *exchanges);
-/* Of these sums those that a replica of a rank with a copy takes part in. */
+/* Of the two copies of tied weights, where these are on different ranks, the one that a rank's chunk has; -1: none. */
+int tied_copy(const struct exchanges *exchanges, int rank, int chunk);
+/* Of these sums those that a replica of a rank takes part in: none (last < first) where the rank holds no copy. */
 struct partners tied_sums_of(const struct exchanges *exchanges, int rank, int replica);
 /* The equal pieces in which the gradients of each copy are summed: one for each flow of a tensor group; of tensor groups
  * of t1 and t2 GPUs the least common multiple. */

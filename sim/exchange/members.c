@@ -152,8 +152,28 @@ int tied_sums(const struct exchanges *exchanges)
     return first > last ? first : last;
 }
 
+/* The pipeline rank that holds one of the two copies of tied weights, on different ranks; -1: there is none. */
+static int copy_rank(const struct exchanges *exchanges, int copy)
+{
+    const struct process_group *group = &exchanges->scenario->groups.of[GROUP_EMBEDDING];
+
+    return group->exchanges ? group_index(group, 0, copy) : -1;
+}
+
+int tied_copy(const struct exchanges *exchanges, int rank, int chunk)
+{
+    int stages[] = {0, plan_virtual_stages(exchanges->plan) - 1}, own;
+
+    for (int i = 0; i < 2; i++)
+        if (copy_rank(exchanges, i) == rank && plan_rank(exchanges->plan, 0, stages[i], 0, &own) == rank && own == chunk)
+            return i;
+    return -1;
+}
+
 struct partners tied_sums_of(const struct exchanges *exchanges, int rank, int replica)
 {
+    if (rank != copy_rank(exchanges, 0) && rank != copy_rank(exchanges, 1))
+        return (struct partners){0, -1};
     if (!exchanges->scenario->views)
         return (struct partners){replica, replica};
     int replicas = scenario_rank_replicas(exchanges->scenario, rank), sums = tied_sums(exchanges);

@@ -1,16 +1,17 @@
-/* lower: rows and messages become a program. This folder alone says which work waits for which: a forward for the
- * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
- * replicas.
+/* lower: rows and messages become a program. Which step waits for which is in script/; here each step becomes operations.
  *
  * Passes over the workload, each of which reads what those before it have found:
- *   rows          lower.c        the entries of each row, and which of them complete gradients
+ *   rows          script/rows.c  the entries of each row, and what is known of each: which complete gradients, ...
  *   exchanges     exchange/      what replicas exchange, and whether as messages or as durations; what works exchange
  *                 within, and how long that takes
- *   script        script.c       steps of all rows, with the labels that they wait for and give
- *   order         schedule/resolve.h
- *   operations    each step's, with their durations: works (lower_work.c and, layer by layer, lower_layers.c), boundaries
- *                 (lower_send.c), sums (lower_sync.c), updates, hosts and weights (lower_update.c). By then all that a step
- *                 waits for is written. */
+ *   works         script/works.c    steps of all works, with the labels that they wait for and give
+ *   updates       script/updates.c  steps of sums, updates and gathers of weights, beside these
+ *   hosts         lower_host.c   what hosts keep for their GPUs, and what they update
+ *   order         script/resolve.h  the order of all steps
+ *   durations     lower_compute.c   how long works take. Each step in its turn becomes operations: works (lower_work.c and,
+ *                 layer by layer, lower_layers.c), boundaries (lower_send.c), sums (lower_sync.c), updates and weights
+ *                 (lower_update.c). By then all that a step waits for is written. How long a work takes depends on the
+ *                 collectives that were written before it, so it is found when its operation is. */
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 
@@ -34,12 +35,15 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
           struct error *err);
 void lowered_release(struct lowered *lowered);
 
-/* The passes before operations are written, in their order. */
+/* The passes of lowering, in their order. */
 enum lower_pass {
     PASS_ROWS,                       /* entries: works of every local step, updates, gathers; who completes gradients */
     PASS_EXCHANGES,                  /* what replicas exchange, as messages or durations; what works exchange within */
-    PASS_SCRIPT,                     /* steps of all rows, with the labels that they wait for and give */
-    PASS_ORDER,                      /* the order of these */
+    PASS_WORKS,                      /* steps of works, with the labels that they wait for and give */
+    PASS_UPDATES,                    /* and of sums, updates and gathers of weights: all steps */
+    PASS_HOSTS,                      /* what hosts keep for their GPUs, and what they update */
+    PASS_ORDER,                      /* the order of all steps */
+    PASS_DURATIONS,                  /* how long works take while nothing slows them down */
     PASS_COUNT
 };
 extern const char *const lower_pass_names[];     /* "rows", "exchanges", ...; NULL-terminated */

@@ -1,34 +1,18 @@
-/* One operation on a rank's compute lane: the rules of works, the places of rows' entries, and what exchanges within a
- * work add to its operation. Copies between a rank and its host.
+/* How long works take, and their operations on compute lanes: the last pass.
  *
- * Reads a place and its costs. Adds the operation after all of `waits`, and counts the bytes of the exchanges. */
+ * Reads a place with the kernels' times of its work, the costs of the exchanges within the work, what hides them, and the
+ * collectives over replicas that overlap with its kernels.
+ * Adds the operation's seconds, kernels and communication, and the bytes of the exchanges. */
 #include "lower/lower_internal.h"
-#include "recompute/stage_plan.h"
+
+#include <stdlib.h>
 
 #include "base/base.h"
 #include "engine/program.h"
-#include "hardware/cluster.h"
 #include "hardware/contention.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/stage.h"
-
-const struct work_rule work_rules[WORK_KIND_COUNT] = {
-    [FORWARD] = {ACTIVATIONS, NO_RESULT, FORWARDED, ACTIVATIONS, .slice = -1, .takes = MEMORY_KEPT},
-    [RECOMPUTE] = {GRADIENTS, FORWARDED, RECOMPUTED, NO_ARRIVAL, .takes = MEMORY_WORKING, .backward = true},
-    [BACKWARD] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .frees = MEMORY_ALL, .backward = true},
-    [BACKWARD_INPUT] = {GRADIENTS, RECOMPUTED, BACKWARDED, GRADIENTS, .slice = 1, .backward = true},
-    [BACKWARD_WEIGHT] = {NO_ARRIVAL, BACKWARDED, NO_RESULT, NO_ARRIVAL, .frees = MEMORY_ALL, .backward = true},
-};
-
-struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage, int mb)
-{
-    const struct plan *plan = lowering->plan;
-    size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
-
-    at = at * (size_t)plan_virtual_stages(plan) + (size_t)stage;
-    return lowering->states + at * (size_t)lowering->rules.micro_batches + (size_t)mb;
-}
 
 enum op_what work_what(enum work_kind kind)
 {
@@ -124,18 +108,80 @@ static void exchange_within(const struct lowering *lowering, const struct place 
     communicate(op, PEERS_DATA, contention_stretch(contention, cost->times.seconds));
 }
 
-uint32_t lower_compute(struct lowering *lowering, const struct place *here, struct work work,
+/* The share of all-to-alls that kernels hide where a forward and a backward go together as in Megatron Core
+ * (models/common/model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run), block by block in four phases: the
+ * backward's all-to-all back from the experts beside the forward up to the router, the forward's to the experts beside
+ * the experts' backward, the backward's beside the experts' forward, the forward's back beside the rest of the
+ * backward. */
+static double hidden_in_phases(const struct places *places)
+{
+    double exposed = 0, all = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        const struct place *here = &places->items[i], *other = &places->items[1 - i];
+        const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];
+        const struct dispatching_times *kernels = &other->times->work[other->work.kind].dispatching;
+        double half = here->held->work[here->work.kind].exchanges[EXCHANGE_DISPATCH] * dispatch->seconds / 2;
+
+        all += 2 * half;
+        exposed += contention_exposed(half, kernels->before, dispatch->share) +
+                   contention_exposed(half, kernels->others, dispatch->share);
+    }
+    return all > 0 ? 1 - exposed / all : 0;
+}
+
+/* The share of overlapped works' all-to-alls that each other's kernels hide (DeepSeek-AI 2024, DeepSeek-V3, section
+ * 3.2.1), or of a work's own that its shared experts hide. Exposed are the seconds beyond all these kernels, or the seconds
+ * that kernels lose (contention_exposed). */
+static double hidden_share(const struct lowering *lowering)
+{
+    const struct places *places = &lowering->places;
+    int overlap = lowering->scenario->parallelism.overlap_dispatch;
+    bool other = places->items[0].work.kind != places->items[places->count - 1].work.kind;
+    double kernels = 0, dispatches = 0, share = 0;
+
+    if (other && overlap == OVERLAP_DISPATCH_MICRO_BATCHES)
+        return hidden_in_phases(places);
+    if (!other && overlap != OVERLAP_DISPATCH_SHARED)
+        return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
+    for (size_t i = 0; i < places->count; i++) {
+        const struct place *here = &places->items[i];
+        const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];
+        enum work_kind kind = here->work.kind;
+
+        kernels += other ? here->times->work[kind].seconds : here->times->work[kind].dispatching.shared;
+        dispatches += here->held->work[kind].exchanges[EXCHANGE_DISPATCH] * dispatch->seconds;
+        share = dispatch->share;
+    }
+    return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
+}
+
+void hide_dispatches(struct lowering *lowering)
+{
+    double hidden = hidden_share(lowering);
+
+    for (size_t i = 0; i < lowering->places.count; i++)
+        lowering->places.items[i].hidden = hidden;
+}
+
+void set_duration(const struct lowering *lowering, const struct place *here, const struct work_cost *cost,
+                         struct new_op *op)
+{
+    exchange_within(lowering, here, cost, op);
+    op->amount = cost->times.seconds + op->compute.communication;
+}
+
+uint32_t lower_compute(struct lowering *lowering, const struct place *here, enum work_kind kind,
                        const struct work_cost *cost, struct new_op *op)
 {
     uint32_t id;
 
     op->kind = OP_COMPUTE;
-    op->what = (uint8_t)work_what(work.kind);
+    op->what = (uint8_t)work_what(kind);
     op->lane = lowering->ranks[here->prank].compute_lane;
     exchanges_count(lowering, here, &cost->counts);
-    exchange_within(lowering, here, cost, op);
-    op->amount = cost->times.seconds + op->compute.communication;
-    op->mb = work.mb;
+    set_duration(lowering, here, cost, op);
+    op->mb = here->work.mb;
     op->stage = here->stage;
     id = lowering->ranks[here->prank].latest =
         program_append(lowering->program, op, lowering->waits.items, lowering->waits.count);
@@ -148,79 +194,10 @@ uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event a
     return program_add(lowering->program, op, event_ids(&after), after.count);
 }
 
-void make_host_lanes(struct lowering *lowering)
+uint32_t lower_after_all(struct lowering *lowering, struct new_op op, struct waits *all)
 {
-    int ranks = lowering->program->ranks;
+    uint32_t id = program_add(lowering->program, op, all->items, all->count);
 
-    for (int r = 0; r < ranks; r++)
-        lowering->ranks[r].host = (struct rank_host){
-            .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
-            .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
-            .cpu = program_lane(lowering->program, r, LANE_HOST, 0),
-        };
-}
-
-struct seat host_seat(const struct lowering *lowering, int prank)
-{
-    return scenario_seat(lowering->scenario, 0, prank / lowering->plan->stages, prank % lowering->plan->stages);
-}
-
-struct event host_copy_of(struct lowering *lowering, bool to_host, double bytes, bool latency, int prank,
-                          struct new_op op, struct event after)
-{
-    const struct cluster *cluster = &lowering->scenario->cluster;
-    int node = host_seat(lowering, prank).node;
-
-    op.kind = OP_COMPUTE;
-    op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
-    op.lane = to_host ? lowering->ranks[prank].host.to : lowering->ranks[prank].host.from;
-    op.amount = latency ? cluster_host_copy(cluster, node, bytes) : bytes / cluster_host_bandwidth(cluster, node);
-    op.compute.sent = bytes;
-    return event_of(lower_after(lowering, op, after));
-}
-
-struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
-                       struct event after)
-{
-    return host_copy_of(lowering, to_host, bytes, true, prank, op, after);
-}
-
-/* Whether copies to the host behind the first `done` of them are within the room. */
-static bool within(const struct outs *outs, size_t done, const struct room *room)
-{
-    double before = done > 0 ? outs->items[done - 1].sum : 0;
-
-    return done == outs->count ||
-           (outs->count - done <= room->copies && outs->items[outs->count - 1].sum - before <= room->bytes);
-}
-
-struct event host_drained(const struct rank_host *host, const struct room *room)
-{
-    size_t low = 0, high = host->outs.count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (within(&host->outs, middle, room))
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low > 0 ? host->outs.items[low - 1].event : event_of(NO_OP);
-}
-
-void host_sends(struct lowering *lowering, struct rank_host *host, struct event event, double bytes)
-{
-    struct outs *outs = &host->outs;
-    double sum = outs->count ? outs->items[outs->count - 1].sum : 0;
-
-    if (outs->count == outs->capacity) {
-        struct sent *items = outs->items;
-
-        outs->capacity = 2 * outs->capacity + 64;
-        outs->items = ARENA_ARRAY(&lowering->arena, struct sent, outs->capacity);
-        if (outs->count)
-            memcpy(outs->items, items, outs->count * sizeof *items);
-    }
-    outs->items[outs->count++] = (struct sent){event, sum + bytes};
+    free(all->items);
+    return id;
 }

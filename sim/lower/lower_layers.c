@@ -8,7 +8,7 @@
  * Without reshard_after_forward a backward finds the weights that its forward gathered; with sums_once a forward finds
  * those of the backward before it. With both a chunk's first forward gathers for the iteration, and all other works are
  * as without ZeRO.
- * Without `flatten` weights come tensor by tensor (lower_exchange.c, tensors_work), but layer by layer where there is a plan. With
+ * Without `flatten` weights come tensor by tensor (lower_zero.c, tensors_work), but layer by layer where there is a plan. With
  * `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the collectives of a loop over
  * recomputed layers on the stream that computes: openxla/xla issue 14397).
  *
@@ -20,7 +20,7 @@
  *
  * Reads a place, and the plan of its stage.
  * Adds the operations of its layers, gathers, scatters and copies. */
-#include "lower/exchange_internal.h"
+#include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
 #include "base/base.h"
@@ -32,11 +32,9 @@
 /* The state of lowering an entry layer by layer. */
 struct walk {
     struct lowering *lowering;
-    struct place here;
-    struct work work;
+    const struct place *here;
     const struct stage *stage;
     struct rank_host *host;
-    int prank;
     struct new_op op;            /* memory and communication of the next operation, in addition to its layer's */
     uint32_t id;             /* the last operation */
     bool gathers, scatters;  /* ZeRO 3: layers' weights before, gradients after kernels */
@@ -52,7 +50,7 @@ static void also_wait(struct walk *walk, struct event event)
 
 static struct new_op copied(const struct walk *walk, double takes, double frees)
 {
-    return (struct new_op){.mb = walk->work.mb, .stage = walk->here.stage, .takes = takes, .frees = frees};
+    return (struct new_op){.mb = walk->here->work.mb, .stage = walk->here->stage, .takes = takes, .frees = frees};
 }
 
 /* Copies a layer's weights, under ZeRO 3 the rank's share of them, from the host; returns `after` if they are not
@@ -65,7 +63,7 @@ static struct event fetch(struct walk *walk, const struct slice *layer, struct e
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)
         return after;
-    return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), after);
+    return host_copy(walk->lowering, false, bytes, true, walk->here->prank, copied(walk, 0, 0), after);
 }
 
 static struct event gather(struct walk *walk, const struct slice *layer, struct event after)
@@ -79,8 +77,8 @@ static struct event gather(struct walk *walk, const struct slice *layer, struct 
  * The first layer's gather waits for all earlier operations. */
 static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
-    struct contention *contention = &walk->lowering->ranks[walk->prank].overlapped;
-    struct event none = {0}, before = event_of(walk->lowering->ranks[walk->prank].latest);
+    struct contention *contention = &walk->lowering->ranks[walk->here->prank].overlapped;
+    struct event none = {0}, before = event_of(walk->lowering->ranks[walk->here->prank].latest);
 
     if (walk->whole != layer) {
         if (!walk->whole) {
@@ -120,19 +118,18 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 {
     struct lowering *lowering = walk->lowering;
     const struct workspace *workspace = selective ? &layer->selective.workspace : &layer->workspace;
-    struct work_cost cost = slice_cost(&walk->here, layer, kind);
-    struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
+    struct work_cost cost = slice_cost(walk->here, layer, kind);
     struct new_op op = walk->op;
 
     if (selective)
         work_cost_add(&cost, &(struct work_cost){
-            layer->selective.core, slice_times(walk->stage, walk->here.times, layer)->core,
+            layer->selective.core, slice_times(walk->stage, walk->here->times, layer)->core,
         });
     op.takes = takes;
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
-    walk->host->before = event_of(lowering->ranks[walk->prank].latest);
-    walk->id = lower_compute(lowering, &walk->here, work, &cost, &op);
+    walk->host->before = event_of(lowering->ranks[walk->here->prank].latest);
+    walk->id = lower_compute(lowering, walk->here, kind, &cost, &op);
     walk->op = (struct new_op){.continues = true};
 }
 
@@ -140,7 +137,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 static void leave_layer(struct walk *walk)
 {
     if (walk->gathers || walk->scatters)
-        walk->lowering->ranks[walk->prank].overlapped = (struct contention){0};
+        walk->lowering->ranks[walk->here->prank].overlapped = (struct contention){0};
 }
 
 /* Copies that belong to one layer follow each other; the first of them has the link's latency. */
@@ -149,7 +146,7 @@ static struct event copy_tensor(struct walk *walk, bool to_host, const struct pl
 {
     double bytes = copy->bytes;
 
-    return host_copy_of(walk->lowering, to_host, bytes, first, walk->prank,
+    return host_copy(walk->lowering, to_host, bytes, first, walk->here->prank,
                         copied(walk, to_host ? 0 : bytes, to_host ? bytes : 0), after);
 }
 
@@ -161,7 +158,7 @@ static void send_layer(struct walk *walk, size_t l, size_t *copy)
     for (bool first = true; *copy < plan->ncopies && plan->copies[*copy].layer == l; ++*copy, first = false) {
         struct event event = copy_tensor(walk, true, &plan->copies[*copy], first, event_of(walk->id));
 
-        walk->here.state->moved[*copy] = event;
+        walk->here->state->moved[*copy] = event;
         host_sends(walk->lowering, walk->host, event, plan->copies[*copy].bytes);
     }
 }
@@ -169,7 +166,7 @@ static void send_layer(struct walk *walk, size_t l, size_t *copy)
 static void forward_layers(struct walk *walk)
 {
     const struct stage_plan *plan = walk->stage->plan;
-    struct micro_batch_state *state = walk->here.state;
+    struct micro_batch_state *state = walk->here->state;
     size_t copy = 0;
 
     if (plan->offloaded > 0 && !state->moved)
@@ -195,7 +192,7 @@ static void load(struct walk *walk, int step, struct event after, size_t *below)
     for (; *below > 0 && plan->copies[*below - 1].step <= step; --*below) {
         const struct plan_copy *copy = &plan->copies[*below - 1];
         bool first = *below == plan->ncopies || copy[1].layer != copy->layer;
-        struct event *moved = &walk->here.state->moved[*below - 1], computed = event_both(arena, *moved, after);
+        struct event *moved = &walk->here->state->moved[*below - 1], computed = event_both(arena, *moved, after);
 
         *moved = copy_tensor(walk, false, copy, first,
                              event_both(arena, computed, host_drained(walk->host, &copy->room)));
@@ -216,29 +213,29 @@ static struct event loaded_last(const struct walk *walk, size_t layer)
         else
             high = middle;
     }
-    return walk->here.state->moved[low];
+    return walk->here->state->moved[low];
 }
 
 /* Scatters a layer's gradients under ZeRO 3. Returns the event after which they are summed. */
-static struct event scatter(struct walk *walk, const struct slice *layer, bool last)
+static struct event scatter(struct walk *walk, const struct slice *layer)
 {
     struct event done = event_of(walk->id);
 
     if (walk->scatters)
-        done = scatter_layer(walk->lowering, walk->here, layer, last, done);
+        done = scatter_layer(walk->lowering, walk->here, layer, done);
     if (zero_in_turn(walk->lowering))
         also_wait(walk, done);
     return done;
 }
 
 /* After the backward of a layer under a plan: scatters its gradients, and notes the buckets that they complete. */
-static void finish_layer(struct walk *walk, size_t slice, bool completes)
+static void finish_layer(struct walk *walk, size_t slice)
 {
-    const struct buckets *buckets = &walk->lowering->exchanges.buckets[walk->here.stage];
-    struct chunk_state *chunk_state = walk->here.chunk_state;
-    struct event done = scatter(walk, &walk->stage->slices[slice], completes);
+    const struct buckets *buckets = &walk->lowering->exchanges.buckets[walk->here->stage];
+    struct chunk_state *chunk_state = walk->here->chunk_state;
+    struct event done = scatter(walk, &walk->stage->slices[slice]);
 
-    if (!completes)
+    if (!(walk->here->marks & ENTRY_COMPLETES))
         return;
     if (chunk_state->layers)
         chunk_state->layers[slice] = done;
@@ -258,7 +255,7 @@ static const struct slice *other_layer(const struct walk *walk, size_t step)
     return NULL;
 }
 
-static void backward_layers(struct walk *walk, bool completes)
+static void backward_layers(struct walk *walk)
 {
     const struct stage_plan *plan = walk->stage->plan;
     size_t below = plan->count, left = plan->ncopies; /* layers from here on have been used, copies not copied back */
@@ -270,7 +267,7 @@ static void backward_layers(struct walk *walk, bool completes)
         enum work_kind kind = step->backward ? BACKWARD : RECOMPUTE;
 
         weights_for(walk, layer, walk->gathers ? other_layer(walk, i) : NULL);
-        load(walk, (int)i, event_of(walk->lowering->ranks[walk->prank].latest), &left);
+        load(walk, (int)i, event_of(walk->lowering->ranks[walk->here->prank].latest), &left);
         if (step->layer < below && plan->moved[step->layer] > 0)
             also_wait(walk, loaded_last(walk, step->layer));
         also_wait(walk, host_drained(walk->host, &plan->step_room[i]));
@@ -280,7 +277,7 @@ static void backward_layers(struct walk *walk, bool completes)
         if (i + 1 == plan->nsteps || plan->steps[i + 1].layer != step->layer)
             leave_layer(walk);
         if (step->backward)
-            finish_layer(walk, walk->stage->nslices - 1 - step->layer, completes);
+            finish_layer(walk, walk->stage->nslices - 1 - step->layer);
     }
 }
 
@@ -302,51 +299,49 @@ static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t 
 
 /* Whether a layer is recomputed right before its backward, with one gather of its parameters for both (FSDP with
  * activation checkpointing). Segments of several layers need a gather for each. */
-static bool fused(const struct lowering *lowering, struct place here)
+static bool fused(const struct lowering *lowering, const struct place *here)
 {
-    return here.state->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
+    return here->marks & ENTRY_RECOMPUTED && lowering->scenario->memory.recompute.every <= 1 &&
            scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
 /* Adds an operation of the layer; the next one continues the work. */
-static void gathered_piece(struct walk *walk, struct work work, struct work_cost cost)
+static void gathered_piece(struct walk *walk, enum work_kind kind, struct work_cost cost)
 {
-    walk->id = lower_compute(walk->lowering, &walk->here, work, &cost, &walk->op);
+    walk->id = lower_compute(walk->lowering, walk->here, kind, &cost, &walk->op);
     walk->op = (struct new_op){.continues = true};
 }
 
 /* One layer's kernels, and before a fused backward its recomputation. */
-static void gathered_layer(struct walk *walk, const struct slice *layer, double frees)
+static void gathered_layer(struct walk *walk, const struct slice *layer, bool again, double frees)
 {
-    struct work work = walk->work, again = {.kind = RECOMPUTE, .chunk = work.chunk, .mb = work.mb};
+    enum work_kind kind = walk->here->work.kind;
 
-    if (fused(walk->lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
+    if (again) {
         if (!walk->op.continues)     /* the span begins as a backward */
-            gathered_piece(walk, work, (struct work_cost){0});
-        walk->op = (struct new_op){.continues = true};
-        gathered_piece(walk, again, slice_cost(&walk->here, layer, RECOMPUTE));
+            gathered_piece(walk, kind, (struct work_cost){0});
+        gathered_piece(walk, RECOMPUTE, slice_cost(walk->here, layer, RECOMPUTE));
     }
     walk->op.frees = frees;
-    gathered_piece(walk, work, slice_cost(&walk->here, layer, work.kind));
+    gathered_piece(walk, kind, slice_cost(walk->here, layer, kind));
 }
 
 /* ZeRO 3 without a plan: one layer after another. */
-static void gathered_layers(struct walk *walk, bool completes)
+static void gathered_layers(struct walk *walk)
 {
     const struct stage *stage = walk->stage;
-    enum work_kind kind = walk->work.kind;
-    bool needs = kind != BACKWARD_WEIGHT;     /* weights */
+    enum work_kind kind = walk->here->work.kind;
+    bool needs = kind != BACKWARD_WEIGHT, fuses = fused(walk->lowering, walk->here);      /* needs weights */
+    bool again = fuses && (kind == BACKWARD || kind == BACKWARD_INPUT);
     double frees = walk->op.frees;
     size_t begin = next_layer(stage, kind, 0);
 
-    if (kind == RECOMPUTE && (fused(walk->lowering, walk->here) || begin == stage->nslices)) {
-        gathered_piece(walk, walk->work, (struct work_cost){0});
+    if (kind == RECOMPUTE && (fuses || begin == stage->nslices)) {
+        gathered_piece(walk, kind, (struct work_cost){0});
         return;
     }
     if (!walk->lowering->scenario->parallelism.flatten) {
-        bool again = fused(walk->lowering, walk->here) && (kind == BACKWARD || kind == BACKWARD_INPUT);
-
-        walk->id = tensors_work(walk->lowering, walk->here, walk->work, again, completes, walk->op);
+        walk->id = tensors_work(walk->lowering, walk->here, again, walk->op);
         return;
     }
     walk->op.frees = 0;
@@ -356,39 +351,38 @@ static void gathered_layers(struct walk *walk, bool completes)
         after = next_layer(stage, kind, k + 1);
         if (needs && walk->gathers)
             gather_weights(walk, layer, after < stage->nslices ? layer_of(stage, kind, after) : NULL);
-        gathered_layer(walk, layer, after == stage->nslices ? frees : 0);
+        gathered_layer(walk, layer, again, after == stage->nslices ? frees : 0);
         if (needs)
             leave_layer(walk);
         if (kind == BACKWARD || kind == BACKWARD_WEIGHT)
-            scatter(walk, layer, completes);
+            scatter(walk, layer);
         if (zero_in_turn(walk->lowering))
             leave_layer(walk);
     }
 }
 
-uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op)
+uint32_t layers_work(struct lowering *lowering, const struct place *here, struct new_op op)
 {
     const struct recipe *recipe = &lowering->scenario->recipe;
-    int prank = here.prank;
+    enum work_kind kind = here->work.kind;
     struct walk walk = {
-        .lowering = lowering, .here = here, .work = work, .stage = here.held,
-        .host = &lowering->ranks[prank].host, .prank = prank, .op = op, .id = NO_OP,
-        .gathers = lowering->rules.zero && !here.chunk_state->whole,
-        .scatters = lowering->rules.zero && recipe->gradients.unit == SUM_LAYERS,
+        .lowering = lowering, .here = here, .stage = here->held, .host = &lowering->ranks[here->prank].host, .op = op,
+        .id = NO_OP, .gathers = lowering->rows.zero && !here->chunk_state->whole,
+        .scatters = lowering->rows.zero && recipe->gradients.unit == SUM_LAYERS,
     };
 
-    if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.chunk_state->layers)
-        here.chunk_state->layers = ARENA_ARRAY(&lowering->arena, struct event, walk.stage->nslices);
+    if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here->chunk_state->layers)
+        here->chunk_state->layers = ARENA_ARRAY(&lowering->arena, struct event, walk.stage->nslices);
     if (!walk.stage->plan)
-        gathered_layers(&walk, completes);
-    else if (work.kind == FORWARD)
+        gathered_layers(&walk);
+    else if (kind == FORWARD)
         forward_layers(&walk);
     else
-        backward_layers(&walk, completes);
-    if (work.kind == FORWARD)
-        here.chunk_state->whole = recipe->weights.stay_forward;
-    else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
-        here.chunk_state->whole = recipe->weights.stay_backward;
+        backward_layers(&walk);
+    if (kind == FORWARD)
+        here->chunk_state->whole = recipe->weights.stay_forward;
+    else if (kind == BACKWARD || kind == BACKWARD_INPUT)
+        here->chunk_state->whole = recipe->weights.stay_backward;
     lowering->waits.count = 0;       /* the work does not wait for its last scatter */
     return walk.id;
 }

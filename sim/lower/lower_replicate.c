@@ -9,8 +9,9 @@
  *
  * Reads an entry of the rows, when all GPUs have come to it.
  * Adds the exchanges before it, and what its works wait for. */
-#include "lower/exchange_internal.h"
+#include "lower/party.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -178,7 +179,7 @@ static void sum_gradients(struct lowering *lowering)
 
 void replicate_before(struct lowering *lowering, size_t entry)
 {
-    struct work work = row_entry(lowering, 0, entry), before = row_entry(lowering, 0, entry - (entry > 0));
+    struct work work = row_entry(&lowering->rows, 0, entry), before = row_entry(&lowering->rows, 0, entry - (entry > 0));
 
     if (entry > 0 && (before.kind == BACKWARD || before.kind == BACKWARD_WEIGHT))
         sum_gradients(lowering);
@@ -188,31 +189,24 @@ void replicate_before(struct lowering *lowering, size_t entry)
         compute_loss(lowering, work.mb);
 }
 
-struct work_cost replicated_work(struct place here, struct work work)
-{
-    struct work_cost cost = stage_cost(&here, work.kind);
-    const struct loss_times *loss = &here.times->loss;
-
-    if (work.kind == FORWARD)
-        cost.times.seconds -= loss->forward;
-    else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
-        cost.times.seconds -= loss->backward;
-    cost.times.seconds = cost.times.seconds > 0 ? cost.times.seconds : 0;
-    return cost;
-}
-
-void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op)
+uint32_t replicated_work(struct lowering *lowering, const struct place *here, struct new_op op)
 {
     const struct stage *stage = &lowering->workload->stages[0];
     struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
-    double kept = stage->io.output - stage->io.activation + (here.replica > 0 ? stage->parameters * each.weights : 0);
-    double gradients = stage->parameters * each.gradients;
-    bool whole = work.kind == BACKWARD;
+    enum work_kind kind = here->work.kind;
+    struct work_cost cost = stage_cost(here, kind);
+    double kept = stage->io.output - stage->io.activation + (here->replica > 0 ? stage->parameters * each.weights : 0);
+    double gradients = stage->parameters * each.gradients, loss = 0;
 
-    if (work.kind == FORWARD)
-        op->takes += kept;
-    if (whole || work.kind == BACKWARD_INPUT)
-        op->takes += gradients;
-    if (whole || work.kind == BACKWARD_WEIGHT)
-        op->frees += kept + gradients;
+    if (kind == FORWARD) {
+        loss = here->times->loss.forward;
+        op.takes += kept;
+    } else if (kind == BACKWARD || kind == BACKWARD_INPUT) {
+        loss = here->times->loss.backward;
+        op.takes += gradients;
+    }
+    if (kind == BACKWARD || kind == BACKWARD_WEIGHT)
+        op.frees += kept + gradients;
+    cost.times.seconds = fmax(0, cost.times.seconds - loss);
+    return lower_compute(lowering, here, kind, &cost, &op);
 }

@@ -2,7 +2,7 @@
  *
  * Reads a place whose work has ended, and the degrees of the rank that holds the neighbouring stage.
  * Adds transfers, and what the stage there waits for. */
-#include "lower/exchange_internal.h"
+#include "lower/lower_internal.h"
 #include "stage/stage_exchange.h"
 
 #include <math.h>
@@ -17,6 +17,18 @@
 #include "model/model.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
+
+void make_send_lanes(struct lowering *lowering, int prank)
+{
+    int flows = lowering->program->flows;
+
+    if (lowering->lanes.copy)
+        lowering->lanes.copy[prank] = program_lane(lowering->program, prank, LANE_COPY, 0);
+    for (int t = 0; t < flows && lowering->plan->stages > 1; t++)
+        for (int up = 1; up >= 0; up--)
+            lowering->lanes.send[up][prank * flows + t] =
+                program_lane(lowering->program, prank, up ? LANE_SEND_NEXT : LANE_SEND_PREVIOUS, t);
+}
 
 /* One end's copy of a boundary between the GPU and the buffers of sockets, after `after`. The sends and receives of a
  * rank take turns: NCCL runs a communicator's operations one after another, on whatever streams they were launched
@@ -92,9 +104,10 @@ static struct new_op transfer_of(const struct lowering *lowering, const struct p
     };
 }
 
-int boundary_gathers(const struct lowering *lowering, const struct place *here, struct work work)
+int boundary_gathers(const struct lowering *lowering, const struct place *here)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
+    struct work work = here->work;
     int from = work.kind == FORWARD ? here->stage - 1 : here->stage + 1, rank;
 
     if (scenario_tensor(lowering->scenario, here->rank) == 1 || spec->sequence_parallel ||
@@ -102,7 +115,7 @@ int boundary_gathers(const struct lowering *lowering, const struct place *here, 
         from < 0 || from >= plan_virtual_stages(lowering->plan))
         return 0;
     rank = plan_rank(lowering->plan, here->direction, from, work.mb, NULL);
-    if (rank == here->rank || (!spec->scatter_gather && !ranks_differ(lowering, rank, here->rank)))
+    if (rank == here->rank || (!spec->scatter_gather && !ranks_differ(&lowering->exchanges, rank, here->rank)))
         return 0;
     return spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
 }
@@ -174,12 +187,12 @@ static struct reshard *reshard_to(struct lowering *lowering, const struct place 
 }
 
 /* Sends a boundary to a rank of other degrees; each of its replicas has what all of its senders sent. */
-static void send_resharded(struct lowering *lowering, const struct place *from, bool next, int dst, int mb, uint32_t after)
+static void send_resharded(struct lowering *lowering, const struct place *from, bool next, int dst, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    struct partners replicas = partners_on(lowering, from, dst);
+    struct partners replicas = partners_on(&lowering->exchanges, from->replica, from->rank, dst);
     struct reshard *reshard = reshard_to(lowering, from, next, dst, replicas);
-    int to = next ? from->stage + 1 : from->stage - 1;
+    int to = next ? from->stage + 1 : from->stage - 1, mb = from->work.mb;
     struct waits sent = {0};
 
     for (size_t i = 0; i < reshard->count; i++) {
@@ -202,69 +215,63 @@ static void send_resharded(struct lowering *lowering, const struct place *from, 
 }
 
 /* Sends a boundary to a rank of the same degrees. */
-static struct event send_alike(struct lowering *lowering, const struct place *from, bool next, int dst, int mb,
-                               uint32_t after)
+static struct event send_alike(struct lowering *lowering, const struct place *from, bool next, int dst, uint32_t after)
 {
-    int flows = rank_flows(&lowering->exchanges, dst), receiver;
+    int flows = rank_flows(&lowering->exchanges, dst), receiver = program_rank(lowering, from->replica, dst);
+    int mb = from->work.mb;
     bool duplex = lowering->scenario->parallelism.duplex_p2p;
-    struct boundary *boundary;
-    struct event back;
-    uint32_t copied;
+    struct boundary *boundary = boundary_to(lowering, from, next, dst);
+    struct event back = lowering->ranks[receiver].sent[!boundary->up];
+    const uint32_t *lanes = lowering->lanes.send[boundary->up] + from->prank * lowering->program->flows;
+    struct waits *waits = &lowering->waits;      /* the entry's operations are written */
 
-    boundary = boundary_to(lowering, from, next, dst);
-    receiver = program_rank(lowering, from->replica, dst);
-    back = lowering->ranks[receiver].sent[!boundary->up];
     if (lowering->lanes.copy) {
         struct new_op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from->stage};
+        uint32_t copied = copy_boundary(lowering, from->prank, receiver, true, like, boundary->bytes, event_of(after));
 
-        copied = copy_boundary(lowering, from->prank, receiver, true, like, boundary->bytes, event_of(after));
         after = copied == NO_OP ? after : copied;
     }
     for (int t = 0; t < flows; t++) {
-        struct waits *waits = &lowering->waits;      /* the entry's operations are written */
-        struct new_op first;
-
         *GROW(waits) = after;
         if (!duplex && lowering->scenario->views)    /* that may have been to a rank of other degrees */
             wait_for(waits, back);
         else if (!duplex && back.count)
             *GROW(waits) = event_flow(&back, t);
-        if (boundary->last[t] != NO_OP) {
+        if (boundary->last[t] == NO_OP) {
+            struct new_op first = transfer_of(lowering, from, next, scenario_gpu(lowering->scenario, t, from->replica, from->rank),
+                                              scenario_gpu(lowering->scenario, t, from->replica, dst), lanes[t], boundary->bytes);
+
+            first.mb = mb;
+            boundary->last[t] = program_append(lowering->program, &first, waits->items, waits->count);
+        } else {
             boundary->last[t] = program_repeat(lowering->program, boundary->last[t], mb, waits->items, waits->count);
-            waits->count = 0;
-            continue;
         }
-        first = transfer_of(lowering, from, next, scenario_gpu(lowering->scenario, t, from->replica, from->rank),
-                            scenario_gpu(lowering->scenario, t, from->replica, dst),
-                            (boundary->up ? lowering->lanes.next
-                                          : lowering->lanes.previous)[from->prank * lowering->program->flows + t],
-                            boundary->bytes);
-        first.mb = mb;
-        boundary->last[t] = program_append(lowering->program, &first, waits->items, waits->count);
         waits->count = 0;
     }
     return lowering->ranks[from->prank].sent[boundary->up] =
         event_all(&lowering->arena, boundary->last, (size_t)flows);
 }
 
-void lower_send(struct lowering *lowering, const struct place *from, bool next, int mb, uint32_t after)
+void lower_send(struct lowering *lowering, const struct place *from, bool next, uint32_t after)
 {
-    int dst = plan_rank(lowering->plan, from->direction, next ? from->stage + 1 : from->stage - 1, mb, NULL);
+    int dst = plan_rank(lowering->plan, from->direction, next ? from->stage + 1 : from->stage - 1, from->work.mb, NULL);
     struct event *arrived = &on_neighbour(lowering, from, next ? 1 : -1)->arrived[next ? ACTIVATIONS : GRADIENTS];
 
-    if (from->rank != dst && ranks_differ(lowering, from->rank, dst))
-        send_resharded(lowering, from, next, dst, mb, after);
+    if (from->rank == dst)
+        *arrived = event_of(after);
+    else if (ranks_differ(&lowering->exchanges, from->rank, dst))
+        send_resharded(lowering, from, next, dst, after);
     else
-        *arrived = from->rank == dst ? event_of(after) : send_alike(lowering, from, next, dst, mb, after);
+        *arrived = send_alike(lowering, from, next, dst, after);
 }
 
-void lower_arrival(struct lowering *lowering, const struct place *here, struct work work)
+void lower_arrival(struct lowering *lowering, const struct place *here)
 {
+    struct work work = here->work;
     bool forward = work.kind == FORWARD;
     bool backward = work.kind == BACKWARD || work.kind == BACKWARD_INPUT ||
-                    (work.kind == RECOMPUTE &&
-                     lowering->rules.recompute == RECOMPUTE_WITH_GRADIENT);
-    int from = forward ? here->stage - 1 : here->stage + 1, rank, to = here->prank;
+                    (work.kind == RECOMPUTE && lowering->rows.recompute == RECOMPUTE_WITH_GRADIENT);
+    int from = forward ? here->stage - 1 : here->stage + 1, rank;
     struct new_op like;
     struct event arrival;
     uint32_t id;
@@ -277,7 +284,7 @@ void lower_arrival(struct lowering *lowering, const struct place *here, struct w
         return;
     like = (struct new_op){.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here->stage};
     arrival = here->state->arrived[forward ? ACTIVATIONS : GRADIENTS];
-    id = copy_boundary(lowering, program_rank(lowering, here->replica, rank), to, false, like,
+    id = copy_boundary(lowering, program_rank(lowering, here->replica, rank), here->prank, false, like,
                        lowering->ranks[here->prank].class->stages[forward ? from : here->stage].boundary, arrival);
     here->state->copied |= backward && id != NO_OP;
     wait_for(&lowering->waits, id != NO_OP ? event_of(id) : arrival);

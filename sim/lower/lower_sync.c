@@ -2,7 +2,7 @@
  *
  * Reads buckets, the recipe, and the operations after which gradients are complete.
  * Adds pieces of backwards, sums, and the events after which a rank may update. */
-#include "lower/exchange_internal.h"
+#include "lower/party.h"
 
 #include <stdlib.h>
 
@@ -16,11 +16,11 @@
 #include "schedule/schedule.h"
 #include "stage/stage.h"
 
-void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
+void bucket_ready(struct lowering *lowering, const struct place *here, const struct bucket *bucket, uint32_t id)
 {
-    struct contention *contention = &lowering->ranks[here.prank].overlapped;
+    struct contention *contention = &lowering->ranks[here->prank].overlapped;
 
-    *GROW(&here.chunk_state->ready) = id;
+    *GROW(&here->chunk_state->ready) = id;
     contention->collective += bucket->overlapped.collective;
     contention->kept += bucket->overlapped.kept;
 }
@@ -51,33 +51,33 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 }
 
 /* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
-static double until_recompute(const struct lowering *lowering, const struct place *here, struct work work)
+static double until_recompute(const struct lowering *lowering, const struct place *here)
 {
-    int before = plan_rank(lowering->plan, here->direction, here->stage - 1, work.mb, NULL);
+    int before = plan_rank(lowering->plan, here->direction, here->stage - 1, here->work.mb, NULL);
     const struct stage_times *times = lowering->ranks[program_rank(lowering, here->replica, before)].class->times;
-    double until = here->times->work[work.kind].seconds - times[here->stage - 1].work[RECOMPUTE].seconds;
+    double until = here->times->work[here->work.kind].seconds - times[here->stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;
 }
 
-uint32_t sliced_backward(struct lowering *lowering, const struct place *here, struct work work, bool in_time,
-                         struct new_op op)
+uint32_t sliced_backward(struct lowering *lowering, const struct place *here, bool in_time, struct new_op op)
 {
+    enum work_kind kind = here->work.kind;
     size_t nslices = here->held->nslices;
     const struct buckets *buckets = &lowering->exchanges.buckets[here->stage];
-    double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
+    double until = in_time ? until_recompute(lowering, here) : 0, frees = op.frees;
     struct work_cost piece = {0};
     uint32_t id = NO_OP;
     size_t bucket = 0;
 
     op.frees = 0;
     for (size_t i = 0; i < nslices; i++) {
-        struct work_cost slice = slice_cost(here, &here->held->slices[i], work.kind);
+        struct work_cost slice = slice_cost(here, &here->held->slices[i], kind);
         bool last = i + 1 == nslices;
 
         if (in_time && until <= slice.times.seconds) {
             piece.times.seconds += until;
-            id = lower_compute(lowering, here, work, &piece, &op);
+            id = lower_compute(lowering, here, kind, &piece, &op);
             op = (struct new_op){.continues = true};
             on_neighbour(lowering, here, -1)->due = id;
             piece = (struct work_cost){.times.seconds = -until};
@@ -88,14 +88,14 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
         op.frees = last ? frees : 0;
-        id = lower_compute(lowering, here, work, &piece, &op);
+        id = lower_compute(lowering, here, kind, &piece, &op);
         op = (struct new_op){.continues = true};
         for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
             double seconds = buckets->items[bucket].sum.legs[0].seconds;
 
             if (seconds > 0)
                 op.continues = false;
-            bucket_ready(lowering, *here, &buckets->items[bucket],
+            bucket_ready(lowering, here, &buckets->items[bucket],
                          seconds > 0 ? lower_pack(lowering, here->prank, here->stage, seconds, event_of(NO_OP)) : id);
         }
         piece = (struct work_cost){0};
@@ -103,17 +103,18 @@ uint32_t sliced_backward(struct lowering *lowering, const struct place *here, st
     return id;
 }
 
-uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
+uint32_t timed_backward(struct lowering *lowering, const struct place *here, struct new_op op)
 {
-    struct work_cost before = stage_cost(here, work.kind), after = {0};
+    enum work_kind kind = here->work.kind;
+    struct work_cost before = stage_cost(here, kind), after = {0};
     struct new_op last = {.continues = true};
 
-    after.times.seconds = before.times.seconds - until_recompute(lowering, here, work);
+    after.times.seconds = before.times.seconds - until_recompute(lowering, here);
     before.times.seconds -= after.times.seconds;
     last.frees = op.frees;
     op.frees = 0;
-    on_neighbour(lowering, here, -1)->due = lower_compute(lowering, here, work, &before, &op);
-    return lower_compute(lowering, here, work, &after, &last);
+    on_neighbour(lowering, here, -1)->due = lower_compute(lowering, here, kind, &before, &op);
+    return lower_compute(lowering, here, kind, &after, &last);
 }
 
 /* Kernels on every member, after its last exchange; its next exchange waits for them. */
@@ -139,12 +140,10 @@ static struct event flushed(struct lowering *lowering, int prank, int stage)
     wait_for(&all, event_of(id));
     wait_for(&all, sent[0]);
     wait_for(&all, sent[1]);
-    id = program_add(lowering->program, (struct new_op){
+    return event_of(lower_after_all(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, GROUP_DATA, prank, 0, 0), .mb = -1,
         .stage = stage,
-    }, all.items, all.count);
-    free(all.items);
-    return event_of(id);
+    }, &all));
 }
 
 /* The first exchange of a bucket's gradients; for the last ones before an update also the recipe's sum `across`. */
@@ -196,36 +195,16 @@ static void sum_buckets(struct lowering *lowering, int stage, size_t at, bool la
         pack_party(lowering, party, buckets->items[b].sum.seconds);
 }
 
-int sums_of(const struct lowering *lowering, int updates)
-{
-    return updates * (lowering->scenario->recipe.gradients.every ? lowering->plan->micro_batches : 1);
-}
-
-bool sums_late(const struct lowering *lowering)
-{
-    const struct scenario *scenario = lowering->scenario;
-
-    return lowering->rules.whole &&
-           (scenario->recipe.gradients.flush || scenario->parallelism.compression.method != COMPRESSION_NONE);
-}
-
 void lower_sum(struct lowering *lowering, int stage, int number)
 {
     const struct party *party = party_of(lowering, GROUP_DATA, stage);
     struct waits computed = {0};
 
     for (int i = 0; i < party->members->here; i++)
-        wait_for(&computed, event_of(sums_late(lowering) ? lowering->ranks[party->members->ranks[i]].latest
+        wait_for(&computed, event_of(lowering->rows.sums_late ? lowering->ranks[party->members->ranks[i]].latest
                                                          : member_chunk(lowering, party, i)->complete));
     lowering->sums.summed[stage] = event_taken(&lowering->arena, &computed);
-    sum_buckets(lowering, stage, (size_t)number, (number + 1) % sums_of(lowering, 1) == 0);
-}
-
-bool tied_rank(const struct lowering *lowering, int rank)
-{
-    const struct process_group *group = &lowering->scenario->groups.of[GROUP_EMBEDDING];
-
-    return group->exchanges && (rank == group_index(group, 0, 0) || rank == group_index(group, 0, 1));
+    sum_buckets(lowering, stage, (size_t)number, (number + 1) % lowering->rows.sums == 0);
 }
 
 /* After the sum over the replicas; under ZeRO 1 too it sums all gradients (Megatron-LM, allreduce_embedding_grads;

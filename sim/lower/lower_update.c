@@ -1,14 +1,9 @@
 /* The update of a rank, by its GPU or by its host, and the exchange of updated weights: after the update, or beside the
  * forwards of the next iteration. Iterations are alike, so that the latter begins with these gathers.
  *
- * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5). Gradients go to the host
- * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
- * another, with clipping when they have all gradients. Weights come back. These are three streams. From ZeRO 1 on each
- * replica does so with its share. With offload: weights the updated weights go to the host.
- *
  * Reads the ends of sums.
- * Adds updates, copies to and from hosts, and gathers of weights. */
-#include "lower/exchange_internal.h"
+ * Adds updates, what the forwards after them wait for, and gathers of weights. */
+#include "lower/party.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,108 +21,11 @@
 #include "stage/stage.h"
 #include "workload/buckets.h"
 
-/* Parameters whose gradients go to the host together, and are updated there together. `copied`: the host has them. */
-struct portion { double parameters; int stage; struct event copied; };
-struct portions { struct portion *items; size_t count, capacity; };
-
-/* Parameters/s that the CPUs of a node update for each GPU of the job there. */
-static double cpu_rate(const struct scenario *scenario, struct seat seat)
-{
-    return cluster_host_update(&scenario->cluster, seat.node) / layout_node_seats(&scenario->layout, seat.gpu);
-}
-
-/* Copies gradients to the host after `ready` and, of tied weights, after `tied`. */
-static void copy_unit(struct lowering *lowering, int prank, int stage, double parameters, struct event ready,
-                      struct event tied, struct portions *units)
-{
-    double each = scenario_parameter_bytes(lowering->scenario).gradients;
-    struct event copied = host_copy(lowering, true, parameters * each, prank, (struct new_op){.mb = -1, .stage = stage},
-                                    event_both(&lowering->arena, ready, tied));
-
-    *GROW(units) = (struct portion){parameters, stage, copied};
-}
-
-/* Copies a chunk's gradients to the host, bucket by bucket or layer by layer. */
-static void copy_chunk(struct lowering *lowering, int prank, int chunk, struct portions *units)
-{
-    const struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
-    int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
-    const struct stage *stage = &lowering->workload->stages[index];
-    const struct buckets *buckets = &lowering->exchanges.buckets[index];
-    const struct recipe *recipe = stage_recipe(&lowering->exchanges, index);
-    size_t before = chunk_state->sums.count - buckets->count;
-
-    for (size_t b = 0; b < buckets->count; b++)
-        copy_unit(lowering, prank, index,
-                  buckets->items[b].values / recipe->divided[HELD_STATES][buckets->items[b].class],
-                  chunk_state->sums.items[before + b], chunk_state->tied, units);
-    for (size_t i = 0; buckets->count == 0 && i < stage->nslices; i++)
-        if (stage->slices[i].parameters > 0)
-            copy_unit(lowering, prank, index, recipe_share(recipe, HELD_STATES, stage->slices[i].trained),
-                      chunk_state->layers[i], chunk_state->tied, units);
-}
-
-/* Lowers the host's update of a unit after `after`, and the copy of its weights back; returns the last of them. */
-static struct event update_unit(struct lowering *lowering, int prank, const struct portion *unit, struct event after)
-{
-    const struct scenario *scenario = lowering->scenario;
-    bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
-    struct event done = event_of(lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->ranks[prank].host.cpu, .mb = -1,
-        .stage = unit->stage, .amount = unit->parameters / cpu_rate(scenario, host_seat(lowering, prank)),
-    }, after));
-
-    if (back)
-        done = host_copy(lowering, false, unit->parameters * scenario_parameter_bytes(scenario).weights, prank,
-                         (struct new_op){.mb = -1, .stage = unit->stage}, done);
-    return done;
-}
-
-/* Lowers the host's update of a rank; adds to `waits` the events after which its weights are updated. Clipping takes
- * the norm of all gradients, so that no update begins before the host has the last of them (DeepSpeed,
- * runtime/zero/stage_1_and_2.py, step: the norm, then the optimizer). */
-static void host_update(struct lowering *lowering, int prank, struct waits *waits)
-{
-    bool clips = lowering->scenario->memory.precision.clip_gradients;
-    struct portions units = {0};
-
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, prank % lowering->plan->stages); chunk++)
-        copy_chunk(lowering, prank, chunk, &units);
-    for (size_t i = 0; i < units.count; i++)     /* copies go one after another */
-        wait_for(waits, update_unit(lowering, prank, &units.items[i], units.items[clips ? units.count - 1 : i].copied));
-    free(units.items);
-}
-
-/* Copies a rank's updated weights to the host, with offload: weights. */
-static void host_store_weights(struct lowering *lowering, int prank, struct event after)
-{
-    const struct scenario *scenario = lowering->scenario;
-    int rank = prank % lowering->plan->stages, first = plan_virtual_stage(lowering->plan, rank, 0);
-    double bytes = 0;
-
-    if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) ||
-        (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->recipe.weights.when != WEIGHTS_UPDATED))
-        return;
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
-        const struct stage *stage = &lowering->workload->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
-
-        bytes += recipe_share(scenario_recipe(scenario, rank), HELD_WEIGHTS, stage->trained) *
-                 scenario_parameter_bytes(scenario).weights;
-    }
-    if (bytes == 0)
-        return;
-    after = host_copy(lowering, true, bytes, prank, (struct new_op){.mb = -1, .stage = first}, after);
-    /* the update ends when the host has all weights */
-    lower_after(lowering, (struct new_op){
-        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .continues = true,
-        .mb = -1, .stage = first,
-    }, after);
-}
-
 /* Adds the sums of gradients that an update waits for, and the kernels before these sums. The sums imply the kernels,
  * but with both metrics can tell a wait for other ranks' kernels from a wait for the network. */
 static void wait_for_sums(const struct lowering *lowering, int replica, int rank, struct waits *waits)
 {
+    struct partners sums = tied_sums_of(&lowering->exchanges, rank, replica);
     int prank = program_rank(lowering, replica, rank);
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
@@ -137,12 +35,8 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
         wait_for(waits, chunk_state->tied);
         wait_for(waits, lowering->sums.summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
-    if (tied_rank(lowering, rank)) {
-        struct partners sums = tied_sums_of(&lowering->exchanges, rank, replica);
-
-        for (int number = sums.first; number <= sums.last; number++)
-            wait_for(waits, lowering->sums.untied[number]);
-    }
+    for (int number = sums.first; number <= sums.last; number++)
+        wait_for(waits, lowering->sums.untied[number]);
 }
 
 /* Adds the operation of an update; `continues`: of the update's end. */
@@ -304,7 +198,7 @@ void wait_for_weights(struct lowering *lowering, const struct place *here)
     here->chunk_state->coming = NULL;
 }
 
-uint32_t first_forward(struct lowering *lowering, const struct place *here, struct work work, struct new_op op)
+uint32_t first_forward(struct lowering *lowering, const struct place *here, struct new_op op)
 {
     const struct stage *stage = here->held;
     const struct buckets *buckets = &lowering->exchanges.buckets[here->stage];
@@ -313,7 +207,7 @@ uint32_t first_forward(struct lowering *lowering, const struct place *here, stru
 
     for (size_t k = stage->nslices; k-- > 0;) {
         if (k + 1 < stage->nslices && left > 0 && buckets->items[left - 1].slice >= k) {
-            lower_compute(lowering, here, work, &piece, &op);
+            lower_compute(lowering, here, FORWARD, &piece, &op);
             op = (struct new_op){.workspace = op.workspace, .continues = true};
             piece = (struct work_cost){0};
         }
@@ -324,5 +218,5 @@ uint32_t first_forward(struct lowering *lowering, const struct place *here, stru
         work_cost_add(&piece, &slice);
     }
     here->chunk_state->coming = NULL;
-    return lower_compute(lowering, here, work, &piece, &op);
+    return lower_compute(lowering, here, FORWARD, &piece, &op);
 }

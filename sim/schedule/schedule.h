@@ -6,7 +6,7 @@
 #include "config/field.h"
 
 enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, UPDATE,
-                 GATHER /* of updated weights, written by lower.c alone */, WORK_KIND_COUNT };
+                 GATHER /* of updated weights, written by script/rows.h alone */, WORK_KIND_COUNT };
 
 /* One cell of the grid: work on one micro-batch, or on one slice of it (plan.slices), in one of the rank's model chunks.
  * Both numbers count from 0. */

@@ -10,7 +10,7 @@
 static const char *const floors[] = {
     "base", "sheet", "cache", "files", "process", "config", "expression", "topology", "hardware", "layout", "precision", "kernels",
     "huggingface", "model", "flows", "engine", "collective", "schedule", "search", "software", "evidence", "training",
-    "scenario", "stage", "recompute", "alike", "workload", "exchange", "lower", "settle", "ledger", "steady", "energy", "run", "course",
+    "scenario", "stage", "recompute", "alike", "workload", "exchange", "script", "lower", "settle", "ledger", "steady", "energy", "run", "course",
     "values", "explain", "tables", "report", "train", "calibrate", "validate", "import", "launch", "imported", "megatron", "jobs",
     "emit", "store",
     "sweep", "results", "recorded", "trace", "page", "plan", "planners", "choices", "serve", "app", "modules", "cli",

@@ -1,4 +1,4 @@
-#include "schedule/resolve.h"
+#include "script/resolve.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "schedule/resolve.h"
+#include "script/resolve.h"
 
 enum { RANKS = 5, STEPS = 8, LABELS = RANKS * 3 * STEPS, CASES = 3000 };
 

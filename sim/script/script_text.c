@@ -1,13 +1,8 @@
-/* What the passes of a lowering have found, as text, for people. */
-#include "lower/exchange_internal.h"
+/* Labels and steps as text, for people. */
+#include "script/script_internal.h"
 
+#include "base/base.h"
 #include "schedule/schedule.h"
-
-/* Which rank of which replica, as all passes print it. */
-static void print_rank(const struct lowering *lowering, int prank, FILE *out)
-{
-    fprintf(out, "%4d.%-4d", prank / lowering->plan->stages, prank % lowering->plan->stages);
-}
 
 const char *const step_names[] = {
     [STEP_WORKS] = "works", [STEP_ARRIVE] = "arrive", [STEP_MEET] = "meet", [STEP_HAND_ROUND] = "hand-round",
@@ -52,23 +47,23 @@ void label_print(const struct labels *labels, uint32_t number, FILE *out)
 }
 
 /* The works from an entry on that are one step: "0F3", or "0F3+1B0". */
-static void print_works(const struct lowering *lowering, int rank, size_t entry, FILE *out)
+static void print_works(const struct rows *rows, int rank, size_t entry, FILE *out)
 {
     struct work work = {.with_next = true};
     char cell[40];
 
     for (size_t i = entry; work.with_next; i++) {
-        work = row_entry(lowering, rank, i);
-        fprintf(out, "%c%s", i == entry ? ' ' : '+', work_format(lowering->plan, rank, work, cell, sizeof cell));
+        work = row_entry(rows, rank, i);
+        fprintf(out, "%c%s", i == entry ? ' ' : '+', work_format(rows->plan, rank, work, cell, sizeof cell));
     }
 }
 
 /* What the numbers of a step are. */
-static void print_numbers(const struct lowering *lowering, const struct step *step, FILE *out)
+static void print_numbers(const struct rows *rows, int rank, const struct step *step, FILE *out)
 {
     switch ((enum step_kind)step->kind) {
     case STEP_WORKS:
-        print_works(lowering, (int)step->row / lowering->exchanges.alike.replicas, step->at, out);
+        print_works(rows, rank, step->at, out);
         break;
     case STEP_ARRIVE: case STEP_HAND_ROUND: case STEP_UPDATE: case STEP_RENEW:
         fprintf(out, " entry %u", step->at);
@@ -89,46 +84,25 @@ static void print_labels(const struct labels *labels, const char *word, const ui
 }
 
 /* Numbered in the order of the rows. */
-static void print_step(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+static void print_step(const struct rows *rows, const struct script *script, const struct labels *labels,
                        const struct step *step, FILE *out)
 {
     int rank = (int)(step->row / script->replicas), replica = (int)(step->row % script->replicas);
 
     fprintf(out, "%5zu  ", (size_t)(step - script->all.items));
-    print_rank(lowering, program_rank(lowering, replica, rank), out);
-    fprintf(out, " %-10s", step_names[step->kind]);
-    print_numbers(lowering, step, out);
+    fprintf(out, "%4d.%-4d %-10s", replica, rank, step_names[step->kind]);
+    print_numbers(rows, rank, step, out);
     fputs(step->shared ? " (shared)" : "", out);
     print_labels(labels, "; waits for ", script->needs.items + step->needs.first, step->needs.count, out);
     print_labels(labels, "; gives ", script->gives.items + step->gives.first, step->gives.count, out);
     fputc('\n', out);
 }
 
-void script_print(const struct lowering *lowering, const struct script *script, const struct labels *labels,
+void script_print(const struct rows *rows, const struct script *script, const struct labels *labels,
                   const struct step *const *order, size_t count, FILE *out)
 {
     fprintf(out, "# steps: %zu, %s\n# step  replica.rank  what; the labels that it waits for; those that it gives\n", count,
             order ? "as they are lowered, shared ones once" : "row by row");
     for (size_t i = 0; i < count; i++)
-        print_step(lowering, script, labels, order ? order[i] : &script->all.items[i], out);
-}
-
-void rows_print(const struct lowering *lowering, FILE *out)
-{
-    fputs("# rows\n# rank entry  work\n", out);
-    for (int rank = 0; rank < lowering->plan->stages; rank++)
-        for (size_t i = 0; i < row_entries(lowering, rank); i++) {
-            struct work work = row_entry(lowering, rank, i);
-            const struct place *here = &lowering->first_places[rank * lowering->plan->chunks + work.chunk];
-            const struct micro_batch_state *state = here->state + work.mb;
-            char cell[40];
-
-            fprintf(out, "%6d %5zu  %s", rank, i, work.kind == UPDATE ? "update" : work.kind == GATHER ? "gather" :
-                    work_format(lowering->plan, rank, work, cell, sizeof cell));
-            fputs(work.with_next ? " with the next" : "", out);
-            fputs(work.kind == FORWARD && state->recomputes ? ", recomputed later" : "", out);
-            fputs(work.kind == BACKWARD_INPUT && state->split ? ", half of a backward" : "", out);
-            fputs(lowering->completes[rank][i] ? ", completes gradients" : "", out);
-            fputc('\n', out);
-        }
+        print_step(rows, script, labels, order ? order[i] : &script->all.items[i], out);
 }

@@ -1,0 +1,254 @@
+/* What GPUs copy to and from their hosts, and what hosts update.
+ *
+ * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5). Gradients go to the host
+ * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
+ * another, with clipping when they have all gradients. Weights come back. These are three streams. From ZeRO 1 on each
+ * replica does so with its share. With offload: weights the updated weights go to the host. What layers copy beside their
+ * kernels stands in lower_layers.c.
+ *
+ * Reads the plans of stages, buckets, and which policies of memory keep what on hosts.
+ * Adds lanes to hosts and the portions that these update, before other operations; then the copies, which layers and updates
+ * ask for, and the hosts' updates. */
+#include "lower/lower_internal.h"
+#include "recompute/stage_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "engine/event.h"
+#include "engine/program.h"
+#include "exchange/exchange.h"
+#include "hardware/cluster.h"
+#include "layout/layout.h"
+#include "scenario/recipe.h"
+#include "scenario/scenario.h"
+#include "schedule/schedule.h"
+#include "stage/stage.h"
+
+/* What the host of a stage updates: bucket by bucket or layer by layer. */
+static struct portions find_portions(struct lowering *lowering, int stage)
+{
+    const struct stage *held = &lowering->workload->stages[stage];
+    const struct buckets *buckets = &lowering->exchanges.buckets[stage];
+    const struct recipe *recipe = stage_recipe(&lowering->exchanges, stage);
+    size_t most = buckets->count ? buckets->count : held->nslices;
+    struct portions portions = {.items = ARENA_ARRAY(&lowering->arena, struct portion, most)};
+
+    for (size_t i = 0; i < most; i++) {
+        const struct bucket *bucket = &buckets->items[i];
+        double own = buckets->count ? bucket->values / recipe->divided[HELD_STATES][bucket->class]
+                                    : recipe_share(recipe, HELD_STATES, held->slices[i].trained);
+
+        if (buckets->count || held->slices[i].parameters > 0)
+            portions.items[portions.count++] = (struct portion){own, i};
+    }
+    return portions;
+}
+
+void hosts_find(struct lowering *lowering)
+{
+    int ranks = lowering->program->ranks, stages = plan_virtual_stages(lowering->plan);
+
+    for (int r = 0; r < ranks; r++)
+        lowering->ranks[r].host = (struct rank_host){
+            .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
+            .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
+            .cpu = program_lane(lowering->program, r, LANE_HOST, 0),
+        };
+    if (!scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER))
+        return;
+    lowering->hosted = ARENA_ARRAY(&lowering->arena, struct portions, stages);
+    for (int stage = 0; stage < stages; stage++)
+        lowering->hosted[stage] = find_portions(lowering, stage);
+}
+
+/* The first GPU of a rank and its node, whose host copies and updates for the rank. */
+static struct seat host_seat(const struct lowering *lowering, int prank)
+{
+    return scenario_seat(lowering->scenario, 0, prank / lowering->plan->stages, prank % lowering->plan->stages);
+}
+
+struct event host_copy(struct lowering *lowering, bool to_host, double bytes, bool latency, int prank, struct new_op op,
+                       struct event after)
+{
+    const struct cluster *cluster = &lowering->scenario->cluster;
+    int node = host_seat(lowering, prank).node;
+
+    op.kind = OP_COMPUTE;
+    op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
+    op.lane = to_host ? lowering->ranks[prank].host.to : lowering->ranks[prank].host.from;
+    op.amount = latency ? cluster_host_copy(cluster, node, bytes) : bytes / cluster_host_bandwidth(cluster, node);
+    op.compute.sent = bytes;
+    return event_of(lower_after(lowering, op, after));
+}
+
+/* Whether copies to the host behind the first `done` of them are within the room. */
+static bool within(const struct outs *outs, size_t done, const struct room *room)
+{
+    double before = done > 0 ? outs->items[done - 1].sum : 0;
+
+    return done == outs->count ||
+           (outs->count - done <= room->copies && outs->items[outs->count - 1].sum - before <= room->bytes);
+}
+
+struct event host_drained(const struct rank_host *host, const struct room *room)
+{
+    size_t low = 0, high = host->outs.count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (within(&host->outs, middle, room))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > 0 ? host->outs.items[low - 1].event : event_of(NO_OP);
+}
+
+void host_sends(struct lowering *lowering, struct rank_host *host, struct event event, double bytes)
+{
+    struct outs *outs = &host->outs;
+    double sum = outs->count ? outs->items[outs->count - 1].sum : 0;
+
+    if (outs->count == outs->capacity) {
+        struct sent *items = outs->items;
+
+        outs->capacity = 2 * outs->capacity + 64;
+        outs->items = ARENA_ARRAY(&lowering->arena, struct sent, outs->capacity);
+        if (outs->count)
+            memcpy(outs->items, items, outs->count * sizeof *items);
+    }
+    outs->items[outs->count++] = (struct sent){event, sum + bytes};
+}
+
+/* Seconds of the host for a portion: its CPUs update for all GPUs of the job there. */
+static double update_seconds(const struct lowering *lowering, int prank, const struct portion *portion)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct seat seat = host_seat(lowering, prank);
+
+    return portion->parameters / (cluster_host_update(&scenario->cluster, seat.node) /
+                                  layout_node_seats(&scenario->layout, seat.gpu));
+}
+
+/* The copy of a portion's gradients, or of its weights, which an update of a stage needs. */
+static struct event copy_portion(struct lowering *lowering, bool to_host, int prank, int stage, const struct portion *portion,
+                                 struct event after)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
+
+    return host_copy(lowering, to_host, portion->parameters * (to_host ? each.gradients : each.weights), true, prank,
+                     (struct new_op){.mb = -1, .stage = stage}, after);
+}
+
+/* The end of the gradients of a chunk's portion, with those of tied weights. */
+static struct event portion_ready(struct lowering *lowering, const struct chunk_state *chunk_state, size_t buckets,
+                                  const struct portion *portion)
+{
+    struct event ready = buckets ? chunk_state->sums.items[chunk_state->sums.count - buckets + portion->from]
+                                 : chunk_state->layers[portion->from];
+
+    return event_both(&lowering->arena, ready, chunk_state->tied);
+}
+
+/* Lowers the host's update of a portion after `after`, and the copy of its weights back; returns the last of them. */
+static struct event update_portion(struct lowering *lowering, int prank, int stage, const struct portion *portion,
+                                   struct event after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
+    struct event done = event_of(lower_after(lowering, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_HOST_UPDATE, .lane = lowering->ranks[prank].host.cpu, .mb = -1,
+        .stage = stage, .amount = update_seconds(lowering, prank, portion),
+    }, after));
+
+    return back ? copy_portion(lowering, false, prank, stage, portion, done) : done;
+}
+
+/* A portion of one of a rank's stages, whose gradients the host has after `copied`. */
+struct copied { const struct portion *portion; int stage; struct event copied; };
+
+/* Clipping takes the norm of all gradients, so that no update begins before the host has the last of them (DeepSpeed,
+ * runtime/zero/stage_1_and_2.py, step: the norm, then the optimizer). Copies go one after another. */
+void host_update(struct lowering *lowering, int prank, struct waits *waits)
+{
+    bool clips = lowering->scenario->memory.precision.clip_gradients;
+    int rank = prank % lowering->plan->stages;
+    struct { struct copied *items; size_t count, capacity; } units = {0};
+
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+        int stage = plan_virtual_stage(lowering->plan, rank, chunk);
+        size_t buckets = lowering->exchanges.buckets[stage].count;
+
+        for (size_t i = 0; i < lowering->hosted[stage].count; i++) {
+            const struct portion *portion = &lowering->hosted[stage].items[i];
+            struct event ready = portion_ready(lowering, chunk_state_of(lowering, prank, chunk), buckets, portion);
+
+            *GROW(&units) = (struct copied){portion, stage, copy_portion(lowering, true, prank, stage, portion, ready)};
+        }
+    }
+    for (size_t i = 0; i < units.count; i++)
+        wait_for(waits, update_portion(lowering, prank, units.items[i].stage, units.items[i].portion,
+                                       units.items[clips ? units.count - 1 : i].copied));
+    free(units.items);
+}
+
+void host_store_weights(struct lowering *lowering, int prank, struct event after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int rank = prank % lowering->plan->stages, first = plan_virtual_stage(lowering->plan, rank, 0);
+    double bytes = 0;
+
+    if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) ||
+        (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->recipe.weights.when != WEIGHTS_UPDATED))
+        return;
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+        const struct stage *stage = &lowering->workload->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
+
+        bytes += recipe_share(scenario_recipe(scenario, rank), HELD_WEIGHTS, stage->trained) *
+                 scenario_parameter_bytes(scenario).weights;
+    }
+    if (bytes == 0)
+        return;
+    after = host_copy(lowering, true, bytes, true, prank, (struct new_op){.mb = -1, .stage = first}, after);
+    /* the update ends when the host has all weights */
+    lower_after(lowering, (struct new_op){
+        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .continues = true,
+        .mb = -1, .stage = first,
+    }, after);
+}
+
+/* A plan's copies of activations, layer by layer in the order of the forward. */
+static void print_copies(const struct stage_plan *plan, int stage, FILE *out)
+{
+    for (size_t i = 0; plan && i < plan->ncopies; i++)
+        fprintf(out, "%6d  activations of layer %zu, %.12g B; back before step %d of the backward\n", stage, plan->copies[i].layer,
+                plan->copies[i].bytes, plan->copies[i].step);
+}
+
+void hosts_print(const struct lowering *lowering, FILE *out)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+
+    fputs("# what hosts hold for their GPUs\n# stage  what\n", out);
+    for (int stage = 0; scenario_by_layers(scenario) && stage < plan_virtual_stages(lowering->plan); stage++) {
+        int rank = plan_rank(lowering->plan, 0, stage, 0, NULL);
+        const struct stage *held = &lowering->workload->stages[stage];
+
+        print_copies(held->plan, stage, out);
+        for (size_t i = held->nslices; i-- > 0 && scenario_offloads(scenario, OFFLOAD_WEIGHTS);)
+            fprintf(out, "%6d  weights of layer %zu, %.12g B before its kernels\n", stage, held->nslices - 1 - i,
+                    recipe_share(&scenario->recipe, HELD_WEIGHTS, slice_weights(&held->slices[i])) * each.weights);
+        for (size_t i = 0; lowering->hosted && i < lowering->hosted[stage].count; i++) {
+            const struct portion *portion = &lowering->hosted[stage].items[i];
+            bool buckets = lowering->exchanges.buckets[stage].count;
+
+            fprintf(out, "%6d  gradients of %s %zu, %.12g B; an update of %.9g s\n", stage, buckets ? "bucket" : "layer",
+                    buckets ? portion->from : held->nslices - 1 - portion->from, portion->parameters * each.gradients,
+                    update_seconds(lowering, rank, portion));
+        }
+    }
+}
