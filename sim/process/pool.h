@@ -21,17 +21,10 @@ struct pool_inlet {
     int (*attend)(void *context, const struct pollfd *files, struct error *err);
     /* In this process: the text of a piece, which stays until the piece has ended. */
     const char *(*text)(void *context, uint64_t piece, size_t *length);
-<<<<<<< HEAD
     /* In a worker: does a piece, given that text and a zero byte, and writes the reply. */
     void (*answer)(void *context, uint64_t piece, const char *text, size_t length, FILE *reply);
-    /* In this process, about once a second and after every wait: whether a piece that has run for so many seconds is to
-     * be lost (POOL_UNWANTED). */
-=======
-    /* In a worker, before `work`: that text and a zero byte, which stay until `work` returns. */
-    void (*take)(void *context, const char *text, size_t length);
     /* In this process, about once a second and after every wait: whether to give up a piece that has run for that many
      * seconds (POOL_UNWANTED). */
->>>>>>> h-words43
     bool (*unwanted)(void *context, uint64_t piece, double seconds);
 };
 
