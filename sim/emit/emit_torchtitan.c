@@ -40,9 +40,9 @@ static void write_training(struct emit *e)
 {
     const struct batch *batch = &e->scenario->batch;
     bool pipeline = emit_number(e, "strategy.pipeline") > 1;
+    int flush = batch->flush ? batch->flush : batch->micro_batches;
 
-    fprintf(e->out, "\n[training]\nlocal_batch_size = %ld\n",
-            pipeline ? (long)batch->micro * batch->micro_batches : batch->micro);
+    fprintf(e->out, "\n[training]\nlocal_batch_size = %ld\n", pipeline ? (long)batch->micro * flush : batch->micro);
     fprintf(e->out, "global_batch_size = %d\nseq_len = %s\n", batch->global,
             emit_text(e, "model.transformer.sequence"));
     if (emit_is(e, "software.clip_gradients", "false"))

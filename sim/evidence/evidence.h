@@ -14,6 +14,8 @@ struct likeness {
     char costs[32];                  /* the name of the profile of kernel times; "roofline": the times come from a data sheet,
                                       * or the nodes are of several kinds; "given": the scenario gives them */
     char format[16];                 /* of the matrix products; of given times "given" */
+    char adapters[8];                /* "": all weights are trained; "lora": adapters are; "nf4": adapters of frozen weights in
+                                      * that format (QLoRA) */
     char schedule[32];
     char model[64];                  /* its title, or its layers and its width; of given times "given" */
     char dispatch[16];               /* how tokens come to their experts; "": there are none */
@@ -111,7 +113,7 @@ double evidence_unsure(double exposed);
  * prediction from a data sheet no run is alike; it is held against what data sheets predict of all, and is no surer than one on kernels that were
  * measured on another GPU. An error counts in units of evidence_unsure.
  *
- * A published run is alike if it has the same software, profile, format and schedule, if both have experts, dispatched in
+ * A published run is alike if it has the same software, profile, format, schedule and adapters, if both have experts, dispatched in
  * the same way, or neither has, and if GPUs, the tokens of a sample, those of a micro-batch and the rate of a NIC differ by a factor of four at
  * most. Such a row counts with today's error. Any other counts with its first error, as nobody worked on runs like the
  * one in question; where that is unknown it does not count. */

@@ -30,6 +30,12 @@ static char *add_name(struct arena *arena, char *text, const char *noun, const c
     return arena_printf(arena, "%s%s%s %s, not %s", text, *text ? ", " : "", noun, other, own);
 }
 
+/* What a likeness's `adapters` says that is trained. */
+static const char *trained(const char *adapters)
+{
+    return !*adapters ? "all weights" : text_same(adapters, "lora") ? "adapters" : "adapters of nf4 weights";
+}
+
 static char *add_size(struct arena *arena, char *text, const char *noun, double own, double other)
 {
     if (fabs(own - other) <= ALIKE_DOUBLINGS)
@@ -53,6 +59,7 @@ const char *evidence_nearest(struct arena *arena, const struct evidence *evidenc
     if (!evidence_same_format(likeness->format, kind->format))
         text = add_name(arena, text, "format", likeness->format, kind->format);
     text = add_name(arena, text, "schedule", likeness->schedule, kind->schedule);
+    text = add_name(arena, text, "it trains", trained(likeness->adapters), trained(kind->adapters));
     text = add_name(arena, text, "a model", likeness->experts > 0 ? "with experts" : "without experts",
                     kind->experts > 0 ? "with experts" : "without experts");
     if (*likeness->dispatch && *kind->dispatch)

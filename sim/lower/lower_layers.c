@@ -368,7 +368,8 @@ uint32_t layers_work(struct lowering *lowering, const struct place *here, struct
     struct walk walk = {
         .lowering = lowering, .here = here, .stage = here->held, .host = &lowering->ranks[here->prank].host, .op = op,
         .id = NO_OP, .gathers = lowering->rows.zero && !here->chunk_state->whole,
-        .scatters = lowering->rows.zero && recipe->gradients.unit == SUM_LAYERS,
+        .scatters = lowering->rows.zero && recipe->gradients.unit == SUM_LAYERS &&
+                    (here->marks & ENTRY_COMPLETES || !recipe->gradients.once),
     };
 
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here->chunk_state->layers)

@@ -87,7 +87,8 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
                      stage->bytes[EXCHANGE_HEADS] / 2) +
         2 * estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, heads,
                      stage->bytes[EXCHANGE_ATTENTION] / 2);
-    estimates->scatters = recipe->gradients.unit == SUM_LAYERS ? recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
+    estimates->scatters = recipe->gradients.unit == SUM_LAYERS && !recipe->gradients.once
+                              ? recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
     estimates->gathers = recipe->weights.stay_forward ? 1 : recipe->divided[HELD_WEIGHTS][PARAMETERS_COMMON];
 }
 

@@ -98,6 +98,7 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
     const struct kernel_costs *costs = scenario_first_costs(scenario);
     bool timed = model_is_timed(&scenario->model);
     const struct software_names *names = &scenario->software.names;
+    const struct lora *lora = scenario->memory.lora;
     const char *software = scenario->software.like;
     struct arena arena = {0};
     const char *gpu = scenario_gpu_names(&arena, scenario, -1);
@@ -127,6 +128,8 @@ struct likeness likeness_of(const struct scenario *scenario, const struct metric
              timed ? "given" : on_sheets(scenario, metrics) ? "roofline" : costs->profile);
     snprintf(likeness.format, sizeof likeness.format, "%s",
              timed ? "given" : dtype_names[precision_products(&scenario->memory.precision)]);
+    snprintf(likeness.adapters, sizeof likeness.adapters, "%s",
+             !lora ? "" : lora->weights == LORA_WEIGHTS_NF4 ? "nf4" : "lora");
     return likeness;
 }
 

@@ -300,18 +300,25 @@ static const struct sharing { bool every, layers, divides[HELD_COUNT]; enum weig
            .divides = {[HELD_WEIGHTS] = true, [HELD_GRADIENTS] = true, [HELD_STATES] = true}, .when = WEIGHTS_LAYER},
 };
 
-/* PyTorch's pipeline stages add up whole gradients (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync:
- * set_requires_gradient_sync(False)), and their backwards give no weights back (set_reshard_after_backward(False)). A
- * rank that has computed all scatters the gradients (schedules.py: perform_reduce_grad at the end of a step). */
-static void sum_once(struct recipe *recipe)
+/* Micro-batches add up whole gradients (FSDP's no_sync, FSDP2's set_requires_gradient_sync(False)), which the last
+ * backward scatters, layer by layer under ZeRO 3; weights are given back as without it (_runtime_utils.py,
+ * _should_free_in_backward, of FULL_SHARD; FSDP2 while reshard_after_backward is left alone).
+ *
+ * The backwards of PyTorch's pipeline stages (torch/distributed/pipelining/stage.py, backward_maybe_with_nosync) give no
+ * weights back either (set_reshard_after_backward(False)), and a rank that has computed all scatters the gradients
+ * (schedules.py: perform_reduce_grad at the end of a step). */
+static void sum_once(struct recipe *recipe, bool pipelined)
 {
-    recipe->gradients.once = recipe->gradients.flush = true;
+    recipe->gradients.once = true;
     recipe->gradients.every = false;
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        recipe->divided[HELD_GRADIENTS][class] = 1;
+    if (!pipelined)
+        return;
+    recipe->gradients.flush = true;
     recipe->gradients.unit = SUM_STAGES;
     recipe->gradients.first_bucket = recipe->gradients.bucket = INFINITY;
     recipe->weights.stay_backward = recipe->weights.when == WEIGHTS_LAYER;
-    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
-        recipe->divided[HELD_GRADIENTS][class] = 1;
 }
 
 /* Where micro-batches enter at both ends, two ranks of a replica hold a stage, and both take a share. */
@@ -336,8 +343,8 @@ static void share(struct recipe *recipe, const struct scenario *scenario)
         for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && sharing->divides[held]; class++)
             recipe->divided[held][class] =
                 scenario->groups.of[scenario->groups.sums[class]].size * plan_directions(&scenario->plan);
-    if (sharing->divides[HELD_GRADIENTS] && spec->sums_once)
-        sum_once(recipe);
+    if (sharing->divides[HELD_GRADIENTS] && spec->sums_once && (spec->pipeline > 1 || scenario->plan.micro_batches > 1))
+        sum_once(recipe, spec->pipeline > 1);
 }
 
 /* ZeRO's halves of the all-reduce; what is not scattered stays whole (reduce_scatter: false). */

@@ -87,7 +87,7 @@ struct parallelism {
     int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
     bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
     bool reshard_after_forward;      /* under ZeRO 3 a layer's weights are given back after its forward */
-    bool sums_once;                  /* under ZeRO 2 and 3 in a pipeline, not of every micro-batch */
+    bool sums_once;                  /* under ZeRO 2 and 3, not of every micro-batch */
     int data_parallel;               /* enum data_parallel */
     struct compression_spec compression;
     int local_steps;                 /* iterations between two exchanges */

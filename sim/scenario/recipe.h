@@ -21,9 +21,9 @@
  *   without           as above                                before each layer of    of these, and whole weights from
  *   reshard_after_                                            a forward               a forward to its backward
  *   forward
- *   with sums_once    by stage, before the update             under zero 3 not        all gradients, and weights of
- *                                                             between a backward and  zero 3 whole from a backward to
- *                                                             the next forward        the next forward
+ *   with sums_once    in the last backward; in a pipeline     as above; in a pipeline all gradients; in a pipeline
+ *                     by stage, before the update             not between a backward  weights of zero 3 whole from a
+ *                                                             and the next forward    backward to the next forward
  * Where it divides among some of the replicas, every share's sum is summed on over those that hold it (`across`), once
  * an update (Zhang et al., MiCS, VLDB 2022: 2-hop gradient synchronization).
  *

@@ -227,6 +227,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     static scenario_rule *const sizes[] = {check_size, sharers_check, slices_check};
     const struct schedule *schedule;
     const struct order *order;
+    struct plan part;
 
     scenario_settle_precision(scenario);
     if (resolve_schedule(scenario, err) || scenario_lay_software(scenario, err))
@@ -247,6 +248,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (resolve_rest(scenario, err) || scenario_resolve_costs(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
+    scenario->plan.flush = scenario->batch.flush == scenario->batch.micro_batches ? 0 : scenario->batch.flush;
     scenario->plan.slices = schedule->slices ? schedule->slices(scenario->parallelism.options) : 1;
     if (schedule->batches)
         scenario->plan.batches = scenario->batch.count =
@@ -256,17 +258,18 @@ static int resolve(struct scenario *scenario, struct error *err)
                            "batch: count: %s simulates one batch, found %d", schedule->name, scenario->batch.count);
     if (scenario_check(scenario, sizes, COUNT(sizes), err))
         return -1;
-    if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
+    part = plan_of_flush(&scenario->plan);
+    if (part.micro_batches % plan_directions(&scenario->plan))
         return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "micro_batches"),
                                 "batch: %d micro-batches a replica do not divide into the two directions of %s",
-                                scenario->plan.micro_batches, schedule->name);
+                                part.micro_batches, schedule->name);
     if (scenario->model.transformer)
         scenario->model.transformer->documents = scenario->batch.documents;
     process_groups_make(scenario);
     recipe_make(scenario);
     rank_views_make(scenario);
     scenario->uneven = scenario_uneven(scenario);
-    if (schedule->check && schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err))
+    if (flush_check(scenario, err) || (schedule->check && schedule->check(&part, STRATEGY_LOC(scenario, "schedule"), err)))
         return -1;
     /* Nobody can measure a network that takes no time. */
     return scenario->cluster.ideal ? 0 : evidence_load(&scenario->arena, &scenario->evidence, err);

@@ -44,6 +44,7 @@ struct scenario {
         struct list shares;              /* of int: the ratio of these by replica; or auto; empty: equal */
         const int *samples;              /* a replica of `data`: of its micro-batches; NULL: `micro` in all */
         int micro_batches;               /* per replica */
+        int flush;                       /* per replica, between two flushes of the pipeline; 0: all */
         int slice;                       /* which of a micro-batch's slices costs are asked for (workload/class_cost.c); else 0 */
         double documents;                /* tokens of each of the documents that a sample is packed of; 0: it is one */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */

@@ -64,6 +64,8 @@ int shares_resolve(struct scenario *scenario, struct error *err);
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
 /* Whether micro-batches can be cut into slices of their tokens, where the schedule does so. */
 int slices_check(const struct scenario *scenario, struct error *err);
+/* batch.flush: the same rows again and again, all for one update. After recipe_make. */
+int flush_check(const struct scenario *scenario, struct error *err);
 /* Why recomputations cannot stop early (early_stop); NULL: they can. */
 const char *memory_early_stop_fault(const struct scenario *scenario);
 /* Where nobody says a precision, weights that config.json has in bf16 train in mixed-bf16, unless the GPU has none; all

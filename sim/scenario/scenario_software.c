@@ -127,10 +127,9 @@ static int check_schedule(struct scenario *scenario, struct error *err)
         {PART_STRATEGY, "overlap_gathers", spec->overlap_gathers, spec->zero == 1 || spec->zero == 2,
          "no replica updates weights for others; expected 'zero: 1' or 'zero: 2'"},
         {PART_STRATEGY, "reshard_after_forward", !spec->reshard_after_forward, gathers, layers},
-        {PART_STRATEGY, "sums_once", spec->sums_once, spec->pipeline > 1 && (spec->zero == 2 || gathers),
+        {PART_STRATEGY, "sums_once", spec->sums_once, spec->zero == 2 || gathers,
          spec->zero == 3 && !gathers ? layers :
-         "no replica scatters the gradients of every micro-batch of a pipeline; expected 'zero: 2' or 'zero: 3', and a "
-         "pipeline degree above 1"},
+         "no replica scatters the gradients of every micro-batch; expected 'zero: 2' or 'zero: 3'"},
         {PART_STRATEGY, "dispatcher", spec->dispatcher != DISPATCHER_ALLTOALL,
          scenario->model.transformer && scenario->model.transformer->experts > 0,
          "the model has no experts; expected a transformer with 'experts' above 0"},

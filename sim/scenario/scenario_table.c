@@ -1,5 +1,5 @@
 /* All keys of a scenario. Parsing, defaults, resolved output, help and schema all come from these tables. */
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
 #include "base/base.h"
 #include "config/conf.h"
@@ -28,6 +28,9 @@ static const struct field batch_fields[] = {
     {KEY(batch, micro_batches), .also = "gradient_accumulation_steps",
      .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "micro-batches per replica; give this or global"},
+    {KEY(batch, flush), .kind = FIELD_INT, .min = 1, .max = 1e6,
+     .brief = "micro-batches per replica after which the pipeline runs empty and fills again, several times an iteration "
+              "(torchtitan's and NeMo AutoModel's local batch size, of which a step accumulates several); left out: all"},
     {KEY(batch, documents), .also = "document_length", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1e9,
      .fallback = "0",
      .brief = "tokens of each document that a sample is packed of: fused attention sees its own document alone, and model "
@@ -344,4 +347,28 @@ int scenario_set(struct arena *arena, struct node *root, const char *set, struct
     const char *path = arena_strndup(arena, set, strcspn(set, "="));
 
     return field_open(arena, &scenario_table, root, path, err) || conf_set(arena, root, set, err) ? -1 : 0;
+}
+
+int flush_check(const struct scenario *scenario, struct error *err)
+{
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const struct parallelism *spec = &scenario->parallelism;
+    int flush = scenario->batch.flush;
+    const char *why = spec->pipeline == 1      ? "there is no pipeline; expected a pipeline degree above 1"
+                      : schedule->asynchronous ? "the schedule updates without a flush"
+                      : spec->schedule.order   ? "the order from a file has all micro-batches"
+                      : scenario->recipe.gradients.once
+                          ? "with sums_once every flush would scatter gradients, which is not simulated; expected no ZeRO "
+                            "2 or 3, or 'software: {sums_once: false}'"
+                          : NULL;
+
+    if (!flush || (flush == scenario->plan.micro_batches && !schedule->asynchronous))
+        return 0;
+    if (why)
+        return error_clash(err, node_loc(scenario->batch.node, "flush"), "batch: flush: %d, but %s", flush, why);
+    if (scenario->plan.micro_batches % flush)
+        return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "flush"),
+                                "batch: flush: %d does not divide the %d micro-batches of a replica", flush,
+                                scenario->plan.micro_batches);
+    return 0;
 }

@@ -174,9 +174,9 @@ static const struct field parallelism_fields[] = {
               "for its backward; false: it keeps them until then (FSDP2's reshard_after_forward=False, FSDP's "
               "SHARD_GRAD_OP)"},
     {KEY(parallelism, sums_once), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "under ZeRO-2 and ZeRO-3 in a pipeline micro-batches add up whole gradients, which replicas scatter once, and "
-              "backwards give no weights back (PyTorch's pipeline stages); false: replicas scatter the gradients of "
-              "every micro-batch"},
+     .brief = "under ZeRO-2 and ZeRO-3 micro-batches add up whole gradients, which replicas scatter once (FSDP's no_sync); in "
+              "a pipeline after all works, and backwards give no weights back (PyTorch's pipeline stages); false: "
+              "replicas scatter the gradients of every micro-batch"},
     {KEY(parallelism, data_parallel), .kind = FIELD_CHOICE, .fallback = "ddp", .choices = CHOICES(DATA_PARALLELS),
      .choice_briefs = NAMES("all-reduces gradients in buckets, overlapped with the last backward",
                             "all-reduces gradients after the last backward; with ZeRO-3, no gather or scatter "

@@ -52,69 +52,6 @@ void forward_both(struct row *row, int chunk, int mb, int other_mb)
     append(row, FORWARD, chunk, other_mb);
 }
 
-/* Each backward, and the forward that followed it, change places and become one action. */
-static void pair_works(struct row *row)
-{
-    for (size_t i = 0; i + 1 < row->count; i++) {
-        struct work work = row->items[i];
-
-        if (work.kind != BACKWARD || row->items[i + 1].kind != FORWARD)
-            continue;
-        row->items[i] = row->items[i + 1];
-        row->items[i].with_next = true;
-        row->items[++i] = work;
-    }
-}
-
-struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
-{
-    struct row *rows = xcalloc((size_t)plan->stages, sizeof *rows);
-
-    if (schedule->rows)
-        schedule->rows(rows, plan);
-    for (int rank = 0; !schedule->rows && rank < plan->stages; rank++) {
-        if (rank > 0)                /* rows are about as long as each other */
-            rows[rank] = (struct row){xmalloc(rows[rank - 1].count * sizeof *rows->items), 0, rows[rank - 1].count};
-        schedule->row(&rows[rank], plan, rank);
-    }
-    for (int rank = 0; plan->pairs && rank < plan->stages; rank++)
-        pair_works(&rows[rank]);
-    return rows;
-}
-
-void rows_release(struct row *rows, int count)
-{
-    for (int rank = 0; rank < count; rank++)
-        free(rows[rank].items);
-    free(rows);
-}
-
-struct row *rows_copy(const struct row *rows, int count)
-{
-    struct row *copy = xcalloc((size_t)count, sizeof *copy);
-
-    for (int rank = 0; rank < count; rank++) {
-        size_t cells = rows[rank].count;
-
-        copy[rank] = (struct row){xcalloc(cells + 1, sizeof *copy[rank].items), cells, cells + 1};
-        if (cells)
-            memcpy(copy[rank].items, rows[rank].items, cells * sizeof *copy[rank].items);
-    }
-    return copy;
-}
-
-void rows_strip_updates(struct row *rows, int count)
-{
-    for (int rank = 0; rank < count; rank++) {
-        size_t kept = 0;
-
-        for (size_t i = 0; i < rows[rank].count; i++)
-            if (rows[rank].items[i].kind != UPDATE)
-                rows[rank].items[kept++] = rows[rank].items[i];
-        rows[rank].count = kept;
-    }
-}
-
 /* Whether forward and backward of a direction's virtual stage and micro-batch have been done. */
 struct done {
     bool forward, backward;

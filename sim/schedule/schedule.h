@@ -57,6 +57,8 @@ struct plan {
     int stages;              /* pipeline ranks of a replica */
     int chunks;              /* model chunks (virtual stages) per rank; the most of any rank */
     int micro_batches;       /* per replica and batch */
+    int flush;               /* per replica, between two flushes; 0: all. The schedule writes the rows of so many, again and
+                              * again: a rank goes on with the next ones as soon as it has done its own */
     int batches;             /* consecutive batches of asynchronous schedules; micro-batch numbers run through all */
     int slices;              /* of the tokens of each micro-batch: works are of one slice, and their numbers count slices
                               * (slice i of micro-batch m is m x slices + i); 0: 1 */
@@ -124,6 +126,9 @@ struct schedule {
     int (*ideal_in_flight)(const struct plan *plan, int rank);
 };
 
+/* The plan of the works between two flushes, which is what a schedule sees. */
+struct plan plan_of_flush(const struct plan *plan);
+int plan_flushes(const struct plan *plan);
 /* The rows of all ranks, an entry a rank; rows_release(rows, plan->stages) when done. */
 struct row *rows_of(const struct schedule *schedule, const struct plan *plan);
 void rows_release(struct row *rows, int count);

@@ -30,8 +30,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  * 0 here.
  * - ZeRO (Rajbhandari et al. 2020, section 5): stage 1 divides the optimizer states among the replicas, stage 2 also
  *   the gradients, stage 3 also the parameters. Under stage 3 every chunk's layers outside of blocks (FSDP's outermost
- *   unit) and two neighbouring blocks are gathered at a time; without reshard_after_forward, and with sums_once, all
- *   layers of all chunks are. With sums_once gradients are whole.
+ *   unit) and two neighbouring blocks are gathered at a time; without reshard_after_forward, and with sums_once in a
+ *   pipeline, all layers of all chunks are. With sums_once gradients are whole.
  * - Narrow formats: two more copies of the blocks' weights, as they are and transposed, with their scales (fp8: a byte
  *   each; under mxfp8 and nvfp4 the two differ, as scales run along the depth of a product). ZeRO does not divide them
  *   (Transformer Engine keeps them in its modules). Primary fp8 weights are these two copies alone (its

@@ -100,7 +100,8 @@ static void add_accumulation(struct work_cost *work, struct launched *sum, const
     work_times_note(&work->times, &cost);
 }
 
-/* Under ZeRO 3 the layer's weight gradients are copied into one flat tensor, before they are scattered. */
+/* Under ZeRO 3 the layer's weight gradients are copied into one flat tensor, before they are scattered; where that is
+ * once an update, around_sums does. */
 static void add_flattening(struct work_cost *work, struct launched *sum, const struct scenario *scenario,
                            const struct kernel_costs *costs, const struct layer *layer)
 {
@@ -108,7 +109,8 @@ static void add_flattening(struct work_cost *work, struct launched *sum, const s
     double parameters = recipe_exchanged(scenario, layer_trained(scenario, layer));
     struct cost cost;
 
-    if (scenario->recipe.gradients.unit != SUM_LAYERS || scenario_replicas(scenario) == 1)
+    if (scenario->recipe.gradients.unit != SUM_LAYERS || scenario->recipe.gradients.once ||
+        scenario_replicas(scenario) == 1)
         return;
     cost = costs_traffic(costs, "flatten", CLASS_OTHER, parameters * each.flattening);
     sum->seconds += cost.seconds;
@@ -181,7 +183,7 @@ static struct cost around_sums(const struct scenario *scenario, const struct ker
                                const struct stage *stage)
 {
     enum sum_unit unit = scenario->recipe.gradients.unit;
-    bool sums = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES;
+    bool sums = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES || scenario->recipe.gradients.once;
     double gradients = sums ? recipe_exchanged(scenario, stage->trained) : 0;
     int often = scenario->recipe.gradients.every ? scenario->plan.micro_batches : 1;
 

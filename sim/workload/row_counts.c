@@ -80,7 +80,7 @@ static bool is_listed(const struct schedule *schedule)
 /* What the rows depend on. */
 static struct cache_key counts_key(const struct schedule *schedule, const struct plan *plan)
 {
-    const int numbers[] = {plan->stages, plan->chunks, plan->micro_batches, plan->batches, (int)plan->placement,
+    const int numbers[] = {plan->stages, plan->chunks, plan->micro_batches, plan->flush, plan->batches, (int)plan->placement,
                            plan->recompute, plan->pairs};
     struct cache_key key = {0};
 

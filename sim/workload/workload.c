@@ -307,7 +307,7 @@ static void mean_works(const struct workload *workload, double *mean)
 double workload_ideal_bubble(const struct workload *workload)
 {
     const struct schedule *schedule = scenario_schedule(workload->scenario);
-    const struct plan *plan = &workload->plan;
+    const struct plan *plan = &workload->plan, part = plan_of_flush(plan);
     double seconds[UPDATE], busy = 0, whole;
     bool split = false;
 
@@ -321,7 +321,10 @@ double workload_ideal_bubble(const struct workload *workload)
             split |= kind == BACKWARD_INPUT;
             busy += kind < UPDATE ? seconds[kind] / plan->stages : 0;
         }
-    whole = schedule->ideal_makespan(plan, seconds[FORWARD], split ? seconds[BACKWARD_INPUT] + seconds[BACKWARD_WEIGHT]
+    if (split && plan_flushes(plan) > 1)     /* the next forwards begin beside the last halves of backwards */
+        return NAN;
+    whole = plan_flushes(plan) *
+            schedule->ideal_makespan(&part, seconds[FORWARD], split ? seconds[BACKWARD_INPUT] + seconds[BACKWARD_WEIGHT]
                                                                    : seconds[BACKWARD], seconds[RECOMPUTE]);
     return whole > 0 ? fmax(0, 1 - busy / whole) : NAN;     /* rounding may make them differ below 0 */
 }

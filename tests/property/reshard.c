@@ -1,5 +1,5 @@
-/* ZeRO 3 that keeps gathered weights (reshard_after_forward: false), and PyTorch's pipeline stages (sums_once): how
- * often weights are gathered and gradients scattered, and what is whole. */
+/* ZeRO 3 that keeps gathered weights (reshard_after_forward: false), FSDP without sums while micro-batches accumulate,
+ * and PyTorch's pipeline stages (sums_once): how often weights are gathered and gradients scattered, and what is whole. */
 #include "simulated.h"
 
 #define ONCE "reshard_after_forward: false, sums_once: true"
@@ -45,6 +45,15 @@ static void test_times(void **state)
         {"zero: 3, pipeline: 4, data: 4, schedule: gpipe", ONCE, 4, 1, 1},
         {"zero: 3, pipeline: 2, data: 8, schedule: interleaved, chunks: 2", ONCE, 8, 1, 1},
         {"zero: 3, pipeline: 2, data: 8, schedule: zb-h1", ONCE, 8, 1, 1},
+        {"zero: 3, data: 16", "sums_once: true", 16, 2 * MICRO_BATCHES, 1},
+        {"zero: 3, data: 16", ONCE, 16, MICRO_BATCHES, 1},
+        {"zero: 3, data: 16, shard: 4", "sums_once: true", 4, 2 * MICRO_BATCHES, 1},
+        {"zero: 2, data: 16", "sums_once: false", 16, 1, MICRO_BATCHES},
+        {"zero: 2, data: 16", "sums_once: true", 16, 1, 1},
+        {"zero: 3, data: 16", "like: transformers", 16, 2 * MICRO_BATCHES, 1},
+        {"zero: 3, data: 16", "like: litgpt", 16, 2 * MICRO_BATCHES, 1},
+        {"zero: 3, data: 16", "like: nemo-automodel", 16, 2 * MICRO_BATCHES, 1},
+        {"zero: 3, data: 16", "like: olmo-core", 16, 2 * MICRO_BATCHES, MICRO_BATCHES},
         {"zero: 2, pipeline: 4, data: 4", "sums_once: false", 4, 1, MICRO_BATCHES},
         {"zero: 2, pipeline: 4, data: 4", "sums_once: true", 4, 1, 1},
         {"zero: 3, pipeline: 4, data: 4", "like: torchtitan", 4, 1, 1},
@@ -79,6 +88,24 @@ static void test_times(void **state)
         }
 }
 
+/* One micro-batch leaves nothing to add up: all is as without sums_once. */
+static void test_one_micro_batch(void **state)
+{
+    double seconds[2], bytes[2];
+
+    (void)state;
+    for (int once = 0; once < 2; once++) {
+        struct simulated simulated;
+
+        run_text(&simulated, "%sbatch: {micro: 1, micro_batches: 1}\nstrategy: {zero: 3, data: 16}\n"
+                 "software: {sums_once: %s}\nsimulation: {engine: ideal}\n", model, once ? "true" : "false");
+        seconds[once] = simulated.run.metrics.iteration_time;
+        bytes[once] = held(&simulated, MEMORY_GRADIENTS);
+        simulated_release(&simulated);
+    }
+    assert_true(seconds[0] == seconds[1] && bytes[0] == bytes[1]);
+}
+
 /* At rest a share of each; during an iteration all weights, and with sums_once all gradients in the format in which
  * they are sent. In bytes a parameter. */
 static void test_whole(void **state)
@@ -89,6 +116,8 @@ static void test_whole(void **state)
         {"pipeline: 2, data: 8, schedule: interleaved, chunks: 2", ONCE ", gradients: fp32", 2, 4},
         {"pipeline: 4, data: 4", "sums_once: true, gradients: half", 2, 2},
         {"pipeline: 4, data: 4", "reshard_after_forward: false, gradients: half", 2, 2.0 / 4},
+        {"data: 16", ONCE ", gradients: half", 2, 2},
+        {"data: 16", ONCE ", gradients: widened", 2, 4},
         {"data: 16", "reshard_after_forward: false, gradients: half", 2, 2.0 / 16},
         {"data: 16", "reshard_after_forward: false, gradients: widened", 2, 2.0 / 16},
         {"pipeline: 4, data: 4", "like: torchtitan", 2, 4},
@@ -138,7 +167,8 @@ static void test_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times), cmocka_unit_test(test_whole), cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_times), cmocka_unit_test(test_one_micro_batch), cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_apart),
     };
 
     return cmocka_run_group_tests_name("reshard", tests, NULL, NULL);

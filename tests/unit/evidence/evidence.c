@@ -175,7 +175,7 @@ static void unsure(void **state)
 /* Three tables of other families, one of which is 40 % off and the rest 10 %: the runtimes on which they are. */
 static double expect_of_runtimes(const char *far_off, const char *rest)
 {
-    static const char row[] = "%s%s\tr\tg\t1\tnew\tnew\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t%d\t%d\t\t\t%s\t\n";
+    static const char row[] = "%s%s\tr\tg\t1\tnew\tnew\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t%d\t%d\t\t\t%s\t\t\n";
     const char *rows = arena_printf(&arena, row, "", "a", 400, 400, far_off);
     struct evidence evidence;
 
@@ -196,7 +196,7 @@ static void runtimes(void **state)
 /* On a data sheet the errors count that data sheets would have had first; they are no smaller than those of measured kernels. */
 static void sheets(void **state)
 {
-    static const char row[] = "a\tr\tg\t1\tnemo\tnemo\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t100\t%d\t\t\tmegatron\t%d\n";
+    static const char row[] = "a\tr\tg\t1\tnemo\tnemo\th100-80gb\tbf16\t1f1b\tm\t0" SIZES "\t100\t%d\t\t\tmegatron\t%d\t\n";
     struct evidence worse = evidence_of_whole(arena_printf(&arena, row, 320, -450));
     struct evidence better = evidence_of_whole(arena_printf(&arena, row, 320, 10));
     struct likeness sheet = mine;
@@ -230,6 +230,27 @@ static void dispatched(void **state)
     assert_float_equal(evidence_expect(&evidence, &likeness, NULL).error, 0.7, 1e-12);
     evidence = evidence_of(arena_printf(&arena, "%s%s", same, other));
     assert_float_equal(evidence_expect(&evidence, &likeness, NULL).alike, 0.5, 1e-12);
+}
+
+/* Runs that train adapters, and those of frozen weights in nf4, are not like runs that train all weights, nor like each
+ * other: their first errors count. */
+static void adapters(void **state)
+{
+    static const char *const trained[] = {"", "lora", "nf4"};
+    static const char row[] = "a" KIND SIZES "\t50\t300\t\t\tmegatron\t\t%s\n";
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(trained); i++)
+        for (size_t k = 0; k < COUNT(trained); k++) {
+            struct evidence evidence = evidence_of_whole(arena_printf(&arena, row, trained[i]));
+            struct likeness likeness = mine;
+            const char *nearest;
+
+            snprintf(likeness.adapters, sizeof likeness.adapters, "%s", trained[k]);
+            assert_true(evidence_expect(&evidence, &likeness, NULL).error == (i == k ? 0.05 : 0.3));
+            nearest = evidence_nearest(&arena, &evidence, &likeness);
+            assert_true((strstr(nearest, "it trains") != NULL) == (i != k));
+        }
 }
 
 /* Of another software ratios count with the first errors. */
@@ -267,7 +288,8 @@ int main(void)
         cmocka_unit_test(all_equal), cmocka_unit_test(quantiles), cmocka_unit_test(longer),
         cmocka_unit_test(first_errors), cmocka_unit_test(still_alike), cmocka_unit_test(weights),
         cmocka_unit_test(ratios), cmocka_unit_test(dispatched), cmocka_unit_test(unsure), cmocka_unit_test(runtimes),
-        cmocka_unit_test(sheets), cmocka_unit_test(first_ratios), cmocka_unit_test(names_nearest),
+        cmocka_unit_test(sheets), cmocka_unit_test(adapters), cmocka_unit_test(first_ratios),
+        cmocka_unit_test(names_nearest),
     };
 
     return cmocka_run_group_tests_name("evidence", tests, NULL, release);

@@ -209,7 +209,7 @@ static void test_idle(void **state)
             "software: reshard_after_forward: has no effect");
     refused("strategy: {zero: 3}\nsoftware: {reshard_after_forward: false, flatten: false}\n",
             "software: reshard_after_forward: has no effect");
-    refused("strategy: {zero: 3}\nsoftware: {sums_once: true}\n", "software: sums_once: has no effect");
+    refused("strategy: {zero: 1}\nsoftware: {sums_once: true}\n", "software: sums_once: has no effect");
     refused("strategy: {zero: 1, pipeline: 2}\nsoftware: {sums_once: true}\n", "software: sums_once: has no effect");
 }
 
