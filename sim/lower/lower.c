@@ -1,17 +1,13 @@
 #include "base/progress.h"
 #include "lower/party.h"
-#include "recompute/stage_plan.h"
 
-#include <limits.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/program.h"
 #include "exchange/exchange.h"
 #include "scenario/scenario.h"
-#include "script/resolve.h"
 #include "schedule/schedule.h"
+#include "script/script.h"
 #include "workload/workload.h"
 
 /* Whether the budget is spent; `told`: operations, when progress was told of them. */

@@ -224,8 +224,8 @@ void host_store_weights(struct lowering *lowering, int prank, struct event after
 static void print_copies(const struct stage_plan *plan, int stage, FILE *out)
 {
     for (size_t i = 0; plan && i < plan->ncopies; i++)
-        fprintf(out, "%6d  activations of layer %zu, %.12g B; back before step %d of the backward\n", stage, plan->copies[i].layer,
-                plan->copies[i].bytes, plan->copies[i].step);
+        fprintf(out, "%6d  activations of layer %zu, %.12g B; back before step %d of the backward\n", stage,
+                plan->copies[i].layer, plan->copies[i].bytes, plan->copies[i].step);
 }
 
 void hosts_print(const struct lowering *lowering, FILE *out)

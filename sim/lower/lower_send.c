@@ -217,9 +217,10 @@ static void send_resharded(struct lowering *lowering, const struct place *from, 
 /* Sends a boundary to a rank of the same degrees. */
 static struct event send_alike(struct lowering *lowering, const struct place *from, bool next, int dst, uint32_t after)
 {
+    const struct scenario *scenario = lowering->scenario;
     int flows = rank_flows(&lowering->exchanges, dst), receiver = program_rank(lowering, from->replica, dst);
     int mb = from->work.mb;
-    bool duplex = lowering->scenario->parallelism.duplex_p2p;
+    bool duplex = scenario->parallelism.duplex_p2p;
     struct boundary *boundary = boundary_to(lowering, from, next, dst);
     struct event back = lowering->ranks[receiver].sent[!boundary->up];
     const uint32_t *lanes = lowering->lanes.send[boundary->up] + from->prank * lowering->program->flows;
@@ -233,13 +234,13 @@ static struct event send_alike(struct lowering *lowering, const struct place *fr
     }
     for (int t = 0; t < flows; t++) {
         *GROW(waits) = after;
-        if (!duplex && lowering->scenario->views)    /* that may have been to a rank of other degrees */
+        if (!duplex && scenario->views)              /* that may have been to a rank of other degrees */
             wait_for(waits, back);
         else if (!duplex && back.count)
             *GROW(waits) = event_flow(&back, t);
         if (boundary->last[t] == NO_OP) {
-            struct new_op first = transfer_of(lowering, from, next, scenario_gpu(lowering->scenario, t, from->replica, from->rank),
-                                              scenario_gpu(lowering->scenario, t, from->replica, dst), lanes[t], boundary->bytes);
+            int gpu = scenario_gpu(scenario, t, from->replica, from->rank), peer = scenario_gpu(scenario, t, from->replica, dst);
+            struct new_op first = transfer_of(lowering, from, next, gpu, peer, lanes[t], boundary->bytes);
 
             first.mb = mb;
             boundary->last[t] = program_append(lowering->program, &first, waits->items, waits->count);

@@ -40,7 +40,7 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
 }
 
 /* Adds the operation of an update; `continues`: of the update's end. */
-static uint32_t add_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
+static uint32_t write_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
 {
     uint32_t id = program_add(lowering->program, (struct new_op){
         .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->ranks[prank].compute_lane, .amount = seconds,
@@ -71,7 +71,7 @@ void lower_update(struct lowering *lowering, int replica, int rank)
     wait_for_sums(lowering, replica, rank, &waits);
     lowering->ranks[prank].overlapped = (struct contention){0}; /* the sums have ended */
     if (waits.count > 0 || seconds > 0 || always)
-        id = add_update(lowering, prank, seconds, false, &waits);
+        id = write_update(lowering, prank, seconds, false, &waits);
     free(waits.items);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         chunk_state_of(lowering, prank, chunk)->updated = id;
@@ -124,7 +124,7 @@ void lower_renewal(struct lowering *lowering, int replica, int rank)
     }
     /* the update ends when the rank has all weights */
     if (waits.count > 0)
-        id = add_update(lowering, prank, seconds, true, &waits);
+        id = write_update(lowering, prank, seconds, true, &waits);
     host_store_weights(lowering, prank, event_of(id));
     free(waits.items);
 }

@@ -140,13 +140,17 @@ static void expose_context(struct bounding *bounding, int rank, const struct sta
     }
 }
 
-/* s of each kind of work of a virtual stage on a rank. Where the GPU waits for launches, exchanges that overlap go on
- * (lower_compute.c, exposed_share). */
-static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage, double seconds[WORK_KIND_COUNT])
+/* s of each kind of work of a virtual stage on a rank: of the first slice of a micro-batch, or of the mean of all slices.
+ * Where the GPU waits for launches, exchanges that overlap go on (lower_compute.c, exposed_share). What kernels do not hide is
+ * a convex function of their time: of the mean slice it is at most the mean. */
+static void stage_seconds(struct bounding *bounding, int rank, int virtual_stage, bool first,
+                          double seconds[WORK_KIND_COUNT])
 {
     const struct gpu_class *class = workload_class(bounding->workload, 0, rank);
-    const struct stage *stage = &class->stages[virtual_stage];
-    const struct stage_times *times = &class->times[virtual_stage];
+    struct token_slice of = first ? class_slice(&bounding->workload->plan, class, 0)
+                                  : (struct token_slice){class->stages, class->times};
+    const struct stage *stage = &of.stages[virtual_stage];
+    const struct stage_times *times = &of.times[virtual_stage];
     bool exchanges = bounding->measure && bounding->measure->engine != ENGINE_IDEAL;
     const struct tensor_group *group = bounding->measure && bounding->workload->scenario->parallelism.tensor > 1 ?
                                        tensor_group(bounding, rank, stage) : NULL;
@@ -172,10 +176,13 @@ static void sum_stages(struct bounding *bounding)
     const struct plan *plan = &bounding->workload->plan;
 
     for (int v = 0; v < plan_virtual_stages(plan); v++) {
-        const double *seconds = bounding->works[v];
-        double input;
+        double seconds[WORK_KIND_COUNT], input;
+        int rank = plan_rank(plan, 0, v, 0, NULL);
 
-        stage_seconds(bounding, plan_rank(plan, 0, v, 0, NULL), v, bounding->works[v]);
+        stage_seconds(bounding, rank, v, false, bounding->works[v]);
+        memcpy(seconds, bounding->works[v], sizeof seconds);
+        if (plan_slices(plan) > 1)           /* a rank's first forward and last backward are of the first slice */
+            stage_seconds(bounding, rank, v, true, seconds);
         input = seconds[BACKWARD_INPUT];
         bounding->forwards[v + 1] = bounding->forwards[v] + seconds[FORWARD];
         bounding->backwards[v + 1] = bounding->backwards[v] + (input > 0 ? fmin(seconds[BACKWARD], input) : 0);
@@ -277,7 +284,7 @@ static double rank_bound(struct bounding *bounding, const struct row_counts *cou
         int stage = bounding->stages[chunk] = plan_virtual_stage(&workload->plan, rank, chunk);
 
         if (!flushed)                        /* another rank may have it too */
-            stage_seconds(bounding, rank, stage, bounding->works[stage]);
+            stage_seconds(bounding, rank, stage, false, bounding->works[stage]);
     }
     before = works_seconds(bounding, counts->before, chunks);
     behind = works_seconds(bounding, counts->behind, chunks);
@@ -295,7 +302,7 @@ static bool is_known(const struct workload *workload)
     const struct schedule *schedule = scenario_schedule(scenario);
 
     return !(scenario->simulation.jitter > 0) && !scenario->recipe.rooted && !schedule->asynchronous &&
-           !plan_shares(&workload->plan) && plan_slices(&workload->plan) == 1 && !scenario->views &&
+           !plan_shares(&workload->plan) && !scenario->views &&
            !plan_opportunistic(schedule, &workload->plan);
 }
 

@@ -35,7 +35,7 @@ enum {
     ENTRY_COMPLETES = 1,             /* it completes its chunk's gradients before an update */
     ENTRY_RECOMPUTED = 2,            /* the row recomputes its micro-batch, */
     ENTRY_SPLIT = 4,                 /* and does the backward for weights apart */
-    ENTRY_LAYERS = 8,                /* under ZeRO 3 it gathers layers: not once all weights of its chunk stay for the iteration */
+    ENTRY_LAYERS = 8,                /* under ZeRO 3 it gathers layers: not once its chunk's weights stay for the iteration */
 };
 
 /* The rows, and what holds for all of them. */
@@ -45,8 +45,8 @@ struct rows {
     const struct plan *plan;         /* and its plan */
     bool whole;                      /* of an iteration; else for figures: of works alone */
     bool update_last, gather_last;   /* an update ends each row, and then a gather of updated weights */
-    bool replicates;                 /* PyTorch's DataParallel: lower_replicate.c */
-    bool zero;                       /* ZeRO 3: layers are gathered (lower_layers.c) */
+    bool replicates;                 /* PyTorch's DataParallel: replicas exchange before every entry */
+    bool zero;                       /* ZeRO 3: works gather their layers */
     enum recompute_rule recompute;   /* the schedule's */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
     int steps;                       /* local steps: the number of batches in the rows */

@@ -91,8 +91,8 @@ size_t add_works(struct writer *writer, size_t entry)
     add_step(writer, STEP_WORKS, entry, 0);
     do {
         work = row_entry(rows, rank, entry + count);
-        int stage = plan_virtual_stage(rows->plan, rank, work.chunk), direction = plan_direction(rows->plan, rank, work.chunk);
-        int neighbour = work_sends(rows, work.kind, stage);
+        int stage = plan_virtual_stage(rows->plan, rank, work.chunk), neighbour = work_sends(rows, work.kind, stage);
+        int direction = plan_direction(rows->plan, rank, work.chunk);
 
         add_needs(writer, work, direction, stage);
         if (neighbour >= 0)

@@ -8,7 +8,7 @@
 
 enum { SCENARIOS = 800 };
 
-struct seen { bool links; int bounded, near, counted, flying; double busiest; };
+struct seen { bool links; int bounded, near, counted, flying, sliced; double busiest; };
 
 /* The share of the iteration that the busiest link of the topology would need at its full rate for what crosses it. */
 static double busiest(const struct run *run)
@@ -91,6 +91,7 @@ static void look(struct seen *seen, const char *text, enum engine engine, bool f
             check_memory(seen, &workload, &run, text);
             seen->bounded++;
             seen->near += bound > 0.9 * time;
+            seen->sliced += plan_slices(&workload.plan) > 1;
             seen->busiest = fmax(seen->busiest, seen->links ? busiest(&run) : 0);
         }
     }
@@ -120,6 +121,7 @@ static void bounds_hold(void **state)
     assert_true(real.bounded > SCENARIOS / 4);
     assert_true(real.counted > SCENARIOS / 2 && real.flying > real.bounded / 4);
     assert_true(free_network.near > free_network.bounded / 2);
+    assert_true(real.sliced > 3);        /* micro-batches in slices of their tokens */
 }
 
 /* All-to-alls of experts, sums and a pipeline on the narrow links of each kind of network: what they take there is part of

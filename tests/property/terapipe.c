@@ -182,11 +182,89 @@ static void test_engines(void **state)
     }
 }
 
+/* B of all transfers between stages. */
+static double transferred(const struct program *program)
+{
+    double bytes = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++)
+        bytes += program->ops.items[i].kind == OP_TRANSFER ? program->ops.items[i].amount : 0;
+    return bytes;
+}
+
+/* Ranks of unequal degrees: the time of works that begin as soon as the slices of all replicas before are there, and as many
+ * bytes between stages as without slices. */
+static void test_unequal_degrees(void **state)
+{
+    static const char *const stages[] = {"{data: 2}, {data: 4}, {data: 1}", "{data: 1}, {data: 4}", "{data: 4}, {data: 2}, {data: 2}"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(stages); i++) {
+        double bytes[2];
+
+        for (int which = 0; which < 2; which++) {
+            struct simulated simulated;
+            int n = which ? 4 : 1, works = 2 * n;
+            double ends[STAGES] = {0};
+
+            run_text(&simulated,
+                     "model: {transformer: {layers: 6, hidden: 512, heads: 8, sequence: 1024, vocabulary: 3200, tied: false}}\n"
+                     "cluster: {gpu: a100-80gb, gpus_per_node: 8, nodes: 1, inside: {bandwidth: 1000 PB/s, latency: 0 s}}\n"
+                     "batch: {micro_batches: 2, micro: %d}\nstrategy: {schedule: terapipe, slices: %d, stages: [%s]}\n"
+                     "costs: {host_launch: 0}\nmemory: {enforce: false}\nsimulation: {engine: ideal, collectives: messages, "
+                     "fold: off}\n", i == 0 ? 2 : i == 1 ? 4 : 1, n, stages[i]);
+            const struct plan *plan = &simulated.workload.plan;
+
+            for (int w = 0; w < works; w++)
+                for (int s = 0; s < plan->stages; s++)
+                    ends[s] = fmax(ends[s], s > 0 ? ends[s - 1] : 0) +
+                              class_slice(plan, workload_class(&simulated.workload, 0, s), w).times[s].work[FORWARD].seconds;
+            for (int w = works; w-- > 0;)
+                for (int s = plan->stages; s-- > 0;)
+                    ends[s] = fmax(ends[s], s + 1 < plan->stages ? ends[s + 1] : 0) +
+                              class_slice(plan, workload_class(&simulated.workload, 0, s), w).times[s].work[BACKWARD].seconds;
+            double end = ends[0] + workload_class(&simulated.workload, 0, 0)->times[0].update.seconds;
+
+            if (fabs(simulated.run.metrics.iteration_time - end) > 1e-6 * end)
+                fail_msg("%.12g s, not %.12g s:\n%s", simulated.run.metrics.iteration_time, end, simulated.text);
+            bytes[which] = transferred(&simulated.run.lowered.program);
+            simulated_release(&simulated);
+        }
+        expect_near("bytes", bytes[1], bytes[0], stages[i]);
+        assert_true(bytes[0] > 0);
+    }
+}
+
+/* The same where tensor degrees differ too, on both engines; one slice is gpipe. */
+static void test_unequal_engines(void **state)
+{
+    static const char *const schedules[] = {"terapipe, slices: 4", "terapipe", "gpipe"};
+    double times[2][COUNT(schedules)];
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(schedules); i++) {
+        struct simulated simulated;
+
+        run_text(&simulated,
+                 "model: {transformer: {layers: 4, hidden: 256, heads: 8, sequence: 512, vocabulary: 1000}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 2, micro: 2}\n"
+                 "strategy: {schedule: %s, sequence_parallel: true, stages: [{tensor: 2, data: 2}, {tensor: 4, data: 1}]}\n"
+                 "memory: {enforce: false}\nsimulation: {engine: %s}\n", schedules[i / 2], i % 2 ? "simgrid" : "fast");
+        times[i % 2][i / 2] = simulated.run.metrics.iteration_time;
+        simulated_release(&simulated);
+    }
+    for (size_t i = 0; i < COUNT(schedules); i++)
+        expect_near("iteration", times[0][i], times[1][i], schedules[i]);
+    expect_near("one slice", times[0][1], times[0][2], "");
+    assert_true(times[0][0] != times[0][1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_slice), cmocka_unit_test(test_equal_slices), cmocka_unit_test(test_closed_form),
-        cmocka_unit_test(test_sums), cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_sums), cmocka_unit_test(test_engines), cmocka_unit_test(test_unequal_degrees),
+        cmocka_unit_test(test_unequal_engines),
     };
 
     return cmocka_run_group_tests_name("terapipe", tests, NULL, NULL);

@@ -22,20 +22,23 @@ static inline char *random_scenario(int longer, uint64_t *seed)
     int expert = copied || data % 2 || random_below(seed, 3) ? 1 : 2;
     bool whole = tensor > 1 && expert > 1 && random_below(seed, 2);     /* experts that no tensor group divides */
     int micro_batches = pipeline * PICK_INT(seed, 1, 2, 4) * longer, count = 0;
-    char *text = NULL;
+    char *text = NULL, slices[24] = "";
 
     while (schedule_at((size_t)count))
         count++;
     const struct schedule *schedule = schedule_at((size_t)random_below(seed, count));
+
+    if (schedule->slices && pipeline > 1)            /* from the seed as it is: nothing else changes */
+        snprintf(slices, sizeof slices, ", slices: %d", 1 << (*seed >> 40) % 4);
     assert_true(asprintf(&text,
         "model: {preset: %s, with: {layers: 16}%s}\n"
         "cluster: {platform: %s, nodes: %d%s}\nbatch: {micro_batches: %d, micro: %d}\n"
-        "strategy: {schedule: %s, pipeline: %d, tensor: %d, data: %d, context: %d, expert: %d%s%s%s%s%s}\n"
+        "strategy: {schedule: %s%s, pipeline: %d, tensor: %d, data: %d, context: %d, expert: %d%s%s%s%s%s}\n"
         "memory: {enforce: false, precision: %s, recompute: %s%s%s}\n"
         "software: %s\nsimulation: {engine: fast%s}\n",
         model, strncmp(model, "llama3", 6) ? "" : ", sequence: 2048", cluster, tensor * context * pipeline * data,
         sometimes(seed, 6, ", network: {topology: {leaf_nodes: 1, oversubscription: 4}}"), micro_batches,
-        PICK_INT(seed, 1, 2), pipeline > 1 ? schedule->name : "1f1b", pipeline, tensor, data, context,
+        PICK_INT(seed, 1, 2), pipeline > 1 ? schedule->name : "1f1b", slices, pipeline, tensor, data, context,
         expert * (whole ? tensor : 1),
         copied ? "" : PICK(seed, "", "", ", zero: 1", ", zero: 2", ", zero: 3"),
         whole ? ", sequence_parallel: true, expert_tensor: 1" : sometimes(seed, 3, ", sequence_parallel: true"),
