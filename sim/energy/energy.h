@@ -1,5 +1,5 @@
-/* energy: what GPUs and their nodes take, by what the GPUs do. The numbers stand in the GPU's file (power), with the
- * GPU's share of its node, or in the scenario's train.energy, which holds for a single iteration too. */
+/* energy: the power of GPUs and their nodes, by the GPUs' activity. The numbers stand in the GPU's file (power), which
+ * includes the GPU's share of its node, or in the scenario's train.energy, which holds for a single iteration too. */
 #ifndef DTSIM_ENERGY_H
 #define DTSIM_ENERGY_H
 
@@ -13,7 +13,7 @@ double energy_power(const struct scenario *scenario, int gpus, int nodes, struct
 /* The same of the GPUs that the scenario runs on and their nodes, by what each program rank's GPUs do: of
  * all replicas, or of the first one, which then stands for all. */
 double energy_ranks_power(const struct scenario *scenario, const struct occupation *ranks, int count);
-/* The facility's power over that of its computers; 1 where the scenario says nothing. */
+/* The facility's power over its computers' power; 1 where the scenario gives none. */
 double energy_pue(const struct scenario *scenario);
 /* The nodes on which the scenario runs. */
 int energy_nodes(const struct scenario *scenario);

@@ -12,11 +12,12 @@
 static const double SPREADS[] = {
     0.003, 0.031, 0.036, 0.042, 0.052, 0.057, 0.070, 0.086, 0.094, 0.118, 0.140, 0.234,
 };
-/* Of one run at least, and what a difference leaves of the similarity: so chosen that anchors help tables that are far
- * off and do no harm to others (tests/property/published_anchors.c prints by how much). */
+/* The least error of one run, and how differences lower the similarity. They are chosen so that anchors help tables
+ * that are far off and do no harm to others (tests/property/published_anchors.c prints by how much). */
 #define NOISE 0.07
-#define HALF_DOUBLINGS 8.0       /* so many doublings of GPUs or of a sample halve it, */
-#define HALF_TOKENS 2.0          /* so many of a micro-batch, as for evidence_expect: hosts fall behind small ones, */
+#define HALF_DOUBLINGS 8.0       /* this number of doublings of GPUs or of a sample halves it, */
+#define HALF_TOKENS 2.0          /* this number of doublings of a micro-batch, as for evidence_expect: hosts fall behind
+                                    small ones, */
 #define HALF_EXPOSED 0.2         /* such a difference of the shares of exposed communication, */
 #define OTHER (1 / 1.5)          /* another format or another schedule */
 #define OF_CLASSES 0.5           /* of the variance: what classes of time add */
@@ -25,12 +26,12 @@ enum { CLASSES_FROM = 3 };
 /* A measured time further from the predicted one is a mistake of units more likely than a defect. */
 #define FURTHEST 4.0
 
-/* Shares of normally distributed errors within so many standard deviations: 60 % and 90 %. */
+/* How many standard deviations hold 60 % and 90 % of normally distributed errors. */
 #define SIGMA_WITHIN 0.842
 #define SIGMA_MOST 1.645
-/* Of what is corrected so much may be wrong: the more a table is off, the more its rows differ in that. */
+/* The share of a correction that may be wrong: the more a table is off, the more its rows differ in that. */
 #define UNSURE 0.5
-/* Published residuals that those of leaving out one are averaged with. */
+/* The number of published residuals that enter the mean with the residuals of leaving one out. */
 #define PUBLISHED 2.0
 
 static double log_error(const struct anchor *anchor)
@@ -54,7 +55,7 @@ static double similarity(const struct likeness *a, const struct likeness *b)
            (text_same(a->schedule, b->schedule) ? 1 : OTHER);
 }
 
-/* Of an anchor and a run of these shares, over spread^2. */
+/* The similarity of an anchor and a run with these shares, over spread^2. */
 static double covariance(const struct anchor *a, const struct anchor *b, const double shares[ANCHOR_CLASSES], bool classes)
 {
     double products = 0;
@@ -137,7 +138,7 @@ static void invert(double *matrix, size_t n)
     }
 }
 
-/* What the anchors that are alike say. */
+/* The correction by the anchors that are alike. */
 struct fit {
     const struct anchor **of;
     size_t count;

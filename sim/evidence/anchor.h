@@ -27,9 +27,9 @@ struct anchors {
     char digest[33];                 /* of all that they say, hexadecimal digits */
 };
 
-/* Why none of the anchors tells anything of the run: "'r1' runs software nemo, not mine", in the arena; NULL: some do.
- * Alike are those of one software, GPU, profile of kernel times and model, which is not given times, whose measured time is at
- * most four times the predicted one, or a quarter of it. */
+/* Why no anchor is alike: "'r1' runs software nemo, not mine", in the arena; NULL: at least one is. An anchor is alike
+ * if it has the run's software, GPU, profile of kernel times and model, if the model's times are not given, and if its
+ * measured time is between a quarter and four times the predicted one. */
 const char *anchors_refused(struct arena *arena, const struct anchors *anchors, const struct anchor *of);
 
 struct correction {

@@ -99,8 +99,8 @@ int evidence_read(struct arena *arena, const char *path, struct evidence *eviden
 /* The rows that came with the program; the arena's cache remembers them. Without a file of them: none. */
 int evidence_load(struct arena *arena, const struct evidence **evidence, struct error *err);
 
-/* The first error of a row, as a file has it that is known: it is written once. Of a table that the file does not have it is
- * `error`, today's; NaN: unknown. */
+/* The first error of a row, which is written once: from the file where it has the table, else `error`, today's; NaN:
+ * unknown. */
 double evidence_first_error(const struct evidence *known, const struct evidence_name *name, double error);
 /* The kind of that row when it was asked first: where its table names another software since, the first error tells of
  * runs of the first one. NULL: unknown. */

@@ -15,7 +15,8 @@
 #define OTHER_FORMAT (1 / 3.0)
 #define OTHER_SCHEDULE (1 / 3.0)
 #define OTHER_ADAPTERS (1 / 2.0)     /* one trains adapters alone: two of three products of a block are the same */
-#define HALF_DOUBLINGS 2.0  /* so many doublings of GPUs, of a sample, of a micro-batch or of a NIC's rate halve it, */
+#define HALF_DOUBLINGS 2.0  /* this number of doublings of GPUs, of a sample, of a micro-batch or of a NIC's rate halves
+                               it, */
 #define HALF_EXPOSED 0.2    /* such a difference of the shares of exposed communication, */
 #define HALF_MEASURED 1.0   /* or of the shares of measured kernels */
 

@@ -79,7 +79,7 @@ int evidence_read_peaks(struct arena *arena, const char *path, struct evidence *
     return rc || err->count > before ? -1 : 0;
 }
 
-/* Quantiles of the errors, those of each kind by its weight. */
+/* Quantiles of the errors; the errors of each kind count by its weight. */
 static struct peak_expectation expect(const struct evidence *evidence, const double of_kind[PEAK_KIND_COUNT],
                                       const struct evidence_without *without)
 {

@@ -5,10 +5,10 @@
 #include "base/base.h"
 #include "evidence/evidence_internal.h"
 
-/* Quantiles of the errors; higher than the shares that are to be within, as those of evidence.c are. */
+/* Quantiles of the errors; like in evidence.c higher than the shares that are to be within. */
 static const double QUANTILE_WITHIN = 0.62, QUANTILE_MOST = 0.92;
 
-/* Of a row those that stand near it: of hundreds of rows all pairs would say no more. */
+/* The most neighbours of a row that are paired with it: all pairs of hundreds of rows would say no more. */
 enum { NEAR = 64 };
 
 /* Rows of a table mostly share the text. */
@@ -28,7 +28,7 @@ static bool comparable(const struct evidence *evidence, const struct evidence_ro
            a->error > -1 && b->error > -1;
 }
 
-/* Ratios of the rows from `begin` on, before `end`: those of one table. */
+/* Ratios of the rows of one table, from `begin` to before `end`. */
 static void find_in_table(struct evidence_runs *runs, const struct evidence *evidence, size_t begin, size_t end)
 {
     const struct evidence_row *rows = runs->rows.items;

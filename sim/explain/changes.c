@@ -93,7 +93,7 @@ static const char *free_cluster(struct arena *arena, const struct cluster *clust
     return arena_printf(arena, "parts: [%s]", parts);
 }
 
-/* Offloading needs the host, of which the ideal cluster knows nothing. */
+/* Offloading needs the host; the ideal cluster has none. */
 void changes_of_network(struct changes *changes, const struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
@@ -154,7 +154,8 @@ void changes_of_recomputation(struct changes *changes, const struct workload *wo
     add_values(changes, workload, "memory.recompute=none,selective", NULL);
 }
 
-/* Each block goes to the stage that would be the shortest with it, from what stages have beside their blocks. */
+/* Each block goes to the stage that would be the shortest with it, counting the layers that stages have besides
+ * blocks. */
 void changes_of_split(struct changes *changes, const struct workload *workload)
 {
     enum { STAGES_MAX = 256 };
@@ -170,7 +171,7 @@ void changes_of_split(struct changes *changes, const struct workload *workload)
         int layers = workload->stages[s].layers;
 
         others[s] = work[FORWARD].seconds + work[BACKWARD].seconds;
-        block = fmin(block, others[s] / layers);     /* of the stage that has least beside them */
+        block = fmin(block, others[s] / layers);     /* of the stage with the least time outside its blocks */
         blocks += layers;
     }
     for (int s = 0; s < nstages; s++)

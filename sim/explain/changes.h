@@ -7,7 +7,7 @@
 
 struct changes {
     struct arena *arena;
-    struct error *err;           /* gets what the system does not let be read */
+    struct error *err;           /* gets the errors of reading that the system caused */
     const char *items[8];
     size_t count;
 };

@@ -95,7 +95,7 @@ static uint32_t *find_before(const struct timeline *timeline)
     return before;
 }
 
-/* From the end to the beginning; pieces of no time are left out. */
+/* Goes from the end to the beginning and leaves out pieces of no time. */
 static void walk_back(const struct walk *walk, struct path_pieces *pieces)
 {
     const struct timeline *timeline = walk->timeline;

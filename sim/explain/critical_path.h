@@ -14,7 +14,8 @@
 struct path_piece { uint32_t op; double from, to; };
 
 struct critical_path {
-    /* Ascending, the first from 0, each from where the one before ends, the last to the makespan. */
+    /* Ascending pieces: the first begins at 0, each begins where its predecessor ends, the last ends at the
+     * makespan. */
     struct path_pieces { struct path_piece *items; size_t count, capacity; } pieces;
     /* Seconds of these within metrics.window, an update: they add up to the iteration time. On the chain nobody waits,
      * so that exposed kinds are exchanges and transfers that it goes through, and none is a bubble. */
@@ -27,7 +28,7 @@ struct critical_path {
 void critical_path_init(struct critical_path *path, const struct run *run);
 void critical_path_release(struct critical_path *path);
 
-/* What of a timeline's operation is of which kind, in shares that add up to 1. */
+/* The shares of an operation's time by kind, which add up to 1. */
 void op_shares(const struct program *program, const struct op *op, double shares[ACCOUNT_KIND_COUNT]);
 
 #endif

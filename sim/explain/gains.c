@@ -41,7 +41,7 @@ static double held_kernels(const struct asking *asking)
     return of_path(asking->path, ACCOUNT_FORWARD, ACCOUNT_PACK);
 }
 
-/* A rank that waits for nobody still does what it does on the path. */
+/* A rank that waits for nobody still does its own work on the path. */
 static double held_bubble(const struct asking *asking)
 {
     double most = 0;

@@ -35,7 +35,7 @@ static void add(struct collector *collector, int rank, enum idle_cause cause, in
     collector->sums[at][1] += exposed / replicas;
 }
 
-/* What a wait for that operation is, by its lane and purpose. Sets the rank where it is one. */
+/* The kind of a wait for that operation, by its lane and purpose. Sets the rank where it waits for one. */
 static enum idle_cause cause_of(const struct collector *collector, const struct account_step *step, int *on)
 {
     const struct op *op = step->on;

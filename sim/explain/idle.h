@@ -1,5 +1,5 @@
-/* idle: why a rank does not compute: for whom or what it waits, and how long. Made from the account of seconds
- * (run/account.h), so that a rank's waits add up to what its breakdown calls bubble and exposed. */
+/* idle: why a rank does not compute: which rank or communication it waits for, and how long. Made from the account of
+ * seconds (run/account.h), so that a rank's waits add up to its bubble and exposed communication. */
 #ifndef DTSIM_IDLE_H
 #define DTSIM_IDLE_H
 
@@ -29,7 +29,7 @@ extern const char *const idle_cause_names[], *const idle_cause_texts[];
 struct idle_wait {
     int rank, on;            /* on: the pipeline rank that it waits for, -1: no one alone */
     enum idle_cause cause;
-    double bubble;           /* s in which those that it waits for compute: breakdown_s.bubble */
+    double bubble;           /* s in which the rank that it waits for computes: breakdown_s.bubble */
     double exposed;          /* s of communication or offload that nothing hides */
 };
 struct idle {

@@ -33,8 +33,8 @@ static bool on_host(const struct lane *lane)
     return lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST;
 }
 
-/* Whether `op` waited longer for `dep` than for `than`: of those that ended together the first one counts that is on
- * another lane, so that rounding does not decide. */
+/* Whether `op` waited longer for `dep` than for `than`. If both ended together, the one on another lane counts, so that
+ * rounding does not decide. */
 static bool awaited_longer(const struct timeline *timeline, const struct op *op, const struct op *dep,
                            const struct op *than)
 {
@@ -44,7 +44,8 @@ static bool awaited_longer(const struct timeline *timeline, const struct op *op,
     return than->lane == op->lane ? end >= other * (1 - ROUNDING) : end > other * (1 + ROUNDING);
 }
 
-/* The dependency that ended last, of those on compute lanes or of all but the host's; NULL: there is none. */
+/* The dependency that ended last, among operations on compute lanes or on all lanes but the host's; NULL: there is
+ * none. */
 static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
 {
     const struct program *program = timeline->program;

@@ -46,7 +46,8 @@ struct account_step {
     double from, since, ready, start, end;       /* s, ascending */
     enum account_kind awaited;
     const struct op_compute *compute;    /* of `op`; NULL without one */
-    const struct op *kernel;     /* of those of others, the one that ended at `since`; NULL: its own, or it is not known */
+    const struct op *kernel;     /* operation of another rank that ended at `since`; NULL: it is the rank's own, or not
+                                    known */
     const struct op *on;         /* what it waited for last, but for the host's; NULL: nothing, or the rank has ended */
 };
 typedef void account_visit(void *context, const struct account_step *step);
@@ -65,8 +66,8 @@ double window_part(const struct window *window, double from, double to);
  * one. Replicas meet in collectives and in exchanges within works. Where ranks have `unequal` degrees a replica of a rank
  * also waits for those of other ranks that have some of its samples: that is no wait for another replica. */
 bool account_awaits_replica(const struct account_step *step, const struct program *program, int stages, bool unequal);
-/* Adds the seconds of the step that lie in the window, over its updates, to seconds[ACCOUNT_KIND_COUNT]. Returns those
- * that are exposed communication. */
+/* Adds the seconds of the step that lie in the window, over its updates, to seconds[ACCOUNT_KIND_COUNT]. Returns the
+ * exposed communication among them. */
 double account_add(const struct account_step *step, const struct window *window, double *seconds);
 
 /* s of an iteration's kernels, mean over ranks, by what their times stand on. Of these, into `extrapolated`: s of kernels

@@ -191,7 +191,7 @@ const char *certainty_sheets(struct arena *arena, const struct scenario *scenari
            scenario->views        ? "its pipeline ranks have unequal degrees; no published run has that" : NULL;
 }
 
-/* What its network has that no published run's has, or NULL. */
+/* A property of its network that no published run's network has, or NULL. */
 static const char *unlike_network(struct arena *arena, const struct scenario *scenario)
 {
     const struct evidence *evidence = scenario->evidence;
@@ -246,7 +246,7 @@ static const char *reasons_unlike(struct arena *arena, const struct scenario *sc
     return text;
 }
 
-/* To given times no published run is nearest. */
+/* The nearest published run; there is none where times are given. */
 const char *certainty_unlike(struct arena *arena, const struct scenario *scenario, const struct metrics *metrics)
 {
     const char *text = reasons_unlike(arena, scenario, metrics), *nearest;

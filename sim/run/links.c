@@ -78,7 +78,7 @@ static int moved(const struct counting *counting, int gpu, int t, int replicas)
                         place.replica + replicas, place.p);
 }
 
-/* The same on the GPUs of so many tensor indices and replicas further on. */
+/* The same on the GPUs that many tensor indices and replicas further on. */
 static void carry_pair(const struct counting *counting, struct pair pair, int t, int replicas)
 {
     const struct cluster *cluster = &counting->scenario->cluster;
@@ -128,7 +128,7 @@ static void carry_sum(const struct counting *counting, const struct lane *lane, 
     sum->payload = sum->wire = 0;
 }
 
-/* The bytes of a lane are summed while they go between the same GPUs, as in most lanes they always do. */
+/* Sums the bytes of a lane as long as they go between the same GPUs, which in most lanes is always. */
 static void count_program(const struct counting *counting)
 {
     const struct program *program = &counting->lowered->program;

@@ -1,4 +1,4 @@
-/* links: what crosses every link of the cluster in all that was simulated: the messages of the program, and those that
+/* links: the bytes on every link of the cluster in all that was simulated: messages of the program, and messages that
  * measured collectives, folded replicas and flows of tensor groups stand for. */
 #ifndef DTSIM_LINKS_H
 #define DTSIM_LINKS_H
@@ -15,7 +15,7 @@ enum link_class {
 };
 extern const char *const link_class_names[];     /* "inside", "nvlink", ...; NULL-terminated */
 
-/* Kinds of links: those of routes, then those to the host and from it. */
+/* Kinds of links: the links of routes, then links to the host and from it. */
 enum { CARRIER_TO_HOST = LINK_BETWEEN + 1, CARRIER_FROM_HOST, CARRIER_COUNT };
 enum link_class carrier_class(const struct cluster *cluster, int carrier, int index);
 /* Whether the cluster's links may be of that class: of the first three, one is. */

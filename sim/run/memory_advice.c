@@ -122,7 +122,7 @@ static void more_divided(const struct scenario *scenario, int step, FILE *out)
         fprintf(out, "strategy.%s=%d\n", group->name, (2 << step) * group_members(group));
 }
 
-/* Alone all steps are tried, with others the first so many. */
+/* All `steps` of a change are tried alone; together with other changes only its first `paired` steps. */
 enum { TOGETHER = 3 };
 static const struct change { change_write *write; int steps, paired;
 } changes[] = {

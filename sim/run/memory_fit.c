@@ -54,7 +54,8 @@ static double limit_of(const struct scenario *scenario, int rank, bool always)
     return always ? scenario_room(scenario, rank) : memory_limit_of(scenario, rank);
 }
 
-/* A look at what ranks hold all the time saves many simulations. With `flying` the activations in flight count too. */
+/* Looks at the memory that ranks hold all the time, which saves many simulations. With `flying` the activations in flight
+ * count too. */
 static bool states_fit(const struct workload *workload, bool flying, bool always)
 {
     for (int r = 0; r < workload->plan.stages; r++) {

@@ -24,7 +24,7 @@ static double earlier(double a, double b)
     return a < b ? a : b;
 }
 
-/* What a rank sends in an operation that happens so many times: to others, or to its host and back. */
+/* Adds the bytes that a rank sends in an operation that happens `times` times: to others, or to its host and back. */
 static void add_bytes(struct metrics *metrics, const struct scenario *scenario, const struct program *program,
                       const struct op *op, int times, const struct lane *lane)
 {
@@ -43,7 +43,7 @@ static void add_bytes(struct metrics *metrics, const struct scenario *scenario, 
     }
 }
 
-/* From a rank's first work to the end of its last. */
+/* Seconds from a rank's first work to the end of its last. */
 struct span { double began, ended; };
 
 /* Bytes, spans of ranks, and the means of forwards and of what follows them on the way back, of a micro-batch in one
@@ -283,7 +283,7 @@ double metrics_iteration_time(const struct workload *workload, const struct time
     return window_update(&window);
 }
 
-/* Of what is found later, or not at all. */
+/* Values that are found later, or not at all. */
 #define NOTHING_STATED \
     .imbalance = NAN, .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN, \
     .expected_error = NAN, .expected_longer = NAN, .expected_ratio = NAN, .expected_ratio_most = NAN, \
@@ -335,7 +335,7 @@ static void read_memory(struct metrics *metrics, const struct workload *workload
     free(peaks);
 }
 
-/* Where nodes are of several kinds each GPU's by what its own rank does. */
+/* Where nodes are of several kinds, each GPU's power follows from its own rank's work. */
 static void count_energy(struct metrics *m, const struct scenario *scenario)
 {
     struct occupation mean = {m->utilization, m->exposed_communication / m->iteration_time};

@@ -48,7 +48,7 @@ struct metrics {
     double offload_bytes_per_gpu;    /* B to the host and back, mean over GPUs */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
     double sent[PAYLOAD_COUNT];      /* of these, what they are */
-    double peak_memory;              /* B on the fullest GPU: of all ranks the one that leaves the least room */
+    double peak_memory;              /* B on the fullest GPU: on the rank that leaves the least room */
     double peak_room;                /* B that this GPU may hold; INFINITY: not known */
     double peak_reserved;            /* of these, without the context: what the framework's allocator took of the
                                       * device (PyTorch's max_memory_reserved) */
@@ -86,9 +86,9 @@ struct metrics {
 };
 
 void metrics_init(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline);
-/* Those of time alone: where it went, not bytes, FLOPs or memory. */
+/* Metrics of time only: where it went, not bytes, FLOPs or memory. */
 void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline);
-/* Those of memory alone (`ranks` have no others), for a timeline that is no whole iteration. */
+/* Metrics of memory only (`ranks` have no others), for a timeline that is not a whole iteration. */
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload,
                          const struct timeline *timeline);
 /* iteration_time alone. */
@@ -101,7 +101,7 @@ struct metric {
     size_t offset;                   /* of the double in struct metrics */
     double unit;                     /* of what is printed, in SI units */
     enum { METRIC_TIME, METRIC_RATE, METRIC_SHARE, METRIC_BYTES } kind;    /* RATE: work per iteration time */
-    const char *brief;               /* for `dtsim help result`: what it is, and its unit where the name has none */
+    const char *brief;               /* for `dtsim help result`: its meaning, and its unit where the name has none */
 };
 const struct metric *metric_at(size_t index);                 /* NULL past the last */
 const struct metric *metric_find(const char *name);           /* NULL: there is none */

@@ -9,13 +9,13 @@
 
 struct simulate_options {
     enum engine engine;
-    enum lower_what what;            /* of the compute alone there are no metrics but those of memory, and no jitter */
-    bool numbers;                    /* only metrics are wanted: the run may be that of a shorter pipeline (steady.h), with
-                                      * less in `lowered` and `timeline` than happens */
+    enum lower_what what;            /* for compute alone there are only metrics of memory, and no jitter */
+    bool numbers;                    /* only metrics are wanted: the run may be of a shorter pipeline (steady.h);
+                                      * `lowered` and `timeline` then lack a part */
     bool links;                      /* what crosses links is counted: for those who write it down */
     bool causes;                     /* metrics.imbalance and .jitter are found: up to two more replays */
     unsigned what_ifs;               /* enum what_if, several together: the program without these */
-    bool free_network;               /* nothing that is sent takes time; the rows stay those of the real network */
+    bool free_network;               /* sends take no time; the rows stay the rows of the real network */
     bool no_advice;                  /* simulate_advised() says only by how much memory is short */
 };
 
@@ -26,7 +26,7 @@ struct run {
     struct timeline timeline;
     struct metrics metrics;          /* metrics.ranks is NULL where nothing was simulated */
     struct links links;              /* empty without that option */
-    long long seed;                  /* of the random numbers; of several replays that of the median one */
+    long long seed;                  /* seed of the random numbers; of several replays the seed of the median one */
 };
 
 /* A whole iteration on the scenario's own engine and network. */
@@ -39,8 +39,8 @@ struct simulate_options simulate_numbers_of(const struct scenario *scenario);
  * case (a zeroed struct too). Errors: those of lower() and of the engine; EXIT_STOPPED where the budget of the
  * scenario's progress is spent: run->metrics.ranks is not NULL if only the causes are missing then. */
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err);
-/* Replays the program of a run on another engine; `difference`: of starts and ends, at most, as timeline_difference()
- * has it. Collectives that the first engine measured keep their durations. Errors: those of the engine. */
+/* Replays the program of a run on another engine; sets `difference` to timeline_difference() of the two. Collectives
+ * that the first engine measured keep their durations. Errors: the engine's. */
 int run_verify(const struct run *run, enum engine engine, double *difference, struct error *err);
 void run_release(struct run *run);
 

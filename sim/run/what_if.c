@@ -67,7 +67,7 @@ static void walk_works(const struct program *program, const struct timeline *tim
     free(last);
 }
 
-/* The mean of those that are not 0, and 0 where all are; `step` apart. */
+/* The mean of the values that are not 0; 0 where all are. Values are `step` apart. */
 static double mean_of(const double *values, int count, int step)
 {
     double sum = 0, some = 0;
@@ -130,7 +130,7 @@ bool program_uneven(const struct program *program, const struct loads *loads)
     return uneven;
 }
 
-/* Most works of a rank and kind are like the one before, and so is what becomes of them. */
+/* Most works of a rank and kind equal their predecessor, and so do their results. */
 static void balance(struct program *program, const struct loads *loads)
 {
     struct { double factor; uint32_t before, after; } *last = xcalloc((size_t)program->ranks * KINDS, sizeof *last);

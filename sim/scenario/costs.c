@@ -54,8 +54,8 @@ static double reached(const struct profile *profile, const struct matmul_record 
     return 2 * large.m * large.n * large.k / matmul_remembered(profile->cache, &record->fit, profile->sms, &large);
 }
 
-/* Products faster than the data sheet allows are those of another GPU, or of a wrong profile. A tenth is the clock that
- * a chip may boost to above the one of the data sheet. */
+/* Products faster than the data sheet allows come from another GPU or a wrong profile. A chip may boost to a clock a
+ * tenth above the data sheet's. */
 static int check_rates(const struct scenario *scenario, const struct gpu *gpu, const struct profile *profile,
                        struct error *err)
 {

@@ -137,8 +137,8 @@ int shares_resolve(struct scenario *scenario, struct error *err)
     return rc;
 }
 
-/* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration. If a replica holds
- * two copies of the model, ZeRO 1 alone divides among both. */
+/* ZeRO, a parameter server and DataParallel hand out weights after the only update of an iteration. If a replica holds
+ * two copies of the model, only ZeRO 1 divides among both. */
 static int check_sharing(const struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);

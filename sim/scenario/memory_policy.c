@@ -95,7 +95,7 @@ bool recompute_covers(const struct recompute_spec *recompute, int block)
            floor((block + 1) * recompute->share + 0.5) > floor(block * recompute->share + 0.5);
 }
 
-/* What one mode alone may be told: modules of what; full of which blocks, one of these keys at a time. */
+/* Keys that go with one mode only: `modules` with its list; `full` with which blocks, by one of these keys. */
 static int check_blocks(const struct scenario *scenario, struct error *err)
 {
     static const char *const keys[] = {"every", "blocks", "share"};
@@ -226,7 +226,7 @@ static int check_host(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
-/* Layer by layer: what that does not go together with. */
+/* Plans layer by layer: the keys that they exclude. */
 static int check_by_layers(const struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);

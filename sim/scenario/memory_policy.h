@@ -13,8 +13,8 @@ enum logits { LOGITS(ENUM_VALUE) };
     X(OFFLOAD_OPTIMIZER, "optimizer") X(OFFLOAD_TENSORS, "tensors")
 enum offload { OFFLOADS(ENUM_VALUE) };
 
-/* Of which linear layers' weights dummy gradients are kept: each includes those before it, and the places up to it
- * (enum linear_place). */
+/* The linear layers for whose weights dummy gradients are kept. Each value includes the ones before it, and the places
+ * up to it (enum linear_place). */
 #define DUMMY_GRADIENTS(X) \
     X(DUMMIES_NONE, "none") X(DUMMIES_BLOCKS, "blocks") X(DUMMIES_OUTPUT, "output") X(DUMMIES_EXPERTS, "experts")
 enum dummy_gradients { DUMMY_GRADIENTS(ENUM_VALUE) };
@@ -45,7 +45,7 @@ struct memory_spec {
     int dummy_gradients;             /* enum dummy_gradients */
     int gradient_accesses;           /* reads and writes of a gradient that kernels do around a sum over replicas */
     double context;                  /* B; NaN: memory_states says */
-    double fragmentation;            /* share of what the allocator holds */
+    double fragmentation;            /* share of the memory that the allocator holds */
     double limit;                    /* B; NaN: the GPU's memory */
     bool enforce;
 };

@@ -29,7 +29,7 @@ enum context_attention { CONTEXT_ATTENTIONS(ENUM_VALUE) };
 struct schedule_spec {
     const struct node *node;
     int name;                    /* index of schedule_at; or */
-    const char *csv;             /* a file of an order, beside the scenario */
+    const char *csv;             /* a file of an order, in the scenario's folder or relative to it */
     int recomputation;           /* enum recompute_rule, of an order */
     const struct order *order;   /* of the file */
 };
@@ -44,7 +44,7 @@ struct compression_spec {
     bool error_feedback;
 };
 
-/* What a GPU sends of a token whose experts are on other GPUs: an older word for the kinds of dispatchers. */
+/* What a GPU sends of a token whose experts are on other GPUs: older names of the kinds of dispatchers. */
 #define TOKEN_DISPATCHES(X) X(DISPATCH_COPIES, "copies") X(DISPATCH_ONCE, "once")
 enum token_dispatch { TOKEN_DISPATCHES(ENUM_VALUE) };
 
@@ -54,7 +54,7 @@ enum token_dispatch { TOKEN_DISPATCHES(ENUM_VALUE) };
     X(OVERLAP_DISPATCH_MICRO_BATCHES, "micro-batches")
 enum overlap_dispatch { OVERLAP_DISPATCHES(ENUM_VALUE) };
 
-/* On which part each rank is, where its stage does not say it. */
+/* The part of each rank whose stage names none. */
 #define STAGES_ONS(X) X(STAGES_ON_PLACEMENT, "placement") X(STAGES_ON_AUTO, "auto")
 enum stages_on { STAGES_ONS(ENUM_VALUE) };
 
@@ -69,20 +69,20 @@ struct parallelism {
     int ulysses;                     /* hybrid: neighbours in a context group that exchange heads for tokens; else 0 */
     bool context_blocks;             /* gathered keys and values too are attended to block by block; kernels of their own
                                       * merge the blocks' results and gradients in fp32 */
-    bool overlap_context;            /* exchanges of blocks travel beside the attention to other blocks */
+    bool overlap_context;            /* exchanges of some blocks overlap with the attention of other blocks */
     double capacity_factor;          /* of experts; 0: they compute what they get */
     int dispatcher;                  /* enum token_dispatcher: settled */
-    int dispatch;                    /* enum token_dispatch: what the dispatcher does */
+    int dispatch;                    /* enum token_dispatch: how the dispatcher exchanges tokens */
     int overlap_dispatch;            /* enum overlap_dispatch */
     int chunks;
     bool sequence_parallel, scatter_gather;
     bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */
-    bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+    bool overlap_p2p;                /* boundaries are sent while the sender does its next work */
     bool one_communicator;           /* a stage's sends and receives take turns */
     bool duplex_p2p;                 /* two stages send to each other at once */
-    bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
-    bool overlap_gathers;            /* under ZeRO 1 and 2 weights come beside the next iteration's forwards */
-    bool overlap_products;           /* what else is gathered or summed travels beside pieces of products */
+    bool overlap_tensor;             /* gradients of inputs are summed while gradients of weights are computed */
+    bool overlap_gathers;            /* under ZeRO 1 and 2 weights are gathered during the next iteration's forwards */
+    bool overlap_products;           /* other gathers and sums overlap with pieces of products */
     int zero;
     int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
     bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */

@@ -75,8 +75,8 @@ void process_groups_make(struct scenario *scenario)
     };
 }
 
-/* Whether GPUs that do the same for the same stage are on nodes of several kinds: those of a tensor group, or of
- * replicas. Stages on kinds of their own are no reason to look at more than one replica. */
+/* Whether GPUs that do the same for the same stage are on nodes of several kinds: GPUs of a tensor group, or of
+ * replicas. Stages on kinds of their own do not need more than one replica. */
 static bool mixes_kinds(const struct scenario *scenario)
 {
     for (int p = 0; scenario->layout.mixed && p < scenario->parallelism.pipeline; p++) {
@@ -144,7 +144,7 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
     }
 }
 
-/* Of the first group of a pipeline rank. */
+/* The members of the first group of a pipeline rank. */
 static int nodes_of(const struct scenario *scenario, enum group_kind kind, int p)
 {
     const struct process_group *group = &scenario_groups(scenario, p)->of[kind];

@@ -1,5 +1,5 @@
-/* process_group: who talks to whom. One table, made once from the degrees, which all read that exchange something,
- * count communicators or show groups. */
+/* process_group: who communicates with whom. One table, made once from the degrees. All code reads it that exchanges
+ * something, counts communicators or shows groups. */
 #ifndef DTSIM_PROCESS_GROUP_H
 #define DTSIM_PROCESS_GROUP_H
 
@@ -41,8 +41,8 @@ struct process_group {
     bool exchanges;          /* the scenario has such groups, and they exchange something */
 };
 
-/* Parameters by who sums their gradients and divides their states: each class is exchanged in groups of its own. Apart
- * are those of experts, where replicas divide them. */
+/* Classes of parameters, by the group that sums their gradients and divides their states. Experts are a class of their
+ * own where replicas divide them. */
 enum parameter_class { PARAMETERS_COMMON, PARAMETERS_APART, PARAMETER_CLASS_COUNT };
 
 /* An amount of parameters, or of their bytes, by class. */
@@ -58,8 +58,8 @@ struct scenario;
 /* The degrees, ZeRO's share and the plan are resolved. */
 void process_groups_make(struct scenario *scenario);
 
-/* In what members of groups may differ although their places are alike; several together. Where they do, none may stand
- * for others in that respect: not a replica for all, nor a flow for those of a tensor group. */
+/* In which respects members of groups may differ although their places are alike; a set of bits. Where they differ, no
+ * member may stand for others in that respect: neither a replica for all, nor a flow for a tensor group. */
 enum uneven {
     UNEVEN_WORKS = 1,        /* every work takes another time (jitter) */
     UNEVEN_GPUS = 2,         /* a GPU of the scenario computes slower */
@@ -68,9 +68,9 @@ enum uneven {
     UNEVEN_KINDS = 16,       /* GPUs that do the same for the same stage are on nodes of several kinds, which differ in
                               * how fast they compute and in their links */
 };
-/* Those of the scenario; made once, as scenario->uneven. */
+/* The bits of the scenario; made once, as scenario->uneven. */
 unsigned scenario_uneven(const struct scenario *scenario);
-/* How many times as long the computations of a pipeline rank of a replica take: those of its slowest GPU. */
+/* The factor on the time of computations of a pipeline rank of a replica: of its slowest GPU. */
 double scenario_slower(const struct scenario *scenario, int replica, int p);
 
 /* Which of the groups on its axis the index is in; a replica's, say. Not of embedding groups. */

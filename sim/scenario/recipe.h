@@ -47,7 +47,8 @@ enum sum_unit {
 enum weights_moment {
     WEIGHTS_STAY,            /* every replica updates them itself, and keeps them */
     WEIGHTS_UPDATED,         /* they come after the update */
-    WEIGHTS_NEXT,            /* each chunk's come before its first forward, while the ones before it are computed */
+    WEIGHTS_NEXT,            /* each chunk's weights come before its first forward, while the chunks before it are
+                                computed */
     WEIGHTS_LAYER,           /* a layer's come before it is computed, unless they stayed */
     WEIGHTS_FORWARD,         /* all come before every forward */
 };
@@ -64,7 +65,8 @@ struct recipe {
         bool once;           /* of the whole batch, although a replica keeps a share alone */
         double first_bucket, bucket;     /* B of buckets; INFINITY: there are none */
         const struct collective *collective;     /* in the groups that sum a class of parameters */
-        const struct collective *across;         /* then of every share, over those that hold it; NULL: no such sum */
+        const struct collective *across;         /* then of every share, over the replicas that hold it; NULL: no such
+                                                    sum */
     } gradients;
     struct {
         enum weights_moment when;
@@ -79,9 +81,10 @@ struct recipe {
 /* The scenario is resolved and its process groups are made. */
 void recipe_make(struct scenario *scenario);
 
-/* What one replica holds of an amount of parameters, or of their bytes. */
+/* The part of an amount of parameters, or of their bytes, that one replica holds. */
 double recipe_share(const struct recipe *recipe, enum held held, struct by_class amount);
-/* Of such an amount what the replicas that divide it exchange: not what one alone holds. */
+/* The part of such an amount that the replicas that divide it exchange: without the part that one replica alone
+ * holds. */
 double recipe_exchanged(const struct scenario *scenario, struct by_class amount);
 
 #endif

@@ -183,7 +183,7 @@ static int check_size(const struct scenario *scenario, struct error *err)
                        plan_slices(&scenario->plan) > 1 ? " in slices" : "", MOST);
 }
 
-/* What each key says alone, and in which order the schedule computes. */
+/* Checks each key by itself, and sets the order in which the schedule computes. */
 static int resolve_schedule(struct scenario *scenario, struct error *err)
 {
     int rc = placement_resolve(scenario, err);
@@ -275,7 +275,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     return scenario->cluster.ideal ? 0 : evidence_load(&scenario->arena, &scenario->evidence, err);
 }
 
-/* The axes of `plan`, of which 'dtsim plan' reads the values. */
+/* The axes of `plan`; 'dtsim plan' reads their values. */
 static int check_axes(const struct search_spec *search, struct error *err)
 {
     int rc = 0;
@@ -287,7 +287,7 @@ static int check_axes(const struct search_spec *search, struct error *err)
     return rc;
 }
 
-/* Reads the tree, of which `like` may be a scenario that was parsed and shares nodes with it. */
+/* Reads the tree. `like` may be a parsed scenario that shares nodes with it. */
 static int read_tree(struct arena *arena, const struct node *root, const struct scenario *like, const char *name,
                      struct scenario *scenario, struct error *err)
 {

@@ -65,7 +65,7 @@ struct scenario {
         int engine, collectives, fold;
         double jitter;                   /* standard deviation of a work's time, as a share of it */
         int seed;
-        int repeat;                      /* replays with jitter, with this seed and those after it */
+        int repeat;                      /* replays with jitter, with this seed and the following ones */
         struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
                                               * what they say */
     } simulation;
@@ -99,7 +99,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
                   struct scenario *scenario, struct error *err);
 /* Changes the tree by "PATH=VALUE". */
 int scenario_set(struct arena *arena, struct node *root, const char *set, struct error *err);
-/* What many scenarios have in common: a tree that was parsed, so that of each of them only the values that differ are read
+/* The common part of many scenarios: a parsed tree, so that for each scenario only the values that differ are read
  * (field_parse_like). It must outlive them, as the tree must outlive it. */
 struct scenario_common {
     struct scenario *parsed;         /* but not resolved; NULL: the tree cannot be parsed alone, so they share nothing */
@@ -125,7 +125,7 @@ void scenario_prefer(struct scenario *scenario, enum engine engine);
 void scenario_release(struct scenario *scenario);
 
 const struct schedule *scenario_schedule(const struct scenario *scenario);
-/* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
+/* Whether ZeRO divides among fewer than all replicas; replicas with the same share then also sum their gradients. */
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 /* The GPUs of a tensor group that divide each expert among them; the others hold other experts. */
@@ -143,13 +143,13 @@ const struct recipe *scenario_recipe(const struct scenario *scenario, int p);
 struct scenario scenario_seen(const struct scenario *scenario, int p);
 /* Whether there is a rank of that number, replica * pipeline + pipeline rank: not every rank has as many replicas. */
 bool scenario_has_rank(const struct scenario *scenario, int rank);
-/* How many GPUs a rank of that number counts for in a mean over all ranks: 1 where all have as many, 0 where there is none;
- * and the sum over the first so many ranks. */
+/* The weight of a rank in a mean over all GPUs: 1 where all ranks have equally many, 0 for a rank without; and the sum
+ * of the weights of the first `count` ranks. */
 double scenario_rank_weight(const struct scenario *scenario, int rank);
 double scenario_rank_weights(const struct scenario *scenario, int count);
 /* Samples of a micro-batch on all replicas together: batch.micro x data of the first rank. */
 int scenario_step_samples(const struct scenario *scenario);
-/* What kernels take on the GPU of the first seat, of which reports speak. */
+/* The kernel costs of the GPU of the first seat, which reports describe. */
 const struct kernel_costs *scenario_first_costs(const struct scenario *scenario);
 /* The names of the GPUs of a pipeline rank, -1: of all ranks, in the order of the nodes: "a100-80gb + h100-80gb". NULL:
  * they have none. */

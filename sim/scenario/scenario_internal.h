@@ -49,7 +49,7 @@ void sharers_place(struct scenario *scenario);
 int sharers_check(const struct scenario *scenario, struct error *err);
 
 /* data_parallel.c */
-/* Over how many replicas ZeRO divides: all, or groups of so many. The number of replicas is known. */
+/* Over how many replicas ZeRO divides: over all, or within groups of that many. The number of replicas is known. */
 int shard_resolve(struct scenario *scenario, struct error *err);
 /* Whether replica 0 alone has the states, and updates. */
 bool scenario_rooted(const struct scenario *scenario);
@@ -82,7 +82,7 @@ const char *usual_software(const struct scenario *scenario);
 /* Lays what the scenario itself gives under `software`, as if it stood in the parts that delegate it; refuses it
  * there. */
 int scenario_lay_own(struct scenario *scenario, struct error *err);
-/* Lays what the scenario's software does under what it says itself, but for values that change nothing here. */
+/* Sets the values of the scenario's software below its own values, except values that change nothing here. */
 int scenario_lay_software(struct scenario *scenario, struct error *err);
 /* Refuses what is said and changes nothing here, and takes back what was laid and changes nothing. */
 int scenario_settle_idle(struct scenario *scenario, struct error *err);

@@ -33,8 +33,8 @@ static const struct field software_spec_fields[] = {
               "GPT in fp16), else pytorch-fsdp with zero 3, deepspeed with zero 1 and 2, and pytorch-ddp without; none "
               "for models whose times are given"},
 };
-/* These are of the scenario, which says with them what is exchanged, or how the host was told to launch; a file may say
- * what its framework does. */
+/* These keys belong to the scenario: they say what is exchanged, or how the host was told to launch. A software file
+ * may give them too. */
 #define FILES_MAY_GIVE "data_parallel all_reduce context_attention dispatcher"
 #define FILES_MAY_COST "launch_blocking"
 
@@ -56,7 +56,7 @@ const struct table software_table = {
     .misplaced = misplaced,
 };
 
-/* The parts of a scenario of which software knows. */
+/* The parts of a scenario that software may set. */
 enum { PART_STRATEGY, PART_MEMORY, PART_RECOMPUTE, PART_COSTS, PART_TRANSFORMER, PART_BATCH, PARTS };
 
 static void parts_of(struct scenario *scenario, struct software_part parts[PARTS])
@@ -346,7 +346,7 @@ enum software_has scenario_in_framework(struct arena *arena, const struct scenar
     return software_has(arena, &scenario->software.names, &parts, asks, COUNT(asks), lack);
 }
 
-/* A mapping of which nothing but its shorthand is left is that, as field_dump prints it. */
+/* A mapping of which only its shorthand is left becomes that scalar, as field_dump prints it. */
 static struct node *bared(struct node *mapping, const struct table *table)
 {
     return table->bare && mapping->count == 1 && !strcmp(mapping->keys[0], table->shorthand) ? mapping->items[0] :

@@ -75,7 +75,7 @@ static struct done *done_at(const struct trial *trial, int direction, int stage,
     return &trial->done[row * (size_t)plan_micro_batches(trial->plan) + (size_t)mb];
 }
 
-/* What a cell waits for that has not been done; NULL: nothing. */
+/* The cell that a cell waits for; NULL: it waits for none. */
 static struct done *obstacle(const struct trial *trial, int rank, struct work work)
 {
     const struct plan *plan = trial->plan;
@@ -99,7 +99,7 @@ static struct done *obstacle(const struct trial *trial, int rank, struct work wo
     return other->backward ? NULL : other;
 }
 
-/* Does a cell: those that waited for it may go on. */
+/* Does a cell, and lets the cells go on that waited for it. */
 static void finish(struct trial *trial, int rank, struct work work)
 {
     const struct plan *plan = trial->plan;

@@ -97,14 +97,14 @@ struct schedule {
     bool own_spans;          /* its paper counts the bubble of each rank from its first work to the end of its last */
     int batches;             /* default of batch.count, the number of batches in the rows; 0: always one batch */
     bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
-    int delay;               /* batches by which the weights of a batch lag, on all stages: batch k uses those that the
-                              * update of batch k - 1 - delay left; 0: the newest that a stage has */
+    int delay;               /* batches by which the weights of a batch lag, on all stages: batch k uses the weights
+                              * after the update of batch k - 1 - delay; 0: the newest that a stage has */
     bool stashes_fp32;       /* its runtime keeps older versions in fp32; false: in the format that computes */
     bool timed;              /* its rows depend on plan.times */
     bool alternative;        /* 'dtsim explain' tries it in place of the scenario's, for its smaller bubble */
-    /* The rows are the order that was computed beforehand. At run time, if a rank comes to a recomputation whose
-     * gradient has not arrived, it does its next forward first, as long as this leaves at most so many micro-batches in
-     * flight on it (INT_MAX: always). 0 or NULL: it keeps to its row. */
+    /* The rows are an order that was computed beforehand. If a rank comes at run time to a recomputation whose gradient
+     * has not arrived, it does its next forward first, as long as the micro-batches in flight on it stay at or below
+     * this (INT_MAX: always). 0 or NULL: it keeps to its row. */
     int (*opportunistic)(const struct plan *plan);
     enum placement placement;
     /* The list, among the options, of how many ranks share each stage (of int; empty: one each). NULL: one each. */

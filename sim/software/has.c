@@ -16,7 +16,7 @@ static const char *path_at(size_t i, const void *context)
     return software_path_at(candidates->arena, candidates->parts, i);
 }
 
-/* The field that a scalar gives: that of the shorthand where a mapping has one. */
+/* The field that a scalar sets: the shorthand's field where a mapping has one. */
 static const struct field *scalar_field(const struct field *field)
 {
     return field->table && field->table->shorthand ? field_find(field->table, field->table->shorthand) : field;

@@ -26,7 +26,7 @@ static int holds(struct gathering *gathering, const struct node *condition)
     return software_holds(gathering->arena, condition, gathering->parts, gathering->err);
 }
 
-/* Adds the lists of what the release has. */
+/* Adds the lists of values that the release has. */
 static int gather_has(struct gathering *gathering, const struct node *has)
 {
     struct software_names *names = gathering->names;
@@ -59,7 +59,7 @@ static int gather_lacks(struct gathering *gathering, const struct node *lacks)
     return rc;
 }
 
-/* Adds what the file does under its conditions. */
+/* Adds the values that the file gives under its conditions. */
 static int gather_when(struct gathering *gathering, const struct node *when)
 {
     int rc = 0;

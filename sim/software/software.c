@@ -279,7 +279,7 @@ int software_load(struct arena *arena, const char **name, struct loc loc, struct
                                         "a file with 'values', such as '%s'", *name, file->alias);
 }
 
-/* What the file has of a path; NULL: what it lacks. */
+/* The file's list for a path; for path NULL the list of what it lacks. */
 static const struct node *list_of(const struct software_file *file, const char *path)
 {
     return !path ? file->lacks.node : file->has.node ? node_get(file->has.node, path) : NULL;

@@ -23,9 +23,9 @@ struct software_parts {
 /* Keys of a software file. */
 extern const struct table software_file_table;
 
-/* What a file is called: its name (of an alias the name that it stands for), its title, and its family: the name of the file
- * that it begins with, and that one with, until one begins with none (its own name where it does itself). Releases of one
- * family have that in common. */
+/* The names of a file: its name (an alias has the name that it stands for), its title, and its family. The family is
+ * the name of the first file in the chain of `like`, which releases of one family share; a file without `like` is its
+ * own family. */
 struct software_names {
     const char *name, *title, *family;
     const char *runtime;         /* what runs the step below it; where neither the file nor one that it begins with says it: the family */
@@ -38,8 +38,8 @@ struct software_names {
  * keys that no part delegates, conditions that do not hold anything. */
 int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
                  struct software_names *names, struct error *err);
-/* The same of values that the scenario itself gives beside `like`: they are as if they stood in the parts, but for
- * their places. A part that gives a delegated key itself is an error. */
+/* The same for values that the scenario gives next to `like`: they count as if they stood in the parts, but keep their
+ * places. A part that gives a delegated key itself is an error. */
 int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
                      struct error *err);
 
@@ -55,7 +55,8 @@ struct software_ask {
     bool idle;                   /* its value changes nothing here, so that the release need not have it */
     bool asks;                   /* its value is a feature: whether a release without a list has it is not known */
 };
-/* Whether the release has what the parts ask of it: all values of which it has a list, and those of `asks`. */
+/* Whether the release has all values that the parts ask for, as far as it has lists of them, and the values of
+ * `asks`. */
 enum software_has { SOFTWARE_UNKNOWN, SOFTWARE_HAS, SOFTWARE_LACKS };
 struct software_lack {
     const char *path, *value, *has;      /* has: "1f1b, interleaved"; "" where it has none */

@@ -13,7 +13,7 @@ struct software_file {
     const char *alias, *title, *runtime, *source, *like;
     struct node_holder values, has, lacks, when;
 };
-/* Reads the file of that name, or the one that it stands for, whose name *name then is. */
+/* Reads the file of that name or, for an alias, the file that it stands for, and sets *name to that file's name. */
 int software_load(struct arena *arena, const char **name, struct loc loc, struct software_file *file, struct error *err);
 
 /* A key of a part by its path, "strategy.zero"; field NULL: no part has such a key. */

@@ -7,7 +7,7 @@
 #include "base/base.h"
 #include "schedule/schedule.h"
 
-/* Whether work b is work a, so many micro-batches later. */
+/* Whether work b is work a, `later` micro-batches later. */
 static bool same_later(struct work a, struct work b, int later)
 {
     return a.kind == b.kind && a.chunk == b.chunk && a.with_next == b.with_next && b.mb == a.mb + later;

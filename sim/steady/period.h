@@ -11,7 +11,8 @@ struct stretch_of_row { size_t first, end, works; };
 
 /* The period of all ranks. Zero-initialise; period_release when done. */
 struct period {
-    int micro_batches;           /* of each direction: by so many later is a work's micro-batch, one period on */
+    int micro_batches;           /* of each direction: how many micro-batches later a work's micro-batch is after one
+                                    period */
     int spare;                   /* micro-batches of each direction in whole periods that all rows repeat */
     struct stretch_of_row *rows; /* a rank */
 };

@@ -63,7 +63,7 @@ bool shorter_next(struct shorter *shorter, const struct workload *whole)
     if (!shorter->period.rows) {
         if (is_small(whole) || !period_find(whole->rows, &whole->plan, &shorter->period))
             return false;
-    } else if (shorter->found) {         /* in so many micro-batches the pipeline repeats itself */
+    } else if (shorter->found) {         /* the pipeline repeats itself after this number of micro-batches */
         unit = shorter->found;
         shorter->found = 0;
     } else {

@@ -8,7 +8,7 @@
 #include "lower/lower.h"
 #include "schedule/schedule.h"
 
-/* Of a period in the timeline. */
+/* The search for a period in the timeline. */
 struct search {
     const struct timeline *timeline;
     size_t *first;           /* a lane: its operations are ids[first[lane]] to before ids[first[lane + 1]] */
@@ -156,7 +156,7 @@ static bool lane_repeats(const struct search *search, size_t lane, double end)
     return true;
 }
 
-/* Whether all that happens in the last period before `end` is what happened in the one before. */
+/* Whether the last period before `end` has the same events as the period before it. */
 static bool period_repeats(struct search *search, double end)
 {
     const struct program *program = search->timeline->program;

@@ -134,7 +134,7 @@ static int load_trace(struct arena *arena, struct failures_spec *failures, struc
     return failures->trace ? 0 : -1;
 }
 
-/* What a GPU's file says has its share of the node in it, so both are said or neither. */
+/* The power in a GPU's file includes its share of the node, so the scenario gives both or neither. */
 static int check_energy(const struct energy_spec *energy, struct error *err)
 {
     if ((energy->gpu != NULL) == !isnan(energy->host))

@@ -36,7 +36,7 @@ struct training_spec {
         double shape;                /* of the Weibull distribution; 1: exponential */
         const struct failures_file *named;       /* the source's; NULL: none */
         const char *trace;           /* a file: how many nodes are up, over time */
-        const struct trace *traced;  /* what it says; NULL: there is none */
+        const struct trace *traced;  /* its rows; NULL: there is none */
     } *failures;
     struct checkpoint_spec {
         const struct node *node;
@@ -62,7 +62,7 @@ struct training_spec {
         int empty;                   /* enum spares_empty */
         double repair;               /* s; NaN: nodes do not come back */
     } *spares;
-    struct elastic_spec {            /* what the training is on fewer nodes than it wants; NULL: it waits */
+    struct elastic_spec {            /* how the training goes on with fewer nodes than it wants; NULL: it waits */
         const struct node *node;
         int system;           /* enum elastic_system */
         struct list pipeline; /* of int: numbers of stages to choose from; empty: the scenario's, or of templates all */
@@ -81,7 +81,7 @@ struct training_spec {
         const struct node *node;
         struct gpu_power *gpu;       /* W of a GPU alone; NULL: as its file says, with its share of the node */
         double host;                 /* W of a node besides its GPUs; NaN: not said */
-        double pue;                  /* power of the facility over that of its computers */
+        double pue;                  /* power of the facility over the power of its computers */
     } *energy;
     struct reported_spec {           /* what a real training of this kind took; each NaN: not reported */
         const struct node *node;

@@ -14,7 +14,7 @@ struct facts {
     bool transformer;
 };
 
-/* Errors: those of the model and of the cluster; messages that one of them is missing begin with `who`, a command. */
+/* Errors: of the model and of the cluster. Messages that one of them is missing begin with `who`, a command. */
 int facts_find(struct arena *arena, const struct node *root, const char *who, struct facts *facts, struct error *err);
 
 #endif

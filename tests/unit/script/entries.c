@@ -102,7 +102,8 @@ static void entries_are_marked(void **state)
         plan.transformer = true;
         yaml = plan_yaml(&plan);
         at = strstr(yaml, ", scatter_gather");
-        assert_true(asprintf(&text, "%.*s%s%s", (int)(at - yaml), yaml, more[i % (int)COUNT(more)], at) > 0);
+        assert_non_null(at);
+        text = xprintf("%.*s%s%s", (int)(at - yaml), yaml, more[i % (int)COUNT(more)], at);
         if (!load_text(text, &scenario, &err) && !workload_init(&workload, &scenario, &err)) {
             struct rows rows;
 
