@@ -334,5 +334,5 @@ int main(void)
         cmocka_unit_test(test_updates), cmocka_unit_test(test_hosts), cmocka_unit_test(test_durations),
     };
 
-    return cmocka_run_group_tests_name("passes", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("lower_passes", tests, NULL, NULL);
 }
