@@ -1,5 +1,7 @@
 #include <string.h>
 
+#include "base/base.h"
+#include "base/units.h"
 #include "cache/cache.h"
 #include "cli/alike_view.h"
 #include "cli/cmd.h"

@@ -8,6 +8,7 @@
 #include "recompute/stage_plan.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "workload/workload.h"
 
 /* What the first forward leaves of every layer, a letter each. */
 static void show_plan(const struct stage_plan *plan, FILE *out)

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "hardware/cluster.h"
+
 bool moves_bytes(const struct program *program, const struct cluster *cluster)
 {
     for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)

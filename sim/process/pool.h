@@ -37,8 +37,8 @@ struct pool {
     const struct pool_inlet *inlet;      /* NULL: `next` knows all pieces; not with `ranks` */
     /* In a worker, once, before its first piece; or NULL. */
     void (*begin)(void *context);
-    /* In a worker: does the piece and writes the reply; not with an inlet. `note` is what the caller hears if the worker dies: text that
-     * was written there, at most POOL_NOTE - 1 bytes; empty when the piece begins. */
+    /* In a worker: does the piece and writes the reply; not with an inlet. `note` is what the caller hears if the worker
+     * dies: text that was written there, at most POOL_NOTE - 1 bytes; empty when the piece begins. */
     void (*work)(void *context, uint64_t piece, char *note, FILE *reply);
     /* In this process: the next piece, any number but UINT64_MAX; false where there is none (now, with an inlet). */
     bool (*next)(void *context, uint64_t *piece);

@@ -7,6 +7,7 @@
 #include "engine/program.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "workload/workload.h"
 
 const char *const account_names[] = ENUM_NAMES(ACCOUNT_KINDS);
 

@@ -12,6 +12,7 @@
 #include "run/certainty.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "stage/memory.h"
 #include "workload/workload.h"
 
 static double later(double a, double b)

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/base.h"
 #include "course/course.h"
 
 void trial_tell(struct going *going, enum trial_event_kind kind, int node, const char *cause, double steps_lost)
