@@ -53,6 +53,7 @@ struct transformer {
     bool widened_norms;          /* norms compute on a copy of their input in fp32 */
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
+    int router;                  /* enum router: how each token's experts are chosen */
     int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
     double swiglu_limit;         /* the inputs of SwiGLU are clamped to it; 0: they are not */
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
@@ -75,6 +76,7 @@ struct transformer {
     int dense_layers;            /* number of first blocks that have no experts */
     int moe_every;               /* of the other blocks, block i (from 0) has experts if this divides i; default: 1 */
     struct list expert_blocks;   /* of int: instead, the blocks that have experts */
+    int mtp;                     /* modules of multi-token prediction, which predict one token further each */
 };
 bool transformer_has_experts(const struct transformer *shape, int block);
 bool transformer_has_window(const struct transformer *shape, int block);
@@ -102,6 +104,8 @@ enum rotary { ROTARIES(ENUM_VALUE) };
 #define ROUTED_ROWS(X) \
     X(ROUTED_ROWS_COPIES, "copies") X(ROUTED_ROWS_INDICES, "indices") X(ROUTED_ROWS_OPERATORS, "operators")
 enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
+#define ROUTERS(X) X(ROUTER_FUSED, "fused") X(ROUTER_INDICES, "indices") X(ROUTER_MASKS, "masks")
+enum router { ROUTERS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
     X(HEAD_NONE, "none")
@@ -109,7 +113,7 @@ enum head { HEADS(ENUM_VALUE) };
 extern const struct table transformer_table;
 extern const struct table transformer_change_table;      /* the same keys, all of them optional */
 extern const char *const norm_names[], *const mlp_names[], *const head_names[], *const rotary_names[],
-    *const routed_rows_names[];
+    *const routed_rows_names[], *const router_names[];
 
 /* A layer whose times or FLOPs are given. With times, every number is per micro-batch. With `flops`, every number is
  * per sample, and bytes are at 4 bytes per value: they are scaled to the number format of the scenario. */
@@ -278,6 +282,7 @@ struct saved_tensor {
 enum layer_role {
     LAYER_FIRST,                 /* before the blocks, on the first stage: embeddings */
     LAYER_BLOCK,                 /* blocks are divided over the stages */
+    LAYER_PREDICTION,            /* a block of multi-token prediction, after the others, on the last stage */
     LAYER_LAST,                  /* after the blocks, on the last stage: final norm, output layer, loss */
 };
 /* The weight of a linear layer on one GPU, of one expert; its product adds its gradient to that of the weight. */
@@ -351,6 +356,9 @@ struct layer {
  * `tensor_loc`. Not for models given as `stages`. */
 int model_layers(struct arena *arena, const struct model *model, const struct shard *shard, struct loc tensor_loc,
                  const struct layer **layers, size_t *count, struct error *err);
+
+/* Whether it is a transformer's block, of multi-token prediction or not: what is recomputed, and what plans choose from. */
+bool layer_is_block(const struct layer *layer);
 
 /* Whether a recomputation leaves the layer's end out: kernels whose results the backward does not need. */
 bool layer_has_tail(const struct layer *layer);
