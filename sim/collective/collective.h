@@ -42,7 +42,7 @@ struct message {
 };
 struct messages { struct message *items; size_t count, capacity; };
 
-/* Write one message. Its step is that of the message before it, or a later one. */
+/* Write one message. Its step is its predecessor's step, or a later one. */
 void copy(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
 void reduce(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
 
@@ -66,7 +66,7 @@ struct fabric {
     struct hop inside;               /* from one member to another of its node */
     struct hop between;              /* to another node, while one member of a node sends to other nodes */
     struct hop crowded;              /* to another node, while all members of a node send to other nodes */
-    bool buffered;                   /* a rank's next message need not wait for the arrival of the one before */
+    bool buffered;                   /* a rank's next message need not wait for the arrival of its last one */
     bool tuned;                      /* as the library's own tuning reckons: latencies and bytes add up */
     int channels;                    /* channels that share a port of a member, each with its part of the bandwidth */
 };
@@ -125,7 +125,8 @@ struct collective {
 #undef COLLECTIVE
 /* All of strategies/collectives/list.h, in its order. */
 const struct collective *collective_at(size_t index);                                /* NULL past the last */
-const struct collective *collective_of(enum collective_op op, size_t index);         /* those of one operation */
+const struct collective *collective_of(enum collective_op op, size_t index);         /* the collectives of one
+                                                                                        operation */
 const struct collective *collective_find(enum collective_op op, const char *name);   /* NULL: unknown */
 /* The default of an operation: with `library` auto, the library's choice, if the operation has it; else the usual
  * one. */
@@ -186,7 +187,7 @@ enum unfolded {
     UNFOLDED_WITHIN,                 /* the group is within a node: channels are not looked at */
     UNFOLDED_COUNT
 };
-/* So many are simulated, for all of them. */
+/* This number is simulated, for all of them. */
 struct extent { int simulated, all; enum unfolded why; };
 struct folded {
     struct extent of_nodes, of_channels;     /* of the first group */

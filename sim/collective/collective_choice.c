@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* Latency and bandwidth of messages, by the library's protocol cost; without one, those of the links. */
+/* Latency and bandwidth of messages, by the library's protocol cost; without one, by the links. */
 struct rates {
     double launch;                   /* s */
     struct hop inside, network;      /* of one GPU's port, of one NIC; all channels together */
@@ -21,7 +21,7 @@ static double channels_used(const struct protocol_cost *cost, double bytes)
     return isnan(used) ? cost->channels : fmin(fmax(used, 1), cost->channels);
 }
 
-/* Network latency in s: between the latency of one channel and that of all channels. */
+/* Network latency in s: between the latencies of one channel and of all channels. */
 static double network_latency(const struct protocol_cost *cost, double bytes)
 {
     if (isnan(cost->network_single) || cost->channels == 1)
@@ -168,7 +168,7 @@ static int channels_of(const struct collective *collective, int channels)
     return collective->every_nic ? 1 : channels;
 }
 
-/* What the profile says of few ranks in the switch, if the group is so small and in one node; else NULL. */
+/* The profile's values for few ranks in the switch, if the group is that small and in one node; else NULL. */
 static const struct nvls_few *few_of(const struct placed_group *group)
 {
     const struct nvls_few *few = group && group->communication ? group->communication->nvls_few : NULL;

@@ -98,7 +98,7 @@ static uint32_t lower_message(struct lowering *lowering, int c, int src, int dst
     return program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
 }
 
-/* Most messages of a rank go where the one before went, and differ in their bytes at most. */
+/* Most messages of a rank go where its last message went, and differ at most in their bytes. */
 static void lower_channel(struct lowering *lowering, int c)
 {
     const struct dag *dag = lowering->dag;

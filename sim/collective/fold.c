@@ -12,7 +12,7 @@ struct groups {
     const struct cluster *cluster;
     const int *gpus;         /* GPU numbers: member i of group g is gpus[g * n + i] */
     int ngroups, n;          /* groups, and members of each group */
-    int per_node;            /* so many members that follow each other in a group are on one node; it divides n */
+    int per_node;            /* this number of consecutive members of a group is on one node; it divides n */
     int most;                /* nodes and leaves have smaller numbers than this: the length of tables by number */
 };
 

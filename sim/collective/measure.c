@@ -20,7 +20,7 @@ struct measurement {
         size_t placement;        /* its number in the cache */
         int engine, channels, ngroups, n;
     } key;
-    const struct collective_call *call;  /* the one that was asked for, with its number of channels */
+    const struct collective_call *call;  /* the choice that was asked for, with its number of channels */
     struct measured result;
     struct pairs pairs;          /* of the first group */
 };
@@ -99,8 +99,8 @@ static bool find_placement(struct measure *measure, const int *gpus, size_t coun
     return true;
 }
 
-/* Lowers every group's collective into one program; all start at once. Of a folded one only its members. Sets for each
- * rank which operation is its last; the caller frees the array. */
+/* Lowers every group's collective into one program; all start at once. Of a folded collective it lowers the simulated
+ * members only. Sets for each rank which operation is its last; the caller frees the array. */
 static uint32_t *lower_groups(struct measure *measure, const struct measurement *wanted, const struct folded *folded,
                               struct program *program)
 {
@@ -160,7 +160,7 @@ static void merge_pairs(struct pairs *pairs)
     pairs->count = kept + 1;
 }
 
-/* What each rank sends each other one on a channel, of the whole collective. */
+/* The bytes that each rank sends to each other rank on a channel, for the whole collective. */
 static struct pairs pairs_of_ranks(const struct collective *used, struct task task)
 {
     struct messages messages = {0};
@@ -188,8 +188,8 @@ static struct pairs pairs_of_ranks(const struct collective *used, struct task ta
     return pairs;
 }
 
-/* The pairs of the whole collective, where a part of it stands for all: the bytes that links carry beside the payload
- * depend on whether a pair is within a node. */
+/* The pairs of the whole collective, where a part of it stands for all. The bytes of protocols on a link depend on
+ * whether a pair is within a node. */
 static void unfold_pairs(struct measurement *wanted)
 {
     struct collective_call call = collective_chosen(*wanted->call, wanted->result.used, wanted->result.channels);

@@ -58,8 +58,8 @@ int measure_collective(struct measure *measure, const struct collective_call *ca
 /* Counts `bytes`, of all members together, that the group with first GPU `first` sends like measured collective
  * `index`. */
 void measure_carry(struct measure *measure, int index, int first, int kind, double bytes);
-/* The pairs of GPUs of the first group of the measured collective, each pair once. Adding `shift` to its GPUs gives
- * those of the group that carries. */
+/* The pairs of GPUs of the first group of the measured collective, each pair once. Adding `shift` to their GPUs gives
+ * the pairs of this group. */
 const struct pairs *measure_pairs(const struct measure *measure, const struct carried *carried, int *shift);
 
 #endif

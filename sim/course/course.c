@@ -43,7 +43,7 @@ static void mark(struct making *making, const struct zone *zone, bool last)
     making->since_steps = making->since_seconds = 0;
 }
 
-/* Steps of so many seconds until the next checkpoint; INFINITY: there are none. */
+/* The number of steps of `step` s until the next checkpoint; INFINITY: there are none. */
 static double until_mark(const struct making *making, double seconds)
 {
     if (!making->every)
@@ -63,7 +63,7 @@ static void add_milestone(struct course *course, const struct stretch *stretch, 
     };
 }
 
-/* A stretch, whose last step is the training's last one, or the last one on so many GPUs (`ends`). */
+/* A stretch. Its last step is the training's last one, or the last one on this number of GPUs (`ends`). */
 static int add_stretch(struct making *making, const struct stretch *stretch, const struct step *step, struct zone *zone,
                        bool ends, struct error *err)
 {

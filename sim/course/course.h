@@ -7,7 +7,7 @@
 #include "course/shapes.h"
 #include "course/steps.h"
 
-/* What a checkpoint costs on so many nodes. */
+/* The cost of a checkpoint on that number of nodes. */
 struct checkpoint_cost {
     double bytes;                    /* B of the whole checkpoint; NaN: not needed */
     double block;                    /* s that the training stands still */

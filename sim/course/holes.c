@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* The pipeline without a stage, whose layers the one before has too: "strategy.split=[4, 2, 2]". */
+/* The split of the pipeline without a stage, whose layers its predecessor takes too: "strategy.split=[4, 2, 2]". */
 static const char *merged(struct arena *arena, const int *layers, int stages, int first)
 {
     const char *list = "";
@@ -43,7 +43,7 @@ static int merge(struct making *making, struct shape *shape, const int *layers, 
     return rc < 0 ? -1 : 0;
 }
 
-/* Of stages that are given, all alike: one of them takes twice as long. */
+/* Where stages are given, all alike: one of them takes twice as long. */
 static int slow(struct making *making, struct shape *shape, int micro_batches, struct error *err)
 {
     struct shape holed = *shape;

@@ -25,7 +25,7 @@ static int add_shape(struct making *making, struct shape shape, struct error *er
     return 0;
 }
 
-/* All shapes of so many stages. */
+/* All shapes of that number of stages. */
 static int add_depth(struct making *making, int pipeline, int least, struct error *err)
 {
     int node = cluster_node_gpus(&making->scenario->cluster, 0);

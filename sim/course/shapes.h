@@ -13,15 +13,16 @@
 struct shape {
     int nodes, gpus;
     int replicas, pipeline;          /* all of them; stages of the shallow ones */
-    int deep, deep_pipeline;         /* those of more stages, and these stages; 0: all are alike */
+    int deep, deep_pipeline;         /* replicas with more stages, and their stages; 0: all replicas have equally
+                                        many */
     double stage_nodes;              /* nodes that a stage has */
     double seconds;                  /* of a step with all samples of the scenario's batch */
     double holed_seconds;            /* the same while a node does the work of its lost neighbour too; 0: none can */
     double power;                    /* W of its nodes, mean over the step; NaN: not known */
 };
 
-/* Of each number of nodes below the scenario's own the fastest shape; nodes 0: there is none. Then the scenario's own.
- */
+/* The fastest shape for each number of nodes below the scenario's own (nodes 0: there is none), then the scenario's own
+ * shape. */
 struct shapes { struct shape *on; int nodes; };
 
 /* Simulates all shapes of the scenario's section train.elastic. A shape that does not run, for its memory or its

@@ -16,10 +16,10 @@ struct making {
     int *layers; /* of each stage of the shape that was simulated last; 0: stages are given */
 };
 
-/* Equal replicas, each with so many micro-batches; `set`: one more change of the scenario, or NULL. Fills in `seconds`
- * and `power`. 1: it does not run. -1: an error. */
+/* Simulates equal replicas with that many micro-batches each; `set`: one more change of the scenario, or NULL. Fills in
+ * `seconds` and `power`. 1: it does not run. -1: an error. */
 int shape_simulate(struct making *making, struct shape *shape, int micro_batches, const char *set, struct error *err);
-/* Takes the shape for as many nodes as it has and for more, where it is the fastest so far. */
+/* Keeps the shape for its number of nodes and for more nodes, where it is the fastest so far. */
 void shape_take(struct shapes *shapes, const struct shape *shape);
 
 /* holes.c: fills in the shape's `holed_seconds`; it was simulated just now, with so many micro-batches a replica. */

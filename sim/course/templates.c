@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "hardware/cluster.h"
 
-/* A template beside so many replicas: a step of b micro-batches takes first + b each seconds, nearly. */
+/* The time of a template next to that many replicas: a step of b micro-batches takes about first + b each seconds. */
 struct template
 {
     bool runs;
@@ -37,7 +37,7 @@ static struct template *template_of(const struct templates *templates, int repli
     return &templates->mixed[replicas * templates->count + number];
 }
 
-/* So many replicas of a template. */
+/* That number of replicas of a template. */
 static struct shape alike(const struct templates *templates, int replicas, int number)
 {
     return (struct shape){
@@ -49,7 +49,7 @@ static struct shape alike(const struct templates *templates, int replicas, int n
     };
 }
 
-/* Two numbers of micro-batches, about those that each replica has. */
+/* Two numbers of micro-batches, near the number that each replica has. */
 static int measure(const struct templates *templates, int replicas, int number, struct error *err)
 {
     struct template *template = template_of(templates, replicas, number);

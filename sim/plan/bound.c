@@ -15,7 +15,8 @@
 #include "workload/row_counts.h"
 #include "workload/workload.h"
 
-/* Exchanges within works that no kernel hides. Of others kernels hide a part, and some take no time here. */
+/* Exchanges within works that no kernel hides. Other exchanges are partly hidden by kernels, and some take no time
+ * here. */
 static bool is_plain(int exchange)
 {
     return exchange == EXCHANGE_TENSOR || exchange == EXCHANGE_ROWS || exchange == EXCHANGE_QKV;
@@ -36,8 +37,8 @@ struct bounding {
     struct tensor_group group;       /* the last one that was measured */
     struct { int place; double byte; } sums;     /* the last byte_seconds, of a group whose first GPU has this place */
     double (*works)[WORK_KIND_COUNT];    /* a virtual stage: s of its works, on the first rank that has it */
-    double *forwards, *backwards;    /* a virtual stage: sums over those before it of a micro-batch's forwards, and of
-                                        the shortest that its backwards may be */
+    double *forwards, *backwards;    /* of a virtual stage: sums over the stages before it, of a micro-batch's forwards,
+                                        and of the shortest time of its backwards */
     int *members, *stages;           /* scratch: the GPUs of a group; the virtual stages of a rank, by chunk */
 };
 
@@ -260,7 +261,7 @@ static double tail_seconds(struct bounding *bounding, int rank)
     return update + bytes * byte_seconds(bounding, group, rank);
 }
 
-/* s of so many works of each kind in each chunk of the rank that is looked at. */
+/* s of the works in `counts`, of each kind in each chunk of the rank. */
 static double works_seconds(const struct bounding *bounding, const int *counts, int chunks)
 {
     double sum = 0;
@@ -311,7 +312,7 @@ double workload_bound(const struct workload *workload, const struct row_counts *
     const struct scenario *scenario = workload->scenario;
     size_t stages = (size_t)plan_virtual_stages(&workload->plan), ranks = (size_t)workload->plan.stages, works = 0;
     struct bounding bounding = {.workload = workload, .measure = measure, .sums.place = -1};
-    /* local steps follow each other without a flush, and the time is that of one of them */
+    /* local steps follow each other without a flush, and the time is the time of one step */
     bool flushed = plan_directions(&workload->plan) == 1 && scenario->parallelism.local_steps == 1;
     struct arena arena = {0};
     double most = 0;

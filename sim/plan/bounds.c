@@ -51,7 +51,7 @@ static bool is_automatic(const struct space *space, const char *path)
     return false;
 }
 
-/* Refuses what the framework's release does not have, where nobody asked for the value. */
+/* Refuses values that the framework's release lacks and that nobody asked for. */
 static int check_framework(const struct space *space, const struct scenario *scenario, struct error *err)
 {
     struct arena arena = {0};

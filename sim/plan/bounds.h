@@ -6,9 +6,9 @@
 
 struct bounded {
     enum bounded_status { BOUNDED_LEFT, BOUNDED_REFUSED, BOUNDED_SHORT, BOUNDED_OPEN } status;
-    enum error_kind rule;            /* of those that are refused */
+    enum error_kind rule;            /* of the refused ones */
     double seconds;                  /* the bound; of a point that is open */
-    bool pruned;                     /* which is slower than those that are shown (plan.c) */
+    bool pruned;                     /* it is slower than the rows that are shown (plan.c) */
     double lacks;                    /* B that a GPU surely lacks; of one that is short */
     uint32_t size;                   /* points of one size have the same number of GPUs and of samples */
     char reason[200];

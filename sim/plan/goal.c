@@ -10,7 +10,7 @@
 #include "results/results_table.h"
 #include "run/metrics.h"
 
-/* What rows have beside the metrics of a run. */
+/* Values of rows that are no metrics of a run. */
 static const char *const others[] = {"gpus", "cost", "gpu_hours", "memory_margin_bytes"};
 
 static const char *metric_name(size_t i, const void *context)

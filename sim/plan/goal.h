@@ -6,7 +6,7 @@
 
 enum { GOAL_OBJECTIVES = 4, GOAL_LIMITS = 8 };
 struct goal {
-    /* Without an objective the least time counts and, of several numbers of GPUs, the fastest of each. */
+    /* Without an objective the least time counts; with several numbers of GPUs, the fastest of each. */
     struct objective { const char *name; bool most; } objectives[GOAL_OBJECTIVES];    /* most: more of it is better */
     size_t nobjectives;
     struct goal_limit { const char *name; bool most; double value; } limits[GOAL_LIMITS];    /* most: at least, not at most */

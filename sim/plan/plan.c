@@ -151,7 +151,7 @@ static bool time_is_up(const struct search *search)
     return search->outcome->interrupted || (search->until > 0 && pool_now() > search->until);
 }
 
-/* Keeps those of the numbers that have no row yet. */
+/* Keeps the numbers that have no row yet. */
 static void note_missed(struct search *search, const uint64_t *numbers, size_t count)
 {
     const struct locations *located = &search->outcome->located;
@@ -217,8 +217,8 @@ static void find_gap(struct search *search)
                       search->nreplayed ? PLAN_PROVEN : PLAN_NONE_FEASIBLE;
 }
 
-/* How many of those that were pruned may tie with the fastest of their size: their bounds do not say that they are
- * slower by more than the error of a ratio. */
+/* How many pruned points may tie with the fastest of their size: their bounds do not exceed its time by more than the
+ * error of a ratio. */
 static void count_ties(struct search *search)
 {
     double ratio = 0;
@@ -233,7 +233,7 @@ static void count_ties(struct search *search)
     }
 }
 
-/* The numbers of the first `verify` rows that are shown, and of those that share the last one's place. */
+/* The numbers of the first `verify` rows that are shown, and of all rows that share the last one's place. */
 static size_t best_numbers(const struct search *search, const struct results *results, uint64_t *numbers)
 {
     size_t shown = results->rows.count < search->options->top ? results->rows.count : search->options->top, count = 0;
@@ -248,7 +248,7 @@ static size_t best_numbers(const struct search *search, const struct results *re
     return count;
 }
 
-/* Of those that are shown the best by the goal, and those that tie with them. */
+/* The best of the shown rows by the goal, and the rows that tie with them. */
 static int verify_replays(struct search *search, struct error *err)
 {
     const char *folder = search->options->folder;

@@ -51,11 +51,11 @@ struct plan_outcome {
                                         than the best of as many GPUs and samples, at most; 1: nothing is known of it */
     struct plan_counts counts;
     struct { struct plan_refusal *items; size_t count, capacity; } refusals;
-    struct { uint64_t number; double lacks; } nearest;   /* of the points that do not fit the one that lacks least: its
-                                        number, and B of a GPU; INFINITY: none */
+    struct { uint64_t number; double lacks; } nearest;   /* the point, among points that do not fit, that lacks least:
+                                                            its number, and B of a GPU; INFINITY: none */
     struct plan_miss miss;
     size_t may_tie;                  /* pruned points that may tie with the fastest of as many GPUs and samples, at most */
-    struct sweep_verified verified;      /* of those that are shown */
+    struct sweep_verified verified;      /* of the rows that are shown */
     bool unverified;                 /* the time ran out before the first of them began */
     struct locations located;        /* the points that were replayed, with the ids of their rows */
     double seconds[3];               /* of bounds, of replays, of the verification */

@@ -1,5 +1,5 @@
-/* What the files of a plan share: the search that goes on (plan.c), what replays gave (plan_replays.c), and a plan's rows
- * among those of the store (plan_order.c). */
+/* What the files of a plan share: the state of the search (plan.c), results of replays (plan_replays.c), and the plan's
+ * rows in the store (plan_order.c). */
 #ifndef DTSIM_PLAN_INTERNAL_H
 #define DTSIM_PLAN_INTERNAL_H
 
@@ -22,7 +22,7 @@ struct search {
     double until;                    /* s of pool_now; 0: any time */
 };
 
-/* Of points that do not fit the outcome keeps the one that lacks least: B of a GPU. */
+/* Keeps in the outcome the point that does not fit and lacks least: B of a GPU. */
 void plan_note_short(struct search *search, size_t point, double lacks);
 /* The point of the selection that has that number. */
 size_t plan_point_of(const struct search *search, uint64_t number);
@@ -31,7 +31,7 @@ int plan_read_replays(struct search *search, struct error *err);
 
 /* Sorts the outcome's points by the ids of their rows. */
 void plan_sort_located(struct plan_outcome *outcome);
-/* The point that has the row, of those that plan_sort_located sorted; NULL: it is another plan's. */
+/* The point that has the row, in the order of plan_sort_located; NULL: the row is another plan's. */
 const struct located *plan_located_of(const struct plan_outcome *outcome, const json_t *row);
 /* Drops the rows of other points; `context`: the outcome. */
 void plan_keep_located(struct results *results, const void *context);

@@ -71,7 +71,7 @@ static struct objective speed_of(const struct results *results)
     return (struct objective){results_find(results, "tokens_per_s") >= 0 ? "tokens_per_s" : "samples_per_s", true};
 }
 
-/* What rows are ordered by. A number of GPUs alone does not say which of those that have it. */
+/* The columns by which rows are ordered. A number of GPUs alone does not order rows of equal numbers. */
 static size_t objectives_of(const struct results *results, const struct goal *goal, struct objective *objectives)
 {
     size_t count = goal->nobjectives;

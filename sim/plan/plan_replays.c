@@ -43,7 +43,7 @@ static double margin_of(const json_t *row)
     return json_is_number(margin) ? json_number_value(margin) : -INFINITY;
 }
 
-/* Whether the row misses a limit; of those that do the outcome keeps the nearest. */
+/* Whether the row misses a limit. The outcome keeps the row that misses by least. */
 static bool note_miss(struct search *search, const json_t *row)
 {
     const struct goal_limit *limit;

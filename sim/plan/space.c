@@ -188,7 +188,7 @@ static int add_named(struct builder *builder)
     return rc;
 }
 
-/* The axes: those that a person names; where none is named, the usual ones that the scenario does not say. */
+/* The axes that a person names; where none is named, the usual axes that the scenario does not set. */
 static int add_axes(struct builder *builder)
 {
     const struct plan_question *question = builder->question;

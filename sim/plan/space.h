@@ -28,7 +28,7 @@ struct space {
     struct space_axis { const char *path, *values, *why; } *axes;    /* for people; why NULL: a person listed them */
     size_t naxes;
     const char *software;            /* that is assumed for all points, as nobody names one; NULL: none is */
-    bool software_by_zero;           /* instead: of each that of its ZeRO stage */
+    bool software_by_zero;           /* instead: the software of each ZeRO stage */
     struct search_spec asked;        /* by the scenario's own `plan`; options go before it */
     struct goal goal;
     struct selection selection;      /* the points that no rule drops */

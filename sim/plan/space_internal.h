@@ -23,7 +23,7 @@ static inline bool has_axis(const struct builder *builder, const char *path)
     return node_get(builder->grid, path) != NULL;
 }
 
-/* The names of the software: those of the axis, or the scenario's, or that which is assumed; empty: there is none. */
+/* The names of the software: of the axis, or the scenario's, or the assumed one; empty: there is none. */
 const struct node *framework_names(struct builder *builder);
 /* What the named software, or each of the axis' several, has of a path, each value once; *title: the software's, or NULL
  * where several are named. NULL: nobody looked it up for one of them, or an error. */

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-#define APART 1e-6 /* s: t_max that are nearer to the one before are not tried, as in Alpa */
+#define APART 1e-6 /* s: values of t_max that are nearer to the last one are not tried, as in Alpa */
 
 struct search {
     const struct alpa *question;
@@ -52,7 +52,7 @@ static void find_costs(struct search *search)
             }
 }
 
-/* F(s, l, d), where those of s - 1 are known. */
+/* F(s, l, d), where F of s - 1 stages is known. */
 static void fill(struct search *search, size_t s, size_t l, int d, double most)
 {
     const struct alpa *question = search->question;

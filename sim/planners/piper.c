@@ -168,7 +168,7 @@ static double exact(const struct piper *question, const struct stage_items *item
     return best;
 }
 
-/* TPS with so many micro-batches in flight; INFINITY: it does not fit. *recomputed: how many layers are. */
+/* TPS with that many micro-batches in flight; INFINITY: it does not fit. *recomputed: number of recomputed layers. */
 static double stage_knapsack(const struct piper *question, const struct stage_items *items, int flying,
                              size_t *recomputed)
 {

@@ -23,7 +23,7 @@ enum { PIPER_TENSORS = 5, PIPER_OPTIONS = 2, PIPER_NODES = 256 };
 struct piper_option {
     double seconds;     /* of its forward and backward; INFINITY: there is no such option */
     double weights;     /* B */
-    double held, fixed; /* B of each micro-batch in flight, and B beside them */
+    double held, fixed; /* B of each micro-batch in flight, and B that do not depend on them */
 };
 /* options[k]: on tensors[k] devices; first without, then with recomputation. */
 struct piper_node {

@@ -17,7 +17,7 @@ struct planner_layer {
 struct planned_stage {
     size_t begin, end;
     int data, tensor;
-    size_t recomputed; /* of its layers, those whose activations are computed again */
+    size_t recomputed; /* number of its layers whose activations are recomputed */
 };
 
 enum { PLANNED_MOST = 256 }; /* stages of a plan */

@@ -24,7 +24,8 @@ struct two_bw {
 
 /* The cost of one width and depth, s a micro-batch; *memory: B of a worker. */
 double two_bw_cost(const struct two_bw *question, int width, int depth, double *memory);
-/* Stages of floor(n / d) blocks; the first ones have those that are left over. The first of several that are alike. */
+/* Stages of floor(n / d) blocks; the first stages take the blocks that are left over. Returns the first of several
+ * equal plans. */
 void two_bw_plan(const struct two_bw *question, struct planned *planned);
 
 #endif

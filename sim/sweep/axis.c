@@ -179,7 +179,7 @@ static int read_pow2(struct reader *reader, const struct node *node)
     return 0;
 }
 
-/* Of two ends the value at a share of the way between them. */
+/* The value at a share of the way between two ends. */
 static double between(const struct ends *ends, double share, bool log)
 {
     return log ? ends->from * pow(ends->to / ends->from, share) : ends->from + (ends->to - ends->from) * share;

@@ -15,17 +15,17 @@ const char **path_list(struct arena *arena);
  * stands before the message ("sweep: grid"). */
 int path_check(const char *what, const char *path, const char *expected, struct loc loc, struct error *err);
 
-/* What an expression makes of a scenario's value at that path: of a quantity the number in SI units, of a list or a
- * mapping that it is one. `node` NULL or null: none. */
+/* The value of an expression at that path of a scenario: a number in SI units of a quantity, a list or mapping as such.
+ * `node` NULL or null: none. */
 struct value path_value(const char *path, const struct node *node);
-/* Refuses a value that the path's field refuses whatever stands beside it: wrong kinds, units, ranges and names. */
+/* Refuses a value that the path's field refuses whatever the other keys are: wrong kinds, units, ranges and names. */
 int path_value_check(const char *path, const struct node *node, struct error *err);
 /* The same of a value or a list of values, which is not empty. `what` stands before the message. */
 int path_values_check(const char *what, const char *path, const struct node *node, struct error *err);
 /* The same of every value of a scenario in the making, which need not be whole. Values that are null are refused too, and
  * keys that scenarios do not have. */
 int paths_check(const struct node *scenario, struct error *err);
-/* From an expression the scenario's value, with a unit where the path has one. `loc`: where it came from. */
+/* The scenario's value of an expression's result, with a unit where the path has one. `loc`: its origin. */
 struct node *path_node(struct arena *arena, const char *path, const struct value *value, struct loc loc);
 
 #endif

@@ -27,7 +27,7 @@ struct constraint {
     struct expression *expression;       /* or NULL */
     bool drops;                  /* the value of the expression that drops a point */
     size_t *names;               /* axes and derived values, by their number in expressions */
-    const struct node **nodes;   /* what they are; a list: any of its items */
+    const struct node **nodes;   /* their value; a list: any of its items */
     size_t count;
 };
 
@@ -56,7 +56,7 @@ struct points {
     size_t nderived;
     struct included *included;
     size_t nincluded;
-    int sample;                  /* so many of the points that remain, drawn at random; 0: all */
+    int sample;                  /* number of the remaining points to draw at random; 0: all */
     int seed;
 };
 

@@ -148,7 +148,7 @@ static int resolved_id(const struct row_maker *maker, const struct scenario *sce
     return rc;
 }
 
-/* Of the scenario as the point has it, whatever became of that when it was read. */
+/* The scenario's value as the point sets it, whatever the scenario made of it when it was read. */
 static int written_id(const struct row_maker *maker, uint64_t number, char id[ID_DIGITS + 1], struct error *err)
 {
     struct arena arena = {0};
@@ -256,7 +256,8 @@ struct row_head row_head_of(const json_t *row)
     return head;
 }
 
-/* The head as it is: reader and writer are one program. Of errors the first one: its file, and its text. */
+/* Sends the head as it is, since reader and writer are one program. Of several errors it sends the first: its file, and
+ * its text. */
 static void reply(const struct row_head *head, const json_t *row, const struct error *err, FILE *out)
 {
     const struct error_message *message = &err->messages[0];

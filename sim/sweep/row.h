@@ -14,12 +14,12 @@
 #include "sweep/points.h"
 #include "store/store.h"
 
-/* What all points have in common. */
+/* What all points share. */
 struct row_maker {
     const struct points *points;
     const struct store *store;   /* rows that are there need not be made again */
     const char *engine;          /* "simulation.engine=NAME", or NULL: the scenario's */
-    bool retry_failed, force;    /* make again those that failed; all */
+    bool retry_failed, force;    /* repeat points that failed; repeat all points */
     const struct anchors *anchors;   /* correct the times; NULL: none */
     char common[DIGEST_HEX];     /* of sources, data files and anchors */
     struct cache *cache;         /* what points read is remembered here; or NULL */

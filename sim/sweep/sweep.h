@@ -1,5 +1,5 @@
-/* sweep: a sweep file, which says of which scenarios a sweep consists, and its points simulated, each once.
- * `dtsim help sweep-file` shows its keys. */
+/* sweep: a sweep file lists the scenarios of a sweep, and each of its points is simulated once. `dtsim help sweep-file`
+ * shows its keys. */
 #ifndef DTSIM_SWEEP_H
 #define DTSIM_SWEEP_H
 
@@ -52,9 +52,9 @@ struct sweep_options {
     bool ranks;                  /* the processes that mpirun started share the points */
 };
 
-/* How the best points of a sweep are verified (verify.h). Those of `chosen` that are not `done` were not reached. */
+/* The verification of a sweep's best points (verify.h). Points of `chosen` that are not `done` were not reached. */
 struct sweep_verified {
-    size_t best;                 /* points, with those that ran on the reference engine before */
+    size_t best;                 /* points, counting points that ran on the reference engine before */
     size_t chosen, done, failed; /* to be verified now; of these have ended; of these could not be */
     char why[240];               /* the first of them could not */
 };

@@ -17,7 +17,7 @@ struct candidate {
     size_t file;                 /* that has it */
     struct tie_number number;    /* by which the best are found; NaN: it has none */
     bool done;                   /* it needs no verification any more */
-    json_t *row;                 /* of those that are verified */
+    json_t *row;                 /* of the verified points */
 };
 
 struct verifying {
@@ -69,7 +69,7 @@ static double metric_of(const json_t *row, const char *name)
 }
 
 #define UNUSED_LINE(line, length, err) ((void)(line), (void)(length), (void)(err))
-/* Of two rows of one id the later one counts. */
+/* Of two rows with one id the later one counts. */
 static int see_row(void *context, const json_t *row, const char *line, size_t length, struct error *err)
 {
     struct verifying *verifying = context;
@@ -156,7 +156,7 @@ static size_t last_rank(const struct tie_rank *ranks, size_t count, size_t most)
     return last;
 }
 
-/* Those that are not among the best need no verification. */
+/* Points that are not among the best need no verification. */
 static void choose(struct verifying *verifying)
 {
     size_t count = verifying->count, last;
@@ -241,7 +241,7 @@ static void count(struct verifying *verifying, const char *why)
     verifying->of->progress(verifying->of->context, verifying->of->state);
 }
 
-/* The row as it was, and what the other engine says. */
+/* The old row, with the results of the other engine. */
 static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
 {
     struct verifying *verifying = context;
