@@ -202,7 +202,7 @@ static void test_mixed(void **state)
     }
     print_message("%d of %d scenarios with replicas on two kinds were simulated with fewer micro-batches\n", shorter,
                   trials(MIXED));
-    assert_true(5 * shorter > trials(MIXED));
+    assert_true(8 * shorter > trials(MIXED));
 }
 
 static void test_simgrid(void **state)
