@@ -4,6 +4,7 @@
 #include "hardware/cluster.h"
 #include "hardware/gpu.h"
 #include "layout/layout.h"
+#include "report/caveats.h"
 #include "scenario/scenario.h"
 
 /* "2 nodes of 8 NVIDIA A100-SXM4-80GB (old)", of each part, what each changes and what the job leaves idle. */
@@ -12,7 +13,7 @@ static void print_parts(const struct scenario *scenario, FILE *out)
     const struct cluster *cluster = &scenario->cluster;
     struct arena arena = {0};
     const char *differs = cluster_changes_text(&arena, cluster);
-    int seats = 0;
+    const char *idle = idle_text(&arena, scenario);
 
     for (int i = 0; i < cluster_given_parts(cluster); i++) {
         struct given_part part = cluster_given_part(cluster, i);
@@ -33,10 +34,9 @@ static void print_parts(const struct scenario *scenario, FILE *out)
             fprintf(out, ", %.4g times slower", part.slower);
         fputc(')', out);
     }
-    for (int kind = 0; kind < cluster_kinds(cluster); kind++)
-        seats += layout_kind_seats(&scenario->layout, kind);
-    if (seats < cluster_gpus(cluster))
-        fprintf(out, "; %d of their %d GPUs are idle", cluster_gpus(cluster) - seats, cluster_gpus(cluster));
+    if (idle)
+        fprintf(out, "; %d of their %d GPUs are idle (%s)", cluster_gpus(cluster) - scenario_gpus(scenario),
+                cluster_gpus(cluster), idle);
     if (cluster->ideal)
         fputs("; a network that takes no time", out);
     if (*differs) {

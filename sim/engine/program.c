@@ -274,5 +274,6 @@ void timeline_release(struct timeline *timeline)
 {
     free(timeline->start);
     free(timeline->end);
+    free(timeline->repeats);
     memset(timeline, 0, sizeof *timeline);
 }

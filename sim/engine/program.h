@@ -183,33 +183,45 @@ const struct choice *program_choice(const struct program *program, uint32_t id);
 struct program program_copy(const struct program *program);
 void program_release(struct program *program);
 
-/* A part of a timeline that stands for more: all that happens in it happens `times` times more, again and again, before
- * what comes after it. */
-struct repeat { double from, to; int times; };
+/* A part of what a replica does that stands for more: all that happens from `from` to `to` happens `times` times more,
+ * again and again, before what comes after it. A replica of which more is repeated than of another begins so much later
+ * than that one, at `begins`, so that both come together as they would if all of it were there. */
+struct repeat { double begins, from, to; int times; };
 
 /* When every operation of a program started and ended, in seconds from 0. */
 struct timeline {
     const struct program *program;
     double *start, *end;     /* a value an operation */
     double makespan;         /* the latest end; 0 for an empty program */
-    struct repeat repeat;    /* of a program that was cut short (steady/steady.h); no times: of any other */
+    /* Of a program that was cut short (steady/steady.h); of any other NULL. */
+    struct repeat *repeats;  /* of each so many ranks, of one replica or of all */
+    int repeat_ranks;
 };
 void timeline_init(struct timeline *timeline, const struct program *program);
-/* s: how much longer it is with what is repeated. */
-static inline double timeline_repeated(const struct timeline *timeline)
+/* What is repeated of a rank; no times: nothing. */
+static inline struct repeat timeline_repeat(const struct timeline *timeline, int rank)
 {
-    return timeline->repeat.times * (timeline->repeat.to - timeline->repeat.from);
+    return timeline->repeats ? timeline->repeats[rank / timeline->repeat_ranks] : (struct repeat){0};
 }
-/* s: from 0 to the latest end, with what is repeated. */
+/* s: what is repeated of a rank. */
+static inline double timeline_repeated(const struct timeline *timeline, int rank)
+{
+    struct repeat repeat = timeline_repeat(timeline, rank);
+
+    return repeat.times * (repeat.to - repeat.from);
+}
+/* s: from 0 to the latest end, with what is repeated. It is as long for all ranks. */
 static inline double timeline_length(const struct timeline *timeline)
 {
-    return timeline->makespan + timeline_repeated(timeline);
+    return timeline->makespan + timeline_repeated(timeline, 0) - timeline_repeat(timeline, 0).begins;
 }
 /* How often the operation happens. */
 static inline int timeline_times(const struct timeline *timeline, size_t id)
 {
-    return timeline->start[id] >= timeline->repeat.from && timeline->start[id] < timeline->repeat.to ?
-               1 + timeline->repeat.times : 1;
+    const struct program *program = timeline->program;
+    struct repeat repeat = timeline_repeat(timeline, program->lanes.items[program->ops.items[id].lane].rank);
+
+    return timeline->start[id] >= repeat.from && timeline->start[id] < repeat.to ? 1 + repeat.times : 1;
 }
 /* All ids, each lane's in the order in which they ran; NULL if that is the order of ids, which only choices change. The
  * caller frees the array. */

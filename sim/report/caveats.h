@@ -7,7 +7,7 @@
 #include "run/certainty.h"
 
 struct caveats {
-    const char *items[23];       /* a sentence each, without a full stop; in the arena */
+    const char *items[24];       /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
@@ -20,6 +20,14 @@ const char *caveat_framework(struct arena *arena, const struct scenario *scenari
  * not; none. */
 const char *caveat_order(struct arena *arena, const struct scenario *scenario);
 const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scenario);
+/* How many GPUs of which part have no stage, where parts differ or stages say on which they are. NULL: none. */
+const char *caveat_idle(struct arena *arena, const struct scenario *scenario);
+/* "8 of old, all 8 of spare"; NULL: the cluster has no parts, or none of its GPUs is idle. */
+const char *idle_text(struct arena *arena, const struct scenario *scenario);
+/* Whether the scenario says which GPUs it takes, or their parts differ: then a result has `idle_gpus`. */
+bool idle_matters(const struct scenario *scenario);
+/* Idle GPUs by part, for `idle_gpus`; the caller owns the reference. */
+json_t *idle_json(const struct scenario *scenario);
 /* What the time of frozen weights in four bits stands on. NULL: there are none. */
 const char *caveat_packed(struct arena *arena, const struct scenario *scenario);
 /* What batch.shares: auto gave each replica. NULL: it did not. */

@@ -1,9 +1,11 @@
-/* Caveats of clusters whose nodes are of several kinds, of replicas that get unequal shares of the batch, and of frozen
- * weights in few bits. */
+/* Caveats of clusters whose nodes are of several kinds or in part idle, of replicas that get unequal shares of the batch,
+ * and of frozen weights in few bits. */
 #include "report/caveats.h"
 
 #include "base/base.h"
+#include "files/json.h"
 #include "hardware/cluster.h"
+#include "layout/layout.h"
 #include "scenario/scenario.h"
 
 const char *caveat_order(struct arena *arena, const struct scenario *scenario)
@@ -21,6 +23,60 @@ const char *caveat_order(struct arena *arena, const struct scenario *scenario)
         order = arena_printf(arena, "%s%s%s", order, p ? ", " : "", cluster_given_part(cluster, i).name);
     }
     return arena_printf(arena, "stages_on: auto puts the pipeline ranks on %s", order);
+}
+
+/* GPUs of a part that have no seat of the job. */
+static int idle_gpus(const struct scenario *scenario, struct given_part part)
+{
+    int idle = 0;
+
+    for (int node = part.first; node < part.first + part.nodes; node++)
+        for (int i = 0; i < cluster_node_gpus(&scenario->cluster, node); i++)
+            idle += !layout_has(&scenario->layout, cluster_node_gpu(&scenario->cluster, node, i));
+    return idle;
+}
+
+const char *idle_text(struct arena *arena, const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    const char *text = NULL;
+
+    for (int i = 0; i < cluster_given_parts(cluster); i++) {
+        struct given_part part = cluster_given_part(cluster, i);
+        int idle = idle_gpus(scenario, part);
+        bool whole = idle == part.nodes * cluster_node_gpus(cluster, part.first);
+
+        if (idle)
+            text = arena_printf(arena, "%s%s%s%d of %s", text ? text : "", text ? ", " : "", whole ? "all " : "", idle,
+                                part.name);
+    }
+    return text;
+}
+
+bool idle_matters(const struct scenario *scenario)
+{
+    return cluster_given_parts(&scenario->cluster) && (scenario->layout.gpus || cluster_kinds(&scenario->cluster) > 1);
+}
+
+const char *caveat_idle(struct arena *arena, const struct scenario *scenario)
+{
+    const char *text = idle_matters(scenario) ? idle_text(arena, scenario) : NULL;
+    int all = cluster_gpus(&scenario->cluster);
+
+    return !text ? NULL : arena_printf(arena, "no stage is on %d of the cluster's %d GPUs (%s), which are idle: rates per "
+                                       "GPU and costs are of the others", all - scenario_gpus(scenario), all, text);
+}
+
+json_t *idle_json(const struct scenario *scenario)
+{
+    json_t *json = json_object();
+
+    for (int i = 0; i < cluster_given_parts(&scenario->cluster); i++) {
+        struct given_part part = cluster_given_part(&scenario->cluster, i);
+
+        json_put(json, part.name, json_integer(idle_gpus(scenario, part)));
+    }
+    return json;
 }
 
 /* A tensor group waits for its slowest GPU in every layer. */

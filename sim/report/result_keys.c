@@ -40,6 +40,7 @@ static const struct result_key keys[] = {
     {"protocols", "of the communication library that they ran with; left out: it has none"},
     {"folded", "one replica was simulated for all"},
     {"rank_gpus", "the GPU of each rank, of the first of a tensor group; left out: nodes are of one kind"},
+    {"idle_gpus.*", "of the cluster's part of that name, without a stage; left out: none, or all parts are of one kind"},
     {"stragglers", "[{rank, slower}]: ranks whose kernels take this many times as long; left out: none"},
     {"jitter", "standard deviation of a work's time, as a share of it"},
     {"seed", "of the random numbers; with repeat: the seed of the run with the median time; all other keys describe that run"},

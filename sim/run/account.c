@@ -143,6 +143,8 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
     uint32_t *order = timeline_order(timeline);
     bool hosts = uses_host(program);
 
+    for (int r = 0; r < program->ranks; r++)
+        reached[r] = timeline_repeat(timeline, r).begins;
     for (size_t k = 0; k < program->ops.count; k++) {
         uint32_t id = order_at(order, k);
         const struct lane *lane = &program->lanes.items[program->ops.items[id].lane];

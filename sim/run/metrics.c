@@ -75,8 +75,8 @@ static void read_operations(struct metrics *metrics, const struct scenario *scen
         *(op->what == WHAT_FORWARD ? &metrics->forward : &metrics->backward) += times * (end - start);
     }
     for (int r = 0; r < program->ranks; r++)
-        longest = later(longest, spans[r].ended - spans[r].began);
-    metrics->rank_span = asynchronous ? NAN : longest + timeline_repeated(timeline);
+        longest = later(longest, spans[r].ended - spans[r].began + timeline_repeated(timeline, r));
+    metrics->rank_span = asynchronous ? NAN : longest;
     metrics->forward /= forwards;
     metrics->backward /= forwards;
     free(spans);
@@ -89,7 +89,7 @@ struct adding {
     int stages;                      /* ranks of a replica */
     bool unequal;                    /* ranks have unequal degrees: replicas of one feed several of the next */
     double *ended;                   /* s, by rank: its last operation */
-    struct window repeated;
+    const struct timeline *timeline;
     struct repeated {
         double seconds[ACCOUNT_KIND_COUNT], exposed, replica_wait;
     } * repetition; /* NULL: nothing is */
@@ -108,8 +108,10 @@ static void take_step(void *context, const struct account_step *step)
         adding->ended[step->rank] = step->from;
     if (!repetition)
         return;
-    repetition->exposed += account_add(step, &adding->repeated, repetition->seconds);
-    repetition->replica_wait += replica ? window_part(&adding->repeated, step->from, step->since) : 0;
+    struct repeat repeat = timeline_repeat(adding->timeline, step->rank);
+    struct window repeated = {.from = repeat.from, .to = repeat.to, .updates = adding->metrics->window.updates};
+    repetition->exposed += account_add(step, &repeated, repetition->seconds);
+    repetition->replica_wait += replica ? window_part(&repeated, step->from, step->since) : 0;
 }
 
 /* A replica that has ended waits for the slower ones until the iteration ends. */
@@ -130,23 +132,23 @@ static void add_ends(const struct adding *adding, double makespan)
 static void add_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
 {
     int stages = scenario->plan.stages;
-    const struct repeat *repeat = &timeline->repeat;
     struct adding adding = {
         .metrics = metrics, .program = timeline->program, .stages = stages, .unequal = scenario->views != NULL,
-        .ended = xcalloc((size_t)metrics->nranks, sizeof *adding.ended),
-        .repeated = {.from = repeat->from, .to = repeat->to, .updates = metrics->window.updates},
+        .ended = xcalloc((size_t)metrics->nranks, sizeof *adding.ended), .timeline = timeline,
     };
 
-    if (repeat->times)
+    if (timeline->repeats)
         adding.repetition = xcalloc((size_t)metrics->nranks, sizeof *adding.repetition);
     account_walk(timeline, take_step, &adding, timeline->program->progress);
     if (metrics->nranks > stages && !adding.unequal)
         add_ends(&adding, timeline->makespan);
     for (int r = 0; r < metrics->nranks && adding.repetition; r++) {
-        metrics->ranks[r].exposed_communication += repeat->times * adding.repetition[r].exposed;
-        metrics->ranks[r].replica_wait += repeat->times * adding.repetition[r].replica_wait;
+        int times = timeline_repeat(timeline, r).times;
+
+        metrics->ranks[r].exposed_communication += times * adding.repetition[r].exposed;
+        metrics->ranks[r].replica_wait += times * adding.repetition[r].replica_wait;
         for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-            metrics->ranks[r].seconds[kind] += repeat->times * adding.repetition[r].seconds[kind];
+            metrics->ranks[r].seconds[kind] += times * adding.repetition[r].seconds[kind];
     }
     free(adding.ended);
     free(adding.repetition);

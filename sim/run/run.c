@@ -2,7 +2,6 @@
 
 #include "base/progress.h"
 #include "engine/jitter.h"
-#include "steady/rounding.h"
 #include "steady/steady.h"
 
 #include <math.h>
@@ -54,9 +53,6 @@ struct job {
     struct simulate_options options;
 };
 
-/* No errors: this shorter workload does not tell the times of the whole one; none does. */
-enum { UNSTEADY = 1, UNPREDICTABLE = 2 };
-
 /* Changes the program as it is asked for, and replays it. `loads`: as program_what_if has them. */
 static int play(const struct job *job, struct program *program, struct noise noise, const struct loads *loads,
                 struct timeline *timeline, struct error *err)
@@ -65,13 +61,9 @@ static int play(const struct job *job, struct program *program, struct noise noi
     if (job->options.what == LOWER_ITERATION)
         jitter_apply(program, noise.jitter, noise.seed);
     timeline_init(timeline, program);
-    if (replay(job->options.engine, program, &job->workload->scenario->cluster, timeline, err))
-        return -1;
-    if (!job->shorter)
-        return 0;
-    if (!steady_find(timeline, job->shorter))
-        return UNSTEADY;
-    return rounding_grows(timeline, &job->workload->scenario->cluster) ? UNPREDICTABLE : 0;
+    if (job->shorter)
+        return steady_replay(job->options.engine, program, timeline, job->shorter, err);
+    return replay(job->options.engine, program, &job->workload->scenario->cluster, timeline, err);
 }
 
 /* Where the time goes in a replay of the same program with other what-ifs and jitter. */

@@ -5,14 +5,18 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "engine/replay.h"
 #include "lower/lower.h"
+#include "scenario/scenario.h"
 #include "schedule/schedule.h"
+#include "steady/apart.h"
+#include "steady/rounding.h"
 
 /* The search for a period in the timeline. */
 struct search {
     const struct timeline *timeline;
-    size_t *first;           /* a lane: its operations are ids[first[lane]] to before ids[first[lane + 1]] */
-    uint32_t *ids, *place;   /* by lane, in their order; an operation: where in `ids` it is */
+    struct lane_ops by;      /* its program's operations */
+    uint32_t *place;         /* an operation: where in by.ids it is */
     size_t *each;            /* a lane: its operations in a period */
     double *held;            /* a rank: B that it holds more at the end of a period than at its beginning */
     double from, to;         /* s: all ranks are in the stretch of their rows that repeats */
@@ -20,27 +24,28 @@ struct search {
     int micro_batches;       /* and by how many its works are later */
 };
 
-static void sort_by_lane(struct search *search)
+struct lane_ops lane_ops_of(const struct program *program)
 {
-    const struct program *program = search->timeline->program;
     size_t lanes = program->lanes.count;
     size_t *next = xcalloc(lanes + 1, sizeof *next);
+    struct lane_ops by = {xcalloc(lanes + 2, sizeof *by.first), xcalloc(program->ops.count + 1, sizeof *by.ids)};
 
-    search->first = xcalloc(lanes + 2, sizeof *search->first);
-    search->ids = xcalloc(program->ops.count + 1, sizeof *search->ids);
-    search->place = xcalloc(program->ops.count + 1, sizeof *search->place);
     for (size_t i = 0; i < program->ops.count; i++)
-        search->first[program->ops.items[i].lane + 1]++;
+        by.first[program->ops.items[i].lane + 1]++;
     for (size_t lane = 0; lane < lanes; lane++)
-        search->first[lane + 1] += search->first[lane];
-    memcpy(next, search->first, lanes * sizeof *next);
-    for (uint32_t i = 0; i < program->ops.count; i++) {
-        size_t at = next[program->ops.items[i].lane]++;
-
-        search->ids[at] = i;
-        search->place[i] = (uint32_t)at;
-    }
+        by.first[lane + 1] += by.first[lane];
+    memcpy(next, by.first, lanes * sizeof *next);
+    for (uint32_t i = 0; i < program->ops.count; i++)
+        by.ids[next[program->ops.items[i].lane]++] = i;
     free(next);
+    return by;
+}
+
+void lane_ops_release(struct lane_ops *by)
+{
+    free(by->first);
+    free(by->ids);
+    *by = (struct lane_ops){0};
 }
 
 /* The works that begin and end the stretch of a program rank's row, as operations have them. */
@@ -95,12 +100,12 @@ static bool find_stretch(struct search *search, const struct shorter *shorter)
 /* The place of the lane's first operation that does not start before then. */
 static size_t first_since(const struct search *search, size_t lane, double time)
 {
-    size_t low = search->first[lane], high = search->first[lane + 1];
+    size_t low = search->by.first[lane], high = search->by.first[lane + 1];
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (search->timeline->start[search->ids[middle]] < time)
+        if (search->timeline->start[search->by.ids[middle]] < time)
             low = middle + 1;
         else
             high = middle;
@@ -140,16 +145,16 @@ static bool lane_repeats(const struct search *search, size_t lane, double end)
 {
     const struct program *program = search->timeline->program;
     size_t from = first_since(search, lane, end - 2 * search->length), each = search->each[lane];
-    bool under_way = from > search->first[lane] &&
-                     search->timeline->end[search->ids[from - 1]] > end - 2 * search->length;
+    bool under_way = from > search->by.first[lane] &&
+                     search->timeline->end[search->by.ids[from - 1]] > end - 2 * search->length;
 
-    if (under_way && (!each || !repeats(search, search->ids[from - 1], search->ids[from - 1 + each])))
+    if (under_way && (!each || !repeats(search, search->by.ids[from - 1], search->by.ids[from - 1 + each])))
         return false;
     for (size_t i = from; i < from + each; i++) {
-        const struct op *op = &program->ops.items[search->ids[i]];
+        const struct op *op = &program->ops.items[search->by.ids[i]];
         const struct traits *traits = op_traits(program, op);
 
-        if (!repeats(search, search->ids[i], search->ids[i + each]))
+        if (!repeats(search, search->by.ids[i], search->by.ids[i + each]))
             return false;
         search->held[program->lanes.items[lane].rank] += traits->takes - traits->frees;
     }
@@ -189,10 +194,10 @@ static bool find_period(struct search *search, struct shorter *shorter, struct r
     while (timeline->program->lanes.items[lane].kind != LANE_COMPUTE)
         lane++;
     last = first_since(search, lane, end);
-    for (size_t i = last; last > search->first[lane] && i-- > search->first[lane];) {
-        const struct op *op = &ops[search->ids[i]], *of = &ops[search->ids[last - 1]];
+    for (size_t i = last; last > search->by.first[lane] && i-- > search->by.first[lane];) {
+        const struct op *op = &ops[search->by.ids[i]], *of = &ops[search->by.ids[last - 1]];
 
-        search->length = timeline->start[search->ids[last - 1]] - timeline->start[search->ids[i]];
+        search->length = timeline->start[search->by.ids[last - 1]] - timeline->start[search->by.ids[i]];
         search->micro_batches = of->mb - op->mb;
         if (end - 2 * search->length < search->from)
             return false;
@@ -204,27 +209,55 @@ static bool find_period(struct search *search, struct shorter *shorter, struct r
             continue;
         }
         shorter->found = 0;
-        *repeat = (struct repeat){end - search->length, end, shorter->taken / search->micro_batches};
+        *repeat = (struct repeat){.from = end - search->length, .to = end,
+                                  .times = shorter->taken / search->micro_batches};
         return true;
     }
     return false;
 }
 
-bool steady_find(struct timeline *timeline, struct shorter *shorter)
+bool steady_find(const struct timeline *timeline, struct shorter *shorter, struct repeat *repeat)
 {
     const struct program *program = timeline->program;
-    struct search search = {.timeline = timeline};
+    struct search search = {.timeline = timeline, .by = lane_ops_of(program)};
     bool found = false;
 
-    sort_by_lane(&search);
+    search.place = xcalloc(program->ops.count + 1, sizeof *search.place);
+    for (size_t at = 0; at < program->ops.count; at++)
+        search.place[search.by.ids[at]] = (uint32_t)at;
     search.each = xcalloc(program->lanes.count + 1, sizeof *search.each);
     search.held = xcalloc((size_t)program->ranks + 1, sizeof *search.held);
     if (!program->choices.count && find_stretch(&search, shorter))
-        found = find_period(&search, shorter, &timeline->repeat);
+        found = find_period(&search, shorter, repeat);
     free(search.held);
     free(search.each);
     free(search.place);
-    free(search.ids);
-    free(search.first);
+    lane_ops_release(&search.by);
     return found;
+}
+
+/* All replicas together have one period. */
+static int replay_together(enum engine engine, const struct program *program, struct timeline *timeline,
+                           struct shorter *shorter, struct error *err)
+{
+    const struct cluster *cluster = &shorter->workload.scenario->cluster;
+
+    if (replay(engine, program, cluster, timeline, err))
+        return -1;
+    timeline->repeats = xcalloc(1, sizeof *timeline->repeats);
+    timeline->repeat_ranks = program->ranks;
+    if (!steady_find(timeline, shorter, timeline->repeats))
+        return UNSTEADY;
+    return rounding_grows(timeline, cluster) ? UNPREDICTABLE : 0;
+}
+
+int steady_replay(enum engine engine, struct program *program, struct timeline *timeline, struct shorter *shorter,
+                  struct error *err)
+{
+    struct apart *apart = apart_of(program, shorter);
+    int rc = apart ? apart_replay(apart, engine, program, timeline, shorter, err)
+                   : replay_together(engine, program, timeline, shorter, err);
+
+    apart_release(apart);
+    return rc;
 }

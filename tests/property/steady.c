@@ -6,7 +6,7 @@
 #include "steady/steady.h"
 #include "trials.h"
 
-enum { PLANS = 300, SCENARIOS = 400, SHARED = 60, SIMGRID = 12 };
+enum { PLANS = 300, SCENARIOS = 400, SHARED = 60, SIMGRID = 12, MIXED = 300 };
 
 /* The workload's metrics. */
 static int run(struct simulated *simulated, struct simulate_options options, struct error *err)
@@ -66,14 +66,14 @@ static bool compare(char *text, enum engine engine)
         simulated_release(&simulated);
         return false;
     }
-    shorter = simulated.run.timeline.repeat.times > 0;
+    shorter = simulated.run.timeline.repeats != NULL;
     one = *all;
     *all = (struct metrics){0};
     options.numbers = false;
     if (shorter && run(&simulated, options, &err))
         fail_at(text, &err);
     if (shorter) {
-        assert_int_equal(simulated.run.timeline.repeat.times, 0);
+        assert_null(simulated.run.timeline.repeats);
         same_metrics(&one, all, text);
         options.what_ifs = WHAT_IF_BALANCED;
         options.causes = false;
@@ -158,6 +158,53 @@ static void test_shared_nodes(void **state)
     assert_true(8 * shorter > trials(SHARED));
 }
 
+/* Replicas of a pipeline on parts of two kinds, most of them each on one; some with shares of their own. */
+static char *mixed_replicas(uint64_t *seed)
+{
+    int tensor = PICK_INT(seed, 1, 2, 4), data = PICK_INT(seed, 2, 2, 3, 4), pipeline = PICK_INT(seed, 1, 2, 4), count = 0;
+    const char *second = PICK(seed, "dgx-h100", "dgx-h100", "dgx-h100", "hgx-a100-4", "l40s-pcie");
+    char *text = NULL, on[64] = "", stages[512] = "", shares[64] = "";
+    bool chosen = random_below(seed, 3) == 0;
+
+    while (schedule_at((size_t)count))
+        count++;
+    for (int p = 0; p < pipeline; p++) {
+        if (p == 0 || random_below(seed, 4) == 0)
+            for (int d = 0, at = 0; d < data; d++)
+                at += snprintf(on + at, sizeof on - (size_t)at, "%s%c", d ? ", " : "",
+                               p == 0 && d < 2 ? 'a' + d : 'a' + random_below(seed, 2));
+        snprintf(stages + strlen(stages), sizeof stages - strlen(stages), "%s{on: [%s]}", p ? ", " : "", on);
+    }
+    for (int d = 0; d < data; d++)
+        snprintf(shares + strlen(shares), sizeof shares - strlen(shares), "%s%d", d ? ", " : "", 1 + random_below(seed, 3));
+    assert_true(asprintf(&text,
+        "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 512, vocabulary: 51200}}\n"
+        "batch: {micro_batches: %d, micro: %d%s%s%s}\nmemory: {enforce: false}\n"
+        "strategy: {tensor: %d, data: %d, zero: %d, schedule: %s, stages: [%s]}\n"
+        "cluster: {network: {latency: %d us}, parts: [{name: a, platform: dgx-a100, nodes: 16, gpus_per_node: 4}, "
+        "{name: b, platform: %s, nodes: %d}]}\n",
+        8 * (20 + random_below(seed, 40)), PICK_INT(seed, 2, 3, 4), chosen ? ", shares: [" : "",
+        chosen ? shares : "", chosen ? "]" : "", tensor, data, PICK_INT(seed, 0, 0, 1),
+        pipeline > 1 ? schedule_at((size_t)random_below(seed, count))->name : "1f1b", stages,
+        PICK_INT(seed, 1, 3, 20), second, 16) >= 0);
+    return text;
+}
+
+static void test_mixed(void **state)
+{
+    int shorter = 0;
+
+    (void)state;
+    EACH_TRIAL(i, MIXED) {
+        uint64_t seed = i * 0xBF58476D1CE4E5B9u;
+
+        shorter += compare(mixed_replicas(&seed), i % 20 == 7 ? ENGINE_SIMGRID : i % 5 ? ENGINE_FAST : ENGINE_IDEAL);
+    }
+    print_message("%d of %d scenarios with replicas on two kinds were simulated with fewer micro-batches\n", shorter,
+                  trials(MIXED));
+    assert_true(8 * shorter > trials(MIXED));
+}
+
 static void test_simgrid(void **state)
 {
     int shorter = 0;
@@ -205,15 +252,15 @@ static void test_changed(void **state)
 {
     struct replayed replayed = {0};
     struct timeline *timeline = &replayed.timeline;
+    struct repeat repeat, other;
     struct op *ops;
     int tried = 0;
 
     (void)state;
     replay_shorter(&replayed);
     ops = replayed.lowered.program.ops.items;
-    assert_true(steady_find(timeline, &replayed.shorter));
+    assert_true(steady_find(timeline, &replayed.shorter, &repeat));
     assert_false(rounding_grows(timeline, &replayed.simulated.scenario.cluster));
-    struct repeat repeat = timeline->repeat;
     for (size_t i = 0; i < replayed.lowered.program.ops.count; i++) {
         double end = timeline->end[i], amount = ops[i].amount;
         int mb = ops[i].mb;
@@ -221,25 +268,25 @@ static void test_changed(void **state)
         if (timeline->start[i] < repeat.from || timeline->start[i] >= repeat.to)
             continue;
         timeline->end[i] += 1e-6;
-        assert_false(steady_find(timeline, &replayed.shorter));
+        assert_false(steady_find(timeline, &replayed.shorter, &other));
         timeline->end[i] = end;
         ops[i].amount *= 1 + 1e-15;
-        assert_false(steady_find(timeline, &replayed.shorter));
+        assert_false(steady_find(timeline, &replayed.shorter, &other));
         ops[i].amount = amount;
         ops[i].mb += 1000;
-        assert_false(steady_find(timeline, &replayed.shorter));
+        assert_false(steady_find(timeline, &replayed.shorter, &other));
         ops[i].mb = mb;
         tried++;
     }
-    assert_true(tried > 10 && steady_find(timeline, &replayed.shorter));
+    assert_true(tried > 10 && steady_find(timeline, &replayed.shorter, &other));
     replayed_release(&replayed);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans), cmocka_unit_test(test_scenarios), cmocka_unit_test(test_shared_nodes),
-        cmocka_unit_test(test_simgrid), cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_mixed), cmocka_unit_test(test_plans), cmocka_unit_test(test_scenarios),
+        cmocka_unit_test(test_shared_nodes), cmocka_unit_test(test_simgrid), cmocka_unit_test(test_changed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
