@@ -53,6 +53,7 @@ struct transformer {
     bool widened_norms;          /* norms compute on a copy of their input in fp32 */
     double expert_skew;          /* with experts: exponent of the power law of their shares; 0: all alike */
     bool fused_experts;          /* one kernel computes the products of all experts of a GPU */
+    int router;                  /* enum router: how each token's experts are chosen */
     int routed_rows;             /* enum routed_rows: how rows go into the order of the experts, and back */
     double swiglu_limit;         /* the inputs of SwiGLU are clamped to it; 0: they are not */
     bool gathered_qkv;           /* tensor degrees above kv_heads gather what a product of QKV gives */
@@ -102,6 +103,8 @@ enum rotary { ROTARIES(ENUM_VALUE) };
 #define ROUTED_ROWS(X) \
     X(ROUTED_ROWS_COPIES, "copies") X(ROUTED_ROWS_INDICES, "indices") X(ROUTED_ROWS_OPERATORS, "operators")
 enum routed_rows { ROUTED_ROWS(ENUM_VALUE) };
+#define ROUTERS(X) X(ROUTER_FUSED, "fused") X(ROUTER_INDICES, "indices") X(ROUTER_MASKS, "masks")
+enum router { ROUTERS(ENUM_VALUE) };
 #define HEADS(X) \
     X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
     X(HEAD_NONE, "none")
@@ -109,7 +112,7 @@ enum head { HEADS(ENUM_VALUE) };
 extern const struct table transformer_table;
 extern const struct table transformer_change_table;      /* the same keys, all of them optional */
 extern const char *const norm_names[], *const mlp_names[], *const head_names[], *const rotary_names[],
-    *const routed_rows_names[];
+    *const routed_rows_names[], *const router_names[];
 
 /* A layer whose times or FLOPs are given. With times, every number is per micro-batch. With `flops`, every number is
  * per sample, and bytes are at 4 bytes per value: they are scaled to the number format of the scenario. */

@@ -289,14 +289,40 @@ static void shared_gate(struct kernels *list, const struct cut *cut)
     memory_kernel(list, cut, "shared-gate", PHASE_BACKWARD_INPUT, CLASS_OTHER, 5 * values);
 }
 
+/* Kernels of tokens x experts values, and the bytes that they all read and write for each: of the format of logits
+ * (`values`) and others. Those of fewer values are counted, and their bytes left out. */
+struct router_kernels { int kernels; double values, others; };
+
+/* Megatron Core chooses experts by PyTorch's operators, unless --moe-router-fusion (since August 2025, c08d89be) is on.
+ * moe_utils.py, topk_softmax_with_capacity without a capacity; router.py, aux_loss_load_balancing, and
+ * switch_load_balancing_loss_func; token_dispatcher.py, MoEAlltoAllTokenDispatcher.preprocess with experts elsewhere.
+ * torch.topk is a selection and a sort; scatter out of place a copy and a kernel.
+ * indices (core_r0.8.0), forward: topk, a softmax in fp32 and a conversion (4); a bincount, which looks for its input's
+ *     minimum and maximum, clears and counts (4); the loss's softmax, sums, products, and its place in a table (7);
+ *     again a bincount, three sums (7); repeat_interleave, a running sum and a kernel (2).
+ * masks (6a6cd478, June 2025), forward: topk, softmax and conversion (4); zeros and scatter of probabilities (3); zeros
+ *     as integers, scatter, the mask and its sum (6); the loss's softmax, topk and such a mask with its sum (9); its
+ *     sums, products and place (6); the sums of the dispatcher, and a copy (6).
+ * Backward, by autograd: of the probabilities' scatter a gather (masks); of conversion, softmax and topk (zeros, a
+ *     scatter) (4); of the loss, its scale and three products (4), a copy of the broadcast gradient, the softmax's, and
+ *     the sum of both (3). */
+static const struct router_kernels routers[][2] = {
+    [ROUTER_FUSED] = {{1, 0, 8}, {1, 0, 12}},
+    [ROUTER_INDICES] = {{24, 2, 8}, {11, 5, 12}},
+    [ROUTER_MASKS] = {{34, 9, 49}, {12, 5, 12}},
+};
+
 /* The router is a product, and a softmax with a choice in fp32. */
 void router_kernels(struct kernels *list, const struct cut *cut)
 {
-    double choices = 4 * cut->own_tokens * cut->shape->experts;
+    double choices = cut->own_tokens * cut->shape->experts;
+    const struct router_kernels *all = routers[cut->shape->router];
 
     weight_product(list, cut, PRODUCT_ROUTER, cut->own_tokens, cut->shape->experts, cut->hidden);
-    memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
-    memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        plain_kernels(list, cut, "routing", (enum phase)phase,
+                      phase == PHASE_FORWARD ? CLASS_SOFTMAX_FORWARD : CLASS_SOFTMAX_BACKWARD, all[phase].kernels,
+                      choices * (all[phase].values * cut->value + all[phase].others));
 }
 
 void expert_kernels(struct kernels *list, const struct cut *cut)

@@ -12,6 +12,7 @@ static const char *const qk_norm_names[] = ENUM_NAMES(QK_NORMS);
 const char *const head_names[] = ENUM_NAMES(HEADS);
 const char *const rotary_names[] = ENUM_NAMES(ROTARIES);
 const char *const routed_rows_names[] = ENUM_NAMES(ROUTED_ROWS);
+const char *const router_names[] = ENUM_NAMES(ROUTERS);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 
@@ -143,6 +144,11 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, fused_experts), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "one kernel computes the GEMMs of all experts of a GPU, and one casts their rows; false: each expert "
               "has kernels of its own, which the host launches one by one (Transformer Engine's GroupedLinear)"},
+    {KEY(transformer, router), .kind = FIELD_CHOICE, .fallback = "fused", .choices = router_names,
+     .choice_briefs = NAMES("a kernel each way (Megatron Core's --moe-router-fusion)",
+                            "PyTorch's operators, a kernel each, on indices of experts (Megatron Core of 2024)",
+                            "the same on masks of tokens x experts (Megatron Core of 2025 without the fusion)"),
+     .brief = "how each token's experts are chosen, with the loss that balances them and the counts of their tokens"},
     {KEY(transformer, routed_rows), .kind = FIELD_CHOICE, .fallback = "copies", .choices = routed_rows_names,
      .choice_briefs = NAMES("kernels that copy each row once each way, and weight it on its way",
                             "index_select and scatter_add, which compute an address for each value (Megatron Core "
@@ -191,7 +197,7 @@ static const struct field transformer_fields[] = {
 
 #define DELEGATED \
              "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts routed_rows fused_clamp " \
+             "gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
              "fused_bias"
 
 const struct table transformer_table = {

@@ -80,6 +80,32 @@ static void routed_by_indices(void **state)
     }
 }
 
+/* How experts are chosen: kernels of Megatron Core's code, and bytes for each token and expert in bf16 and in fp32. */
+static void chosen(void **state)
+{
+    static const struct { const char *how; int forward, backward; double values[2], others[2]; } cases[] = {
+        {"fused", 1, 1, {0, 0}, {8, 12}},
+        {"indices", 24, 11, {2, 5}, {8, 12}},
+        {"masks", 34, 12, {9, 5}, {49, 12}},
+    };
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_FP32};
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+        enum dtype dtype = dtypes[i % 2];
+        struct model model = llama(arena_printf(&arena, ", experts: 4, experts_per_token: 2, router: %s", cases[i / 2].how));
+        struct layer layer = block(&model, dtype);
+        int launches[] = {cases[i / 2].forward, cases[i / 2].backward};
+
+        for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+            struct kernel_sums sums = kernel_sums(&layer, "routing", (enum phase)phase);
+
+            assert_int_equal(sums.launches, launches[phase]);
+            assert_close(sums.bytes, TOKENS * 4 * (cases[i / 2].values[phase] * dtype_bytes(dtype) + cases[i / 2].others[phase]));
+        }
+    }
+}
+
 /* A dispatcher that sends a token once copies rows where they arrive, whatever the operators. */
 static void sent_once(void **state)
 {
@@ -95,7 +121,8 @@ static void sent_once(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(routed_by_operators), TEST(routed_by_indices), TEST(sent_once)};
+    const struct CMUnitTest tests[] = {TEST(routed_by_operators), TEST(routed_by_indices), TEST(chosen),
+                                       TEST(sent_once)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
