@@ -167,8 +167,10 @@ static void compare_all(const struct framework *framework, struct emit *e, const
 /* Whether nobody says how many layers each stage has, and the stages cannot have as many each. */
 static bool is_uneven(const struct scenario *scenario)
 {
-    return scenario->model.transformer && !scenario->parallelism.split.node &&
-           scenario->model.transformer->layers % plan_virtual_stages(&scenario->plan);
+    const struct transformer *shape = scenario->model.transformer;
+
+    return shape && !scenario->parallelism.split.node &&
+           (shape->mtp > 0 || shape->layers % plan_virtual_stages(&scenario->plan));
 }
 
 /* Frameworks have no split: auto, and some no uneven stages of their own: they are told the layers of each stage. */

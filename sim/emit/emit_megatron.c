@@ -115,6 +115,8 @@ static void say_model(struct emit *e)
         say(e, "swiglu");
     if (emit_is(e, SHAPE "mlp", "squared-relu"))
         say(e, "squared-relu");
+    if (emit_number(e, SHAPE "mtp"))
+        say(e, "mtp-num-layers %ld", emit_number(e, SHAPE "mtp"));
     if (emit_is(e, SHAPE "bias", "false") && emit_is(e, SHAPE "qkv_bias", "true"))
         say(e, "add-qkv-bias");
     say_attention(e);
@@ -167,11 +169,12 @@ static void say_experts(struct emit *e)
             emit_text(e, "strategy.capacity_factor"));
 }
 
-/* t*4 for four blocks; E before the first stage, L behind the last. */
+/* t*4 for four blocks; E before the first stage, m for multi-token prediction and L behind the last. */
 static void say_layout(struct emit *e)
 {
     const struct node *split = node_at(e->tree, "strategy.split");
     const char *text = "E";
+    long ahead = emit_number(e, SHAPE "mtp");
 
     if (!split || split->count < 2)
         return;
@@ -181,7 +184,8 @@ static void say_layout(struct emit *e)
         text = blocks > 1 ? arena_printf(e->arena, "%s%st*%ld", text, i ? "|" : "", blocks) :
                arena_printf(e->arena, "%s%s%s", text, i ? "|" : "", blocks ? "t" : "");
     }
-    say(e, "pipeline-model-parallel-layout \"%sL\"", text);
+    say(e, "pipeline-model-parallel-layout \"%s%sL\"", text,
+        ahead > 1 ? arena_printf(e->arena, "m*%ld", ahead) : ahead ? "m" : "");
 }
 
 static void say_context(struct emit *e)

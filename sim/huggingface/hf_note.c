@@ -13,7 +13,7 @@ static const struct { const char *key, *what; } uncounted[] = {
     {"use_bidirectional_attention", "use_bidirectional_attention (queries see later keys: an encoder); attention is "
      "that of a decoder"},
     {"num_nextn_predict_layers", "num_nextn_predict_layers (modules that predict further tokens, with parameters, time "
-     "and memory of their own)"},
+     "and memory of their own; 'with: {mtp: N}' counts them)"},
     {"use_mtp", "use_mtp (modules that predict further tokens, with parameters, time and memory of their own)"},
     {"index_topk", "index_topk (an indexer chooses keys for each query: its own parameters are left out, and attention "
      "is that to all keys)"},

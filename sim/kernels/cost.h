@@ -54,7 +54,8 @@ extern const char *const memory_class_names[];   /* as in files of samples: "lay
     X(PRODUCT_SHARED_UP, "shared-up") X(PRODUCT_SHARED_DOWN, "shared-down") \
     X(PRODUCT_LORA, "lora")     /* of an adapter */ \
     X(PRODUCT_RANDOM, "random-projection")      /* of a random matrix and an input or gradient */ \
-    X(PRODUCT_TRANSFORM, "transform") X(PRODUCT_LOGITS, "logits")
+    X(PRODUCT_TRANSFORM, "transform") X(PRODUCT_LOGITS, "logits") \
+    X(PRODUCT_PREDICTION, "prediction")     /* of hidden states beside the next token's embedding */
 enum product_id { PRODUCTS(ENUM_VALUE) PRODUCT_COUNT };
 extern const char *const product_names[];        /* "qkv", "scores", ...; of NONE "" */
 

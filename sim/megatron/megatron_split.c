@@ -84,8 +84,6 @@ static void put_layout(struct split *split, const char *text, long stages, long 
         }
         if (*c == 't')
             split->layers[split->count - 1]++;
-        else if (*c == 'm' && !extra)
-            imported_warn(split->m, "pipeline-model-parallel-layout", "a block of multi-token prediction (m) is missing");
         else if (*c != '|' && *c != 'm' && !(*c == 'E' && c == flat) && !(*c == 'L' && c == flat + last - 1)) {
             refuse(split, "E is not the first, L not the last, or a character is unknown");
             return;
@@ -102,6 +100,8 @@ static void put_layout(struct split *split, const char *text, long stages, long 
         imported_refuse(split->m, "pipeline-model-parallel-layout", "has %ld stages; expected a multiple of the %ld ranks",
                         split->count, pipeline);
     else {
+        if (extra && extra != split->count)
+            imported_warn(split->m, "pipeline-model-parallel-layout", "multi-token prediction (m) is on the last stage");
         if (split->count > pipeline) {
             imported_put(split->m, "strategy.schedule", "interleaved");
             imported_put(split->m, "strategy.chunks", "%ld", split->count / pipeline);

@@ -53,8 +53,7 @@ static const struct argument_row rows[] = {
     WITH("multi-latent-attention", "qk-head-dim", KIND_INT, "128"),
     WITH("multi-latent-attention", "qk-pos-emb-head-dim", KIND_INT, "64"),
     WITH("multi-latent-attention", "v-head-dim", KIND_INT, "128"),
-    LACKS("mtp-num-layers", KIND_INT, NULL, "each block of multi-token prediction costs a block, a GEMM of 2 hidden x "
-          "hidden and an output layer, which are missing"),
+    NUMBER("mtp-num-layers", NULL, "model.transformer.mtp"),
 
     /* experts */
     READ("num-experts", KIND_INT, NULL),

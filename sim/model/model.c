@@ -333,6 +333,11 @@ int model_layers(struct arena *arena, const struct model *model, const struct sh
     return given_layers(arena, &model->layers, shard, tensor_loc, layers, count, err);
 }
 
+bool layer_is_block(const struct layer *layer)
+{
+    return layer->role == LAYER_BLOCK || layer->role == LAYER_PREDICTION;
+}
+
 bool layer_has_tail(const struct layer *layer)
 {
     size_t i = 0;

@@ -76,6 +76,7 @@ struct transformer {
     int dense_layers;            /* number of first blocks that have no experts */
     int moe_every;               /* of the other blocks, block i (from 0) has experts if this divides i; default: 1 */
     struct list expert_blocks;   /* of int: instead, the blocks that have experts */
+    int mtp;                     /* modules of multi-token prediction, which predict one token further each */
 };
 bool transformer_has_experts(const struct transformer *shape, int block);
 bool transformer_has_window(const struct transformer *shape, int block);
@@ -281,6 +282,7 @@ struct saved_tensor {
 enum layer_role {
     LAYER_FIRST,                 /* before the blocks, on the first stage: embeddings */
     LAYER_BLOCK,                 /* blocks are divided over the stages */
+    LAYER_PREDICTION,            /* a block of multi-token prediction, after the others, on the last stage */
     LAYER_LAST,                  /* after the blocks, on the last stage: final norm, output layer, loss */
 };
 /* The weight of a linear layer on one GPU, of one expert; its product adds its gradient to that of the weight. */
@@ -354,6 +356,9 @@ struct layer {
  * `tensor_loc`. Not for models given as `stages`. */
 int model_layers(struct arena *arena, const struct model *model, const struct shard *shard, struct loc tensor_loc,
                  const struct layer **layers, size_t *count, struct error *err);
+
+/* Whether it is a transformer's block, of multi-token prediction or not: what is recomputed, and what plans choose from. */
+bool layer_is_block(const struct layer *layer);
 
 /* Whether a recomputation leaves the layer's end out: kernels whose results the backward does not need. */
 bool layer_has_tail(const struct layer *layer);

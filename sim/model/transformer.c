@@ -77,38 +77,10 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
     return cut;
 }
 
-double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
-{
-    double multiple = 128.0 * tensor;
-
-    return ceil(shape->vocabulary / multiple) * multiple;
-}
-
-/* Measured: scenarios/paper/megatron-bridge-experts.yaml. Wide experts (grok1-h100.yaml) are as good as other
- * layers. */
-const char *transformer_caveat(struct arena *arena, const struct transformer *shape)
-{
-    if (!shape->experts || shape->expert_ffn >= shape->hidden)
-        return NULL;
-    return arena_printf(arena, "experts of %d columns are narrower than what they compute on (%d); published runs of "
-                        "such models took 0.8 to 1.4 times as long as predicted, one of the oldest release 2.4 times",
-                        shape->expert_ffn, shape->hidden);
-}
-
-double transformer_vocabulary(const struct transformer *shape, int tensor)
-{
-    return shape->vocabulary % tensor ? transformer_padded_vocabulary(shape, tensor) : shape->vocabulary;
-}
-
-double transformer_output_columns(const struct transformer *shape, int tensor)
-{
-    return shape->fused_kernels ? transformer_padded_vocabulary(shape, tensor) : transformer_vocabulary(shape, tensor);
-}
-
 double transformer_parameters(const struct transformer *shape)
 {
     struct cut cut = cut_of(shape, &(struct shard){.micro = 1, .tensor = 1});
-    struct tensors first = embedding_tensors(&cut), last = output_tensors(&cut), blocks[2];
+    struct tensors first = embedding_tensors(&cut), last = output_tensors(&cut), blocks[2], prediction;
     double total = tensors_sum(&first, false) + tensors_sum(&last, false);
 
     for (int kind = 0; kind < 2; kind++) {
@@ -117,7 +89,9 @@ double transformer_parameters(const struct transformer *shape)
     }
     for (int i = 0; i < shape->layers; i++)
         total += tensors_sum(&blocks[transformer_has_experts(shape, i)], false);
-    return total;
+    cut.has_experts = transformer_has_experts(shape, shape->layers - 1);
+    prediction = prediction_tensors(&cut);
+    return total + shape->mtp * tensors_sum(&prediction, false);
 }
 
 double transformer_active_parameters(const struct transformer *shape)
@@ -127,6 +101,7 @@ double transformer_active_parameters(const struct transformer *shape)
 
     for (int i = 0; i < shape->layers; i++)
         routers += transformer_has_experts(shape, i);
+    routers += shape->mtp * transformer_has_experts(shape, shape->layers - 1);
     active.experts = shape->experts_per_token;
     return transformer_parameters(&active) +
            (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
@@ -242,6 +217,26 @@ static void count_recomputed_exchanges(struct layer *layer, const struct cut *cu
     };
 }
 
+/* What a block of multi-token prediction keeps and exchanges beside its block. The tensor group gathers the results of the
+ * product, which is divided by columns, and under sequence parallelism its inputs, which are twice as wide, and divides
+ * the results again; the backward does the reverse, and gathers the inputs once more. A gather of results is half an
+ * all-reduce of theirs, and counts as one. The block's input is two: the hidden states and the embedding. */
+static void add_prediction(struct layer *layer, const struct cut *cut, int split)
+{
+    bool shares = cut->own_tokens < cut->tokens;
+
+    layer->name = "prediction";
+    layer->role = LAYER_PREDICTION;
+    layer->saved = NULL, layer->nsaved = 0;
+    layer->activation += prediction_activation(cut);
+    layer->selective_activation += prediction_activation(cut);
+    layer->within += layer->checkpoint;
+    layer->checkpoint *= 2;
+    layer->all_reduces[PHASE_FORWARD] += split * (shares ? 2 : 1);
+    layer->all_reduces[PHASE_BACKWARD_INPUT] += 2 * split;
+    layer->input_gathers += cut->lora ? 0 : 2 * split;
+}
+
 /* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two per block in forward
  * and in backward; one for the output of the vocabulary-parallel embedding; one for the gradient of the output layer's
  * input. Each has s b h values.
@@ -256,7 +251,7 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     int split = shard->tensor > 1, dispatches = cut->has_experts && shard->dispatch_group > 1 ? 2 : 0;
     int rows = cut->has_experts && cut->gathers_rows, all_reduces = 2 * split;
     bool own_rows = cut->has_experts && cut->sends_own_rows;
-    struct tensors tensors = block_tensors(cut);
+    struct tensors tensors = cut->predicts ? prediction_tensors(cut) : block_tensors(cut);
     struct kernels kernels = {0};
     /* Under full recomputation a block keeps its input, 2 s b h bytes (Korthikanti et al. 2022, table 2); with sequence
      * parallelism only this GPU's tokens. */
@@ -298,13 +293,15 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     layer.key_value_bytes = cut->tokens * (repeats_groups(cut) ? 2 * cut->query : cut->key + cut->values) * cut->value;
     layer.qkv_bytes = cut->gathers_qkv ? cut->tokens * cut->projected * cut->tensor * cut->value : 0;
     layer.head_bytes = cut->ulysses > 1 ? cut->tokens * (cut->query + cut->attended) * cut->value : 0;
-    block_kernels(&kernels, cut);
+    (cut->predicts ? prediction_kernels : block_kernels)(&kernels, cut);
     if (cut->recompute != RECOMPUTE_OPERATORS)           /* which keeps results of kernels */
         layer.saved = block_tensors_saved(arena, cut, &layer.nsaved);
     if (cut->recompute == RECOMPUTE_OPERATORS)
         keep_results(&layer, cut, &kernels);
     hold_modules(&layer, cut);
     count_recomputed_exchanges(&layer, cut, split);
+    if (cut->predicts)
+        add_prediction(&layer, cut, split);
     fill(arena, &layer, &tensors, &kernels);
     return layer;
 }
@@ -318,58 +315,92 @@ static int block_kind(const struct transformer *shape, int block)
            (transformer_has_window(shape, block) ? BLOCK_WINDOW : 0);
 }
 
+/* The output layer with the loss; `norm`: with the norm before it, and the weights. */
+static struct layer output_layer(struct arena *arena, const struct cut *cut, bool norm)
+{
+    const struct transformer *shape = cut->shape;
+    struct cut wide = *cut;
+    struct tensors tensors = norm ? output_tensors(cut) : (struct tensors){0};
+    struct kernels kernels = {0};
+    int split = cut->tensor > 1 && shape->head != HEAD_NONE;
+    double input = norm || !shape->final_norm ? 0 : cut->own_tokens * cut->hidden * cut->value;
+    struct layer layer = {.name = norm ? "output" : "prediction-output", .role = LAYER_LAST,
+                          .activation = fmax(0, output_activation(cut) - input), .workspace = output_workspace(cut),
+                          .input_gathers = cut->lora ? 0 : split, .all_reduces[PHASE_BACKWARD_INPUT] = split};
+
+    wide.fp8 = false;                /* only blocks are in a narrow format */
+    (norm ? output_kernels : head_kernels)(&kernels, &wide);
+    tensors_adapt(&tensors, cut, false);
+    if (layer.input_gathers)
+        layer.columns[COLUMN_OUTPUT] = PRODUCT_LOGITS;
+    if (shape->head != HEAD_NONE) {
+        layer.output = cut->tokens * cut->vocabulary * cut->value;
+        layer.loss_activation = loss_activation(cut);
+        layer.tied = norm && shape->tied ? cut->vocabulary * shape->embedding_size : 0;
+    } else {
+        layer.output = cut->tokens * cut->hidden * cut->value;
+    }
+    layer.checkpoint = layer.activation;
+    fill(arena, &layer, &tensors, &kernels);
+    return layer;
+}
+
+/* Megatron Core puts the modules of multi-token prediction on the last stage (core_v0.14.0, multi_token_prediction.py,
+ * get_mtp_num_layers_to_build). Each has a block like the last one and the output layer once more; they share weights
+ * with it and with the embedding, of which that stage has a copy (models/gpt/gpt_model.py: mtp_process). */
+static void predictions(struct arena *arena, struct cut *cut, const struct shard *shard, struct layer *layers)
+{
+    const struct transformer *shape = cut->shape;
+
+    cut->predicts = true;
+    cut->has_experts = transformer_has_experts(shape, shape->layers - 1);
+    cut->windowed = transformer_has_window(shape, shape->layers - 1);
+    for (int i = 0; i < shape->mtp; i++) {
+        layers[2 * i] = i ? layers[0] : block_layer(arena, cut, shard);
+        layers[2 * i + 1] = i ? layers[1] : output_layer(arena, cut, false);
+    }
+    if (shape->mtp && !shape->tied)
+        layers[1].tied = cut->vocabulary * shape->embedding_size;
+    cut->predicts = false;
+}
+
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
 {
+    int n = shape->layers + 2 * shape->mtp + 2;
     struct cut cut;
-    struct tensors first, last;
-    struct kernels list[2] = {0};
-    struct layer *all = ARENA_ARRAY(arena, struct layer, shape->layers + 2), *end = all + shape->layers + 1;
+    struct tensors first;
+    struct kernels list = {0};
+    struct layer *all = ARENA_ARRAY(arena, struct layer, n), *end = all + n - 1, *beyond = all + shape->layers;
     struct layer blocks[BLOCK_KINDS];
-    int split = shard->tensor > 1;
 
     if (check_tensor(shape, shard, tensor_loc, err) < 0)
         return -1;
     cut = cut_of(shape, shard);
-    first = embedding_tensors(&cut), last = output_tensors(&cut);
+    first = embedding_tensors(&cut);
     tensors_adapt(&first, &cut, false);
-    tensors_adapt(&last, &cut, false);
     cut.fp8 = false; /* only blocks are in a narrow format */
-    embedding_kernels(&list[0], &cut);
-    output_kernels(&list[1], &cut);
+    embedding_kernels(&list, &cut);
     cut.fp8 = shard->fp8;
 
     all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),
-                            .workspace = embedding_workspace(&cut), .all_reduces[PHASE_FORWARD] = split};
-    fill(arena, &all[0], &first, &list[0]);
-    *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
-                          .workspace = output_workspace(&cut),
-                          .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * shape->embedding_size : 0,
-                          .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
-                          .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
-    if (end->input_gathers)
-        end->columns[COLUMN_OUTPUT] = PRODUCT_LOGITS;
-    fill(arena, end, &last, &list[1]);
-    if (shape->head != HEAD_NONE) {
-        end->output = cut.tokens * cut.vocabulary * cut.value;
-        end->loss_activation = loss_activation(&cut);
-    } else {
-        end->output = cut.tokens * cut.hidden * cut.value;
-    }
+                            .workspace = embedding_workspace(&cut), .all_reduces[PHASE_FORWARD] = shard->tensor > 1};
+    fill(arena, &all[0], &first, &list);
     all[0].checkpoint = all[0].activation;
-    end->checkpoint = end->activation;
+    *end = output_layer(arena, &cut, true);
     for (int kind = 0; kind < BLOCK_KINDS; kind++) {
         cut.has_experts = kind & BLOCK_EXPERTS, cut.windowed = kind & BLOCK_WINDOW;
         if ((!cut.has_experts || shape->experts > 0) && (!cut.windowed || shape->window > 0))
             blocks[kind] = block_layer(arena, &cut, shard);
     }
+    for (int i = 0; i < shape->layers; i++)
+        all[i + 1] = blocks[block_kind(shape, i)];
+    predictions(arena, &cut, shard, beyond + 1);
     for (struct layer *layer = all; layer <= end; layer++) {
-        if (layer > all && layer < end)
-            *layer = blocks[block_kind(shape, (int)(layer - all) - 1)];
         layer->all_reduce_bytes = cut.tokens * cut.hidden * cut.value;
-        layer->boundary = layer < end ? layer->all_reduce_bytes : 0;
+        layer->boundary = layer <= beyond ? layer->all_reduce_bytes : 0;
     }
     *layers = all;
-    *count = (size_t)(shape->layers + 2);
+    *count = (size_t)n;
     return 0;
 }

@@ -48,6 +48,7 @@ struct cut {
                                 costs only time here; to count its memory too, give the padded vocabulary */
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
     bool windowed;           /* the block's queries see the keys of the window alone */
+    bool predicts;           /* the block is of multi-token prediction */
     bool has_experts;        /* the block has experts instead of the MLP */
     double experts;          /* on this GPU */
     double expert_ffn, shared_ffn;   /* widths of one expert, and of all shared experts together, on this GPU */
@@ -79,6 +80,8 @@ struct tensors {
 struct tensors embedding_tensors(const struct cut *cut);
 struct tensors block_tensors(const struct cut *cut);
 struct tensors output_tensors(const struct cut *cut);
+/* A block of multi-token prediction with what comes before and after its block. */
+struct tensors prediction_tensors(const struct cut *cut);
 /* LoRA (Hu et al. 2021, section 4.1): freezes the layer's tensors and, in a block, adds two low-rank matrices for every
  * target. Without LoRA does nothing. */
 void tensors_adapt(struct tensors *list, const struct cut *cut, bool block);
@@ -93,6 +96,8 @@ struct kernels {
 void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
+void prediction_kernels(struct kernels *list, const struct cut *cut);
+void head_kernels(struct kernels *list, const struct cut *cut);          /* output_kernels without the final norm */
 /* The same cut as its attention sees it, where GPUs exchange heads for tokens: all tokens of theirs, a share of heads. */
 struct cut attention_cut(const struct cut *cut);
 /* Parts of block_kernels: the products for queries, keys and values; what turns and repeats queries and keys, and
@@ -196,6 +201,7 @@ double core_activation(const struct cut *cut);           /* of the core of atten
 void kept_mark(struct kernels *list, const struct cut *cut);
 double kept_results(const struct kernels *list, const struct cut *cut, bool needed);
 double output_activation(const struct cut *cut);
+double prediction_activation(const struct cut *cut);     /* what a block of multi-token prediction keeps beside its block */
 double loss_activation(const struct cut *cut);           /* the part of output_activation that belongs to the loss */
 struct workspace embedding_workspace(const struct cut *cut);
 struct workspace block_workspace(const struct cut *cut);

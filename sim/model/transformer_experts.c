@@ -338,3 +338,14 @@ void expert_kernels(struct kernels *list, const struct cut *cut)
         shared_gate(list, cut);
     mark_recomputed(list, cut, 1u << MODULE_SHARED, shared);
 }
+
+/* Measured: scenarios/paper/megatron-bridge-experts.yaml. Wide experts (grok1-h100.yaml) are as good as other
+ * layers. */
+const char *transformer_caveat(struct arena *arena, const struct transformer *shape)
+{
+    if (!shape->experts || shape->expert_ffn >= shape->hidden)
+        return NULL;
+    return arena_printf(arena, "experts of %d columns are narrower than what they compute on (%d); published runs of "
+                        "such models took 0.8 to 1.4 times as long as predicted, one of the oldest release 2.4 times",
+                        shape->expert_ffn, shape->hidden);
+}

@@ -94,6 +94,15 @@ double output_activation(const struct cut *cut)
     return bytes + (cut->lora ? 0 : input) + loss_activation(cut);
 }
 
+/* The inputs of three norms, and that of the product, which are two tokens' side by side. */
+double prediction_activation(const struct cut *cut)
+{
+    if (cut->formula == ACTIVATIONS_RAJBHANDARI)
+        return 0;
+    return 3 * cut->own_tokens * cut->hidden * cut->value +
+           (cut->lora ? 0 : 2 * cut->input_tokens * cut->hidden * (cut->fp8 ? cut->saved : cut->value));
+}
+
 /* The gradient of the embedding's output. */
 struct workspace embedding_workspace(const struct cut *cut)
 {

@@ -1,6 +1,25 @@
 /* The kernels of the first layer, the embedding, and of the last: the output layer and the loss, which follows it. */
 #include "model/transformer.h"
 
+#include <math.h>
+
+double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
+{
+    double multiple = 128.0 * tensor;
+
+    return ceil(shape->vocabulary / multiple) * multiple;
+}
+
+double transformer_vocabulary(const struct transformer *shape, int tensor)
+{
+    return shape->vocabulary % tensor ? transformer_padded_vocabulary(shape, tensor) : shape->vocabulary;
+}
+
+double transformer_output_columns(const struct transformer *shape, int tensor)
+{
+    return shape->fused_kernels ? transformer_padded_vocabulary(shape, tensor) : transformer_vocabulary(shape, tensor);
+}
+
 static void loss_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
 {
     memory_kernel(list, cut, name, phase,
@@ -88,8 +107,12 @@ void output_kernels(struct kernels *list, const struct cut *cut)
 {
     if (cut->shape->final_norm)
         norm_kernels(list, cut, "final-norm");
-    if (cut->shape->head == HEAD_NONE)
-        return;
+    if (cut->shape->head != HEAD_NONE)
+        head_kernels(list, cut);
+}
+
+void head_kernels(struct kernels *list, const struct cut *cut)
+{
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     if (cut->shape->embedding_size != cut->shape->hidden)
@@ -134,4 +157,19 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
         memory_kernel(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                elements * (2 * cut->value + 1));
     }
+}
+
+/* Megatron Core, multi_token_prediction.py (core_v0.14.0): the embedding of the tokens one further, its norm and that of the
+ * hidden states, torch.cat of both, their product, a block and a norm. torch.cat's backward is views. */
+void prediction_kernels(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->own_tokens * cut->hidden * cut->value;
+
+    lookup(list, cut, "embedding", cut->tokens, cut->shape->embedding_size, false);
+    norm_kernels(list, cut, "embedding-norm");
+    norm_kernels(list, cut, "hidden-norm");
+    memory_kernel(list, cut, "concatenate", PHASE_FORWARD, CLASS_COPY, 4 * values);
+    block_product(list, cut, PRODUCT_PREDICTION, 0, cut->tokens, cut->hidden / cut->tensor, 2 * cut->hidden);
+    block_kernels(list, cut);
+    norm_kernels(list, cut, "prediction-norm");
 }

@@ -193,6 +193,10 @@ static const struct field transformer_fields[] = {
      .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
     {KEY(transformer, expert_blocks), .kind = FIELD_INTS, .min = 0, .max = MAX_LAYERS,
      .brief = "instead of dense_layers and moe_every: the blocks, counted from 0, that have experts"},
+    {KEY(transformer, mtp), .also = "mtp_num_layers num_nextn_predict_layers", .kind = FIELD_INT, .min = 0, .max = 16,
+     .fallback = "0",
+     .brief = "modules of multi-token prediction (DeepSeek-V3: 1): each has a block like the last, a GEMM of 2 hidden x "
+              "hidden before it and the output layer once more, all on the last stage, as in Megatron Core"},
 };
 
 #define DELEGATED \
@@ -340,6 +344,9 @@ int transformer_finish(struct transformer *shape, struct error *err)
         error_clash(err, loc_of(shape, "sequence"),
                     "transformer: sequence: %d is longer than the %d learned positions", shape->sequence,
                     shape->positions);
+    if (shape->mtp > 0 && shape->head != HEAD_LANGUAGE_MODEL)
+        error_clash(err, loc_of(shape, "mtp"), "transformer: mtp: goes with 'head: language-model', whose output layer "
+                    "predicts tokens");
     finish_experts(shape, err);
     return err->count + err->dropped > before ? -1 : 0;
 }

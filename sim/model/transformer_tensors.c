@@ -215,6 +215,22 @@ struct tensors block_tensors(const struct cut *cut)
     return list;
 }
 
+/* DeepSeek-AI 2024, DeepSeek-V3, section 2.2: a norm of the hidden states and one of the embedding, a product of both
+ * side by side, a block, and a norm before the output layer. That layer and the embedding are the model's own. Megatron
+ * Core divides the product by its columns (core_v0.14.0, multi_token_prediction.py, MultiTokenPredictionLayer). */
+struct tensors prediction_tensors(const struct cut *cut)
+{
+    struct tensors list = {0}, block = block_tensors(cut);
+
+    for (int norm = 0; norm < 3; norm++)
+        add_norm(&list, cut);
+    add_weight(&list, cut->hidden / cut->tensor, 2 * cut->hidden);
+    for (size_t i = 0; i < block.count; i++)
+        add_tensor(&list, block.items[i]);
+    list.nexperts = block.nexperts;
+    return list;
+}
+
 struct tensors output_tensors(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;

@@ -24,7 +24,7 @@ struct work_cost layer_phase(const struct scenario *scenario, const struct kerne
         stage_add_core(&work, costs, layer, PHASE_FORWARD);
         exchanges_add_core(&work.counts, &scenario->parallelism, layer);
     }
-    if (layer->role == LAYER_BLOCK && phase == PHASE_BACKWARD_INPUT) {
+    if (layer_is_block(layer) && phase == PHASE_BACKWARD_INPUT) {
         bool operators = scenario->memory.recompute.mode == RECOMPUTE_OPERATORS;
 
         if (operators || scenario->memory.recompute.mode == RECOMPUTE_MODULES) {

@@ -45,6 +45,25 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
+static size_t count_role(const struct layer *layers, size_t count, enum layer_role role)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        n += layers[i].role == role;
+    return n;
+}
+
+/* Blocks of multi-token prediction count as blocks of the last stage, unless they are more than its share. */
+static void split_evenly(const struct layer *layers, size_t count, size_t nstages, size_t *begins)
+{
+    size_t blocks = count_role(layers, count, LAYER_BLOCK), more = count_role(layers, count, LAYER_PREDICTION);
+    size_t all = even_share(blocks + more, nstages, nstages - 1) < more ? blocks : blocks + more;
+
+    for (size_t s = 0; s < nstages; s++)
+        begins[s + 1] = s + 1 < nstages ? begins[s] + even_share(all, nstages, s) : blocks;
+}
+
 /* The blocks to be divided: costs[b] sums the costs of all blocks before block b. The first block's cost includes the
  * embedding's, the last block's the output layer's. */
 struct blocks_to_share { const struct split_cost *costs; size_t blocks, nstages; const struct plan *plan; };
@@ -98,8 +117,7 @@ static void balance_stages(struct arena *arena, const struct blocks_to_share *sh
 static void split_by_costs(struct arena *arena, const struct plan *plan, const struct layer *layers,
                            const struct split_cost *costs, size_t count, size_t nstages, size_t *begins)
 {
-    bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
-    size_t blocks = count - first - last;
+    size_t first = layers[0].role == LAYER_FIRST, blocks = count_role(layers, count, LAYER_BLOCK);
     struct split_cost *before = ARENA_ARRAY(arena, struct split_cost, blocks + 1);
 
     for (size_t i = 0; i < count; i++) {
@@ -143,20 +161,18 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
 {
     const struct parallelism *spec = &scenario->parallelism;
     const struct plan *plan = &scenario->plan;
-    size_t nstages = (size_t)plan_virtual_stages(plan), blocks = 0, others;
+    bool first = layers[0].role == LAYER_FIRST, last = layers[count - 1].role == LAYER_LAST;
+    size_t nstages = (size_t)plan_virtual_stages(plan), blocks = count_role(layers, count, LAYER_BLOCK);
     char product[64];
 
-    for (size_t i = 0; i < count; i++)
-        blocks += layers[i].role == LAYER_BLOCK;
     if (spec->split.count && check_split(&spec->split, layers, count, blocks, err))
         return -1;
     snprintf(product, sizeof product, " (pipeline %d x chunks %d)", plan->stages, plan->chunks);
-    others = count - blocks;         /* the embedding and the output layer: each may be a stage of its own */
-    if (!spec->split.count && nstages > blocks + others)
+    if (!spec->split.count && nstages > blocks + first + last)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
                          "strategy: pipeline: %zu stages%s for a model of %zu layers; expected at most one a layer%s",
                          nstages, nstages > (size_t)plan->stages ? product : "", blocks,
-                         others ? ", and two beside them" : "");
+                         first || last ? ", and two beside them" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
     if (costs && !spec->split.count && blocks >= nstages) {
         split_by_costs(arena, plan, layers, costs, count, nstages, *begins);
@@ -164,9 +180,10 @@ int split_blocks(struct arena *arena, const struct scenario *scenario, const str
     }
     if (spec->balance == BALANCE_WEIGHTS && !spec->split.count && split_by_weights(layers, count, nstages, *begins))
         return 0;
-    for (size_t s = 0; s < nstages; s++)
-        (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
-                           (*begins)[s] + even_share(blocks, nstages, s);
+    if (!spec->split.count)
+        split_evenly(layers, count, nstages, *begins);
+    for (size_t s = 0; spec->split.count && s < nstages; s++)
+        (*begins)[s + 1] = (*begins)[s] + (size_t)((const int *)spec->split.items)[s];
     return 0;
 }
 
@@ -205,9 +222,7 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
     struct slice *slice = stage->slices;
     struct slice_times *layer_times = --times->slices;
     const struct work_cost *works[WORK_KIND_COUNT] = {
-        [FORWARD] = &cost->forward,
-        [BACKWARD_INPUT] = &cost->input,
-        [BACKWARD_WEIGHT] = &cost->weight,
+        [FORWARD] = &cost->forward, [BACKWARD_INPUT] = &cost->input, [BACKWARD_WEIGHT] = &cost->weight,
         [BACKWARD] = &cost->backward,
         [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
     };
@@ -246,9 +261,9 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     slice->trained = layer_trained(scenario, layer);
     slice->frozen = layer->frozen;
     slice->activation = layer->activation;
-    slice->input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0;
+    slice->input = layer_is_block(layer) ? layer->checkpoint : 0;
     slice->workspace = layer->workspace;
-    slice->block = layer->role == LAYER_BLOCK;
+    slice->block = layer_is_block(layer);
     slice->recompute = slice->block && recompute_covers(&scenario->memory.recompute, peaks->blocks);
     if (chooses_core(scenario, layer)) {
         slice->selective.activation = layer->selective_activation;
@@ -302,7 +317,7 @@ static size_t *place_layers(struct arena *arena, const struct layer *layers, siz
     for (size_t i = 0; i < count; i++) {
         while (layers[i].role == LAYER_BLOCK && begins[of_block + 1] <= block)
             of_block++;
-        places[i] = layers[i].role == LAYER_FIRST ? 0 : layers[i].role == LAYER_LAST ? nstages - 1 : of_block;
+        places[i] = layers[i].role == LAYER_FIRST ? 0 : layers[i].role == LAYER_BLOCK ? of_block : nstages - 1;
         block += layers[i].role == LAYER_BLOCK;
     }
     return places;

@@ -12,7 +12,8 @@ struct split_cost {
 
 /* Splits as strategy.split says; else, where there are `costs` of each layer, so that the longest stage is as short as
  * it can be; else by their weights, where software does so; else evenly. If the blocks do not divide, the last stage
- * and then the first ones get one block less; a stage with the embedding or the output layer may get none.
+ * and then the first ones get one block less; a stage with the embedding or the output layer may get none. Blocks of
+ * multi-token prediction, which are on the last stage, count there as others do.
  * begins: the first block of every stage, then the number of blocks; in the arena. Errors: more stages than layers, a
  * split that does not fit this model (EXIT_INFEASIBLE). */
 int split_blocks(struct arena *arena, const struct scenario *scenario, const struct layer *layers,

@@ -59,7 +59,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     if (held && !loss && scenario->memory.cross_entropy != CROSS_ENTROPY_FUSED)
         workspace.backward += layer->output;     /* an unfused loss needs one more tensor of that size */
     stage->activation += layer->activation;
-    peaks->blocks += layer->role == LAYER_BLOCK;
+    peaks->blocks += layer_is_block(layer);
     peaks->waiting += scenario->batch.slice * layer->key_value_bytes;
     if (stage->slices[0].recompute) {        /* the layer's: slices begin with the last one */
         bool begins = peaks->run++ % every == 0;
