@@ -156,6 +156,8 @@ static void say_experts(struct emit *e)
         say(e, "moe-router-force-load-balancing");
     if (emit_is(e, "software.fused_experts", "false"))
         say(e, "moe-grouped-gemm");
+    if (emit_is(e, "software.router", "fused"))
+        say(e, "moe-router-fusion");
     if (emit_is(e, "software.routed_rows", "copies"))
         say(e, "moe-permute-fusion");
     if (emit_number(e, "strategy.expert") > 1)

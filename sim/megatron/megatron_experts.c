@@ -149,6 +149,8 @@ void megatron_experts(struct imported *m)
         imported_put(m, SHAPE "expert_skew", "0");
     if (imported_given(m, "moe-grouped-gemm"))               /* Transformer Engine's GroupedLinear, as megatron-core has it */
         imported_put(m, "software.fused_experts", "false");
+    if (imported_given(m, "moe-router-fusion"))
+        imported_put(m, "software.router", "fused");
     if (imported_given(m, "moe-permute-fusion"))
         imported_put(m, "software.routed_rows", "copies");
     put_dispatcher(m);

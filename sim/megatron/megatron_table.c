@@ -72,7 +72,7 @@ static const struct argument_row rows[] = {
     LACKS("moe-router-group-topk", KIND_INT, NULL, "tokens may go to experts of all nodes"),
     LACKS("moe-input-jitter-eps", KIND_NUMBER, NULL, "no kernel multiplies tokens by noise before the router"),
     WITH("num-experts", "moe-permute-fusion", KIND_FLAG, NULL),
-    LACKS("moe-router-fusion", KIND_FLAG, NULL, "the router's kernels are not fused"),
+    WITH("num-experts", "moe-router-fusion", KIND_FLAG, NULL),
     WITH("moe-shared-expert-intermediate-size", "moe-shared-expert-overlap", KIND_FLAG, NULL),
     WITH("num-experts", "overlap-moe-expert-parallel-comm", KIND_FLAG, NULL),
     LACKS("delay-wgrad-compute", KIND_FLAG, NULL, "weight gradients are not delayed"),

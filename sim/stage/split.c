@@ -117,8 +117,7 @@ static void balance_stages(struct arena *arena, const struct blocks_to_share *sh
 static void split_by_costs(struct arena *arena, const struct plan *plan, const struct layer *layers,
                            const struct split_cost *costs, size_t count, size_t nstages, size_t *begins)
 {
-    bool first = layers[0].role == LAYER_FIRST;
-    size_t blocks = count_role(layers, count, LAYER_BLOCK);
+    size_t first = layers[0].role == LAYER_FIRST, blocks = count_role(layers, count, LAYER_BLOCK);
     struct split_cost *before = ARENA_ARRAY(arena, struct split_cost, blocks + 1);
 
     for (size_t i = 0; i < count; i++) {
@@ -223,9 +222,7 @@ static void add_cost(struct stage *stage, struct stage_times *times, const struc
     struct slice *slice = stage->slices;
     struct slice_times *layer_times = --times->slices;
     const struct work_cost *works[WORK_KIND_COUNT] = {
-        [FORWARD] = &cost->forward,
-        [BACKWARD_INPUT] = &cost->input,
-        [BACKWARD_WEIGHT] = &cost->weight,
+        [FORWARD] = &cost->forward, [BACKWARD_INPUT] = &cost->input, [BACKWARD_WEIGHT] = &cost->weight,
         [BACKWARD] = &cost->backward,
         [RECOMPUTE] = slice->recompute ? &cost->recompute : NULL,
     };

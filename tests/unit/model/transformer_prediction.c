@@ -12,15 +12,6 @@ static struct model model_of(const char *more)
 
 static const char experts[] = ", tied: false, experts: 4, experts_per_token: 2, expert_ffn: 32, dense_layers: 1";
 
-static double flop(const struct layer *layer)
-{
-    double sum = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        sum += layer->kernels[i].flop;
-    return sum;
-}
-
 /* DeepSeek-V3, section 2.2: a block, 2 h x h and three norms each. Published with the modules are 685 billion
  * parameters (its README: 671 and 14); these 14 count the embedding and the output layer, which are shared, again. */
 static void parameters(void **state)
@@ -51,13 +42,13 @@ static void products(void **state)
 
     assert_int_equal(layers.count, others.count + 4);
     for (size_t i = 0; i < others.count; i++)
-        assert_true(flop(&layers.items[i < 4 ? i : i + 4]) == flop(&others.items[i]));
+        assert_true(kernels_flop(&layers.items[i < 4 ? i : i + 4]) == kernels_flop(&others.items[i]));
     for (int i = 0; i < 2; i++) {
         const struct layer *module = &layers.items[4 + 2 * i], *head = &layers.items[5 + 2 * i];
 
         assert_true(module->role == LAYER_PREDICTION && head->role == LAYER_LAST);
-        assert_close(flop(module), flop(block) + projection);
-        assert_close(flop(head), flop(output));
+        assert_close(kernels_flop(module), kernels_flop(block) + projection);
+        assert_close(kernels_flop(head), kernels_flop(output));
         assert_true(head->parameters == 0);
         /* two tokens' inputs, and three norms' */
         assert_close(module->activation, block->activation + (2 + 3) * TOKENS * HIDDEN * 2.);
