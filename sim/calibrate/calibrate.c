@@ -8,7 +8,7 @@
 #include "kernels/cost.h"
 #include "kernels/kernel_time.h"
 
-enum { HELD_OUT = 5 };                   /* one of so many shapes is held out */
+enum { HELD_OUT = 5 };                   /* one of this number of shapes is held out */
 
 const char *sample_group_name(const struct sample_group *group)
 {

@@ -68,7 +68,7 @@ int calibrate_keep(struct arena *arena, struct calibration *calibration, const c
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
                          double to, int *count);
 
-/* A sample, and what a profile says of it: NaN without a record for such kernels. */
+/* A sample, and a profile's prediction of it: NaN without a record for such kernels. */
 struct compared {
     const struct sample *sample;
     struct kernel_seconds predicted;

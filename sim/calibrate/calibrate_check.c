@@ -1,4 +1,4 @@
-/* What a profile says of samples, without a fit. */
+/* A profile's predictions of samples, without a fit. */
 #include "calibrate/calibrate.h"
 
 #include "base/base.h"

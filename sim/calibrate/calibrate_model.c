@@ -97,7 +97,7 @@ static union fitted fitted_of(const struct context *context, const double *value
     return fitted;
 }
 
-/* Without the cache where it makes no difference of a thousandth to any sample. */
+/* Omits the cache where it changes no sample by a thousandth. */
 static void drop_cache(const struct context *context, union fitted *fitted)
 {
     const struct sample_list *samples = &context->group->fit;
@@ -202,7 +202,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     return count;
 }
 
-/* The rate is that of the commonest layout; the other layouts have factors. */
+/* The rate is the commonest layout's; the other layouts have factors. */
 static void find_layouts(struct context *context)
 {
     size_t counts[LAYOUT_COUNT] = {0}, most = 0;

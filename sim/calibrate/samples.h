@@ -56,7 +56,7 @@ double sample_flop(const struct sample *sample);
 double sample_bytes(const struct sample *sample);
 /* The bytes that a kernel of that class reads and writes for m x n values (adam: m parameters) of `value` bytes. */
 double sample_class_bytes(enum memory_class class, double m, double n, double value);
-/* Refuses a time that no GPU with so many multiprocessors can have, too short or too long. */
+/* Refuses a time that is too short or too long for any GPU with that many multiprocessors. */
 int sample_check(const struct sample *sample, int sms, struct loc loc, struct error *err);
 /* The source that the files' comments give, in one line. */
 const char *samples_source(const struct samples *samples);

@@ -1,4 +1,4 @@
-/* alike_view: who stands for whom in a simulation, for `dtsim show --alike`. */
+/* alike_view: which members of a simulation stand for others, for `dtsim show --alike`. */
 #ifndef DTSIM_ALIKE_VIEW_H
 #define DTSIM_ALIKE_VIEW_H
 

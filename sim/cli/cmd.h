@@ -23,7 +23,7 @@ extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_colle
     cmd_emit, cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_plan, cmd_train, cmd_results,
     cmd_serve, cmd_app, cmd_explain, cmd_completion;
 const struct command *command_at(size_t index);      /* NULL past the last */
-/* What an exit code says, in the order of codes; NULL past the last. */
+/* The meaning of an exit code, in the order of codes; NULL past the last. */
 struct exit_text { enum exit_code code; const char *text; };
 const struct exit_text *exit_text_at(size_t index);
 void command_help(const struct command *command, FILE *out);
@@ -59,10 +59,10 @@ int op_parse(const struct command *command, const char *name, enum collective_op
 int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value);
 /* The same for -j, whose default (text NULL) is one process a processor. */
 int jobs_parse(const struct command *command, const char *text, size_t *jobs);
-/* Prints what a run is, and its numbers (run_print.c). */
+/* Prints the description of a run, and its numbers (run_print.c). */
 struct run;
 void run_print(const struct run *run, FILE *out);
-/* Refuses a folder that holds the rows of a sweep where that of one run is needed. */
+/* Refuses a folder that holds the rows of a sweep where a folder of one run is needed. */
 int refuse_sweep(const char *folder, struct error *err);
 /* Prints the errors and gives their exit code; releases them. */
 int report(struct error *err);

@@ -94,7 +94,7 @@ static void print_calibration(const struct calibration *calibration, const char 
     puts("errors: |predicted / measured - 1| on shapes that were not fitted");
 }
 
-/* What a fit of good samples does not come to (calibration/data/README.md). */
+/* Errors that a fit of good samples does not reach (calibration/data/README.md). */
 static void warn_of_errors(const struct calibration *calibration)
 {
     const double usual = 0.08;

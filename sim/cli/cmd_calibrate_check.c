@@ -1,4 +1,4 @@
-/* dtsim calibrate check: samples beside what a profile says of them, by kind, format and size. */
+/* dtsim calibrate check: samples compared with a profile's predictions, by kind, format and size. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static int compare_rows(const void *a, const void *b)
     return 0;
 }
 
-/* By what a kind's sizes are told: rows of products, queries of attention, bytes of other kernels. */
+/* The measure of a kind's sizes: rows of products, queries of attention, bytes of other kernels. */
 static const struct size {
     const char *name;
     double edges[7];

@@ -65,7 +65,7 @@ static void check_memory(const struct workload *workload, bool strict, json_t *j
     run_release(&run);
 }
 
-/* The sweep itself and every value of an axis; what a dry run says of its points. */
+/* Checks the sweep itself and every value of an axis, and prints what a dry run tells of its points. */
 static int check_sweep(const struct arguments *arguments)
 {
     struct sweep sweep = {0};

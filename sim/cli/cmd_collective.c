@@ -234,8 +234,8 @@ static int replay_algorithms(struct request *request, bool json, struct error *e
     return 0;
 }
 
-/* Every combination: ranks, then algorithms, then sizes. Whether results were printed: all, or those before the budget
- * was spent. */
+/* Runs every combination: ranks, then algorithms, then sizes. Returns whether results were printed: all, or the results
+ * before the budget was spent. */
 static bool replay_all(struct request *request, bool json, struct error *err)
 {
     bool stopped;

@@ -42,8 +42,8 @@ static int check_budget(const struct compared *compared, struct error *err)
                      stopped, compared->rows.count);
 }
 
-/* A wrong command line has no table, nor has one of which no scenario can be read; else what is wrong with some of them
- * stands in their rows, with its place on stderr. */
+/* A wrong command line has no table, nor has one whose scenarios can all not be read. Otherwise a row says what is
+ * wrong with its scenario; the place is printed on stderr. */
 static int compare_scenarios(const struct arguments *arguments, enum compare_format format)
 {
     struct progress progress;

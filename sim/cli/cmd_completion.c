@@ -24,7 +24,7 @@ static const struct values option_values[] = {
     {"--format=", NAMES("png", "svg", "pdf"), NULL, NULL},
     {"--color=", NAMES("auto", "always", "never"), NULL, NULL},
 };
-/* Paths of which the values are names of files. */
+/* Paths whose values are names of files. */
 static const struct values path_values[] = {
     {"cluster", NULL, NULL, "platforms"},
     {"cluster.platform", NULL, NULL, "platforms"},
@@ -155,7 +155,7 @@ static void put_paths(FILE *out, struct error *err)
     arena_release(&arena);
 }
 
-/* Of a scenario that was typed the values that go with the rest of it, where they can be listed. */
+/* The values that are valid with the rest of a typed scenario, where they can be listed. */
 static const char going[] =
     "\n# _dtsim_going DTSIM SCENARIO PATH\n"
     "_dtsim_going()\n"

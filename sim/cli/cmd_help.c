@@ -165,7 +165,7 @@ static bool help_files(const char *name, struct error *err)
     return shown > 0;
 }
 
-/* Schedules and collectives may share a name, and one is also that of an operation: all of them are shown. */
+/* Schedules and collectives may share a name, and one is also the name of an operation: all of them are shown. */
 static bool help_names(const char *topic)
 {
     int shown = 0;

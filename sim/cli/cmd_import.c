@@ -12,7 +12,7 @@
 #include "model/pipedream_profile.h"
 #include "schedule/order.h"
 
-/* What the command line says of a file. */
+/* The command line's options for a file. */
 struct import_hints {
     struct nccl_hints nccl;
     struct import_options launch;

@@ -44,7 +44,7 @@ static void list_ideal(json_t *rows)
     add(rows, NULL, "ideal", "as many GPUs as needed on a free network");
 }
 
-/* A file's own title stands beside its name; one that is damaged is listed by name alone. */
+/* Prints a file's own title after its name; a damaged file is listed by name alone. */
 static int list_file(struct arena *arena, const char *folder, const char *name, json_t *rows, struct error *err)
 {
     const char *path, *title = "";

@@ -27,7 +27,7 @@ static const char *const option_names[] = {
 enum { TOP = 10, VERIFIED = 3 };
 #define UNSAID SIZE_MAX
 
-/* What the scenario's own plan says, where no option says it. */
+/* The values of the scenario's own plan, where no option replaces them. */
 static void take_asked(const struct search_spec *asked, struct plan_options *plan)
 {
     plan->top = plan->top ? plan->top : asked->top > 0 ? (size_t)asked->top : TOP;

@@ -73,7 +73,7 @@ static int read_rows(const char *folder, struct results *results, struct error *
     return 0;
 }
 
-/* The page of a sweep or a plan; without `rows` of a plan of which nothing was replayed. */
+/* The page of a sweep or a plan; of a plan that replayed nothing, without `rows`. */
 static void write_rows(const struct page_request *request, bool rows, struct error *err)
 {
     struct results results = {.ranked = -1};

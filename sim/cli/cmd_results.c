@@ -114,7 +114,7 @@ static int print_rows(const struct results *results, const char *const *values, 
     return rc;
 }
 
-/* By the first key that orders them and that they have. */
+/* The first key that orders the rows and that they have. */
 static void rank(struct results *results, const struct wanted *wanted)
 {
     for (size_t i = 0; i < wanted->by.count && !wanted->front; i++)

@@ -41,7 +41,7 @@ static bool tell(const struct run *run, bool json, struct folder *folder, struct
     return !json || !failed;
 }
 
-/* On simgrid, or a run on simgrid on fast. */
+/* Verifies on simgrid, or a run on simgrid on fast. */
 static void verify(const struct run *run, struct error *err)
 {
     enum engine own = (enum engine)run->workload->scenario->simulation.engine;
@@ -92,7 +92,7 @@ static bool run_scenario(const struct scenario *scenario, const struct arguments
     return told;
 }
 
-/* With as many processes as there are processors. */
+/* Uses as many processes as there are processors. */
 static int load_anchors(const struct command *command, struct arena *arena, const char *text, struct anchors *anchors,
                         struct error *err)
 {

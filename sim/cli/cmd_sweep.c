@@ -138,7 +138,7 @@ static int dry_run(const struct sweep *sweep, const struct selection *selection,
     return EXIT_OK;
 }
 
-/* How many of the best have been verified, and by whom they will be. */
+/* How many of the best points have been verified, and which engine will verify them. */
 static void print_verified(const struct sweep_options *options, const struct sweep_state *state)
 {
     size_t before = state->verify.best - state->verify.chosen, now_done = state->verify.done - state->verify.failed;

@@ -8,7 +8,7 @@
 /* Reads one number of a list; ARGS_DONE, or EXIT_USAGE. */
 typedef int read_number(const struct command *command, const char *text, double *number);
 
-/* Adds the item's numbers, each twice the one before. */
+/* Adds the item's numbers, each twice its predecessor. */
 static int add_item(const struct command *command, const char *option, char *item, read_number *read,
                     struct number_list *list)
 {

@@ -1,4 +1,4 @@
-/* collective_lists: several ranks, sizes and algorithms on one command line, as nccl-tests has them. */
+/* collective_lists: several ranks, sizes and algorithms on one command line, with the notation of nccl-tests. */
 #ifndef DTSIM_COLLECTIVE_LISTS_H
 #define DTSIM_COLLECTIVE_LISTS_H
 

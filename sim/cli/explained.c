@@ -23,7 +23,7 @@ static bool by_other_build(const struct node *result)
     return is_other_build(build && build->kind == NODE_SCALAR ? build->text : NULL);
 }
 
-/* What the result itself says, where this build cannot simulate its scenario. */
+/* The values in the result itself, where this build cannot simulate its scenario. */
 static void print_written(const struct node *result, const char *dir, FILE *out)
 {
     const struct node *breakdown = node_get(result, "breakdown_s"), *time = node_get(result, "iteration_time_s");

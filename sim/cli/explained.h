@@ -1,4 +1,4 @@
-/* explained: a scenario, or that of a run's folder, simulated and explained, for commands. */
+/* explained: a scenario, or the scenario of a run's folder, simulated and explained, for commands. */
 #ifndef DTSIM_EXPLAINED_H
 #define DTSIM_EXPLAINED_H
 
@@ -19,8 +19,8 @@ struct explain_request {
     size_t nsets;
     int engine;                  /* -1: the scenario's */
     struct budget budget;
-    FILE *written;               /* gets what the folder's result says, where this build does not know its scenario; or
-                                  * NULL */
+    FILE *written;               /* gets the values of the folder's result, where this build does not know its scenario;
+                                  * or NULL */
     /* Gets what was found. */
     void (*take)(const struct explanation *explanation, const struct explain_expected *expected, void *context);
     void *context;

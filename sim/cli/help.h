@@ -7,7 +7,7 @@
 /* The lists of `dtsim list`: the name, NULL past the last, and the folder of data files that it lists, or NULL. */
 const char *list_at(size_t index);
 const char *list_folder(size_t index);
-/* Prints that list; false: there is none of the name. Errors: what the list is of cannot be read. */
+/* Prints that list; false: no list has the name. Errors: the listed files cannot be read. */
 bool list_named(const char *name, struct error *err);
 
 /* All topics of `dtsim help` but keys of scenarios: commands, kinds of files, schedules, collectives and operations,

@@ -126,7 +126,7 @@ static json_t *conclusions_json(const struct space *space, const struct plan_opt
     return json;
 }
 
-/* How many configurations share the first place, with those that were not replayed. */
+/* How many configurations share the first place, including ones that were not replayed. */
 static json_t *tied_json(size_t tied, size_t may_tie)
 {
     return json_pack("{s:I, s:I}", "at_least", (json_int_t)tied, "at_most", (json_int_t)(tied + (tied ? may_tie : 0)));

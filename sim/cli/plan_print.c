@@ -217,7 +217,7 @@ static void print_miss(const struct plan_miss *miss, FILE *out)
                 "wider limit\n", miss->limit->name, miss->value, miss->limit->most ? "least" : "most", miss->limit->value);
 }
 
-/* What the order is of: "iteration_time_s and gpus". */
+/* The names of what is ordered by: "iteration_time_s and gpus". */
 static void print_objectives(const struct goal *goal, FILE *out)
 {
     for (size_t i = 0; i < goal->nobjectives; i++)

@@ -22,12 +22,13 @@ int plan_write_scenarios(const struct space *space, const struct plan_options *o
 /* plan_json.c: the same for programs. */
 void plan_print_json(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                      const struct results *results, bool front, FILE *out);
-/* FOLDER/plan.json, which 'dtsim report' reads beside the rows of the folder: --json without the rows, but the place of each. */
+/* FOLDER/plan.json, which 'dtsim report' reads together with the rows of the folder: --json without the rows, but with
+ * the place of each. */
 int plan_write_summary(const struct space *space, const struct plan_options *options, const struct plan_outcome *outcome,
                        const struct results *results, bool front, struct error *err);
 /* The keys of both, as part of 'dtsim help result'. */
 void plan_keys_print(FILE *out);
-/* Removes what an earlier search has written there: it says nothing of this one. */
+/* Removes the files of an earlier search there, which are wrong for this one. */
 int plan_remove_summary(const char *folder, struct error *err);
 
 #endif

@@ -24,7 +24,7 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
     }
 }
 
-/* Of a virtual stage, on the first replica's GPUs where nodes are of several kinds. */
+/* Prints a virtual stage, on the first replica's GPUs where nodes are of several kinds. */
 static const struct stage_times *times_of(const struct workload *workload, int s)
 {
     if (!workload->scenario->layout.mixed)

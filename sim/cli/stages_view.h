@@ -1,4 +1,4 @@
-/* stages_view: what each virtual stage of a workload holds and costs, a line each (`dtsim show`). */
+/* stages_view: the memory and the cost of each virtual stage of a workload, a line each (`dtsim show`). */
 #ifndef DTSIM_CLI_STAGES_VIEW_H
 #define DTSIM_CLI_STAGES_VIEW_H
 

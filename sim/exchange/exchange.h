@@ -51,7 +51,7 @@ struct exchanges {
     struct measure *measure;
     struct error *err;               /* why one of them could not be measured */
     struct arena *arena;             /* holds everything below but for items of buckets */
-    struct alike alike;              /* who stands for whom; it notes how collectives were measured */
+    struct alike alike;              /* which members stand for others; it notes how collectives were measured */
     struct exchanges_used used;
     int lockstep;                    /* size of a lockstep group: consecutive replicas that exchange in their works */
     bool within;                     /* works have exchanges within */
@@ -61,12 +61,12 @@ struct exchanges {
     struct members **tied;           /* a sum of tied gradients: members_tied */
 };
 
-/* Finds what replicas sum, and who stands for whom. Where members of a sum end it at different times, but durations would
- * have to be exact, messages take their place. measure->failed: a collective could not be measured. The arena outlives
- * the exchanges; exchanges_release in any case. */
+/* Finds what replicas sum, and which members stand for others. Where members of a sum end it at different times, but
+ * durations would have to be exact, messages take their place. measure->failed: a collective could not be measured. The
+ * arena outlives the exchanges; exchanges_release in any case. */
 void exchanges_find(struct exchanges *exchanges, const struct workload *workload, bool whole, struct measure *measure,
                     struct arena *arena, struct error *err);
-/* Then measures the exchanges within works, and how sums slow down the kernels beside them. */
+/* Then measures the exchanges within works, and how sums slow down the kernels that overlap with them. */
 int exchanges_measure(struct exchanges *exchanges);
 void exchanges_release(struct exchanges *exchanges);
 /* Notes that this all-reduce was used. */
@@ -94,7 +94,7 @@ static inline bool ranks_differ(const struct exchanges *exchanges, int rank, int
 
     return views && views[rank] != views[other];
 }
-/* The replicas of another rank that have samples in common with a replica of a rank, of those that are simulated. */
+/* The simulated replicas of another rank that share samples with a replica of a rank. */
 static inline struct partners partners_on(const struct exchanges *exchanges, int replica, int rank, int other)
 {
     struct partners all = layout_partners(replica, scenario_rank_replicas(exchanges->scenario, rank),
@@ -126,8 +126,8 @@ bool is_shared(const struct exchanges *exchanges, int stage);
 /* Measures the exchanges of a rank's tensor group in the first replica. The group is in one node; `gpus`: scratch for its GPUs.
  * Of the exchanges only the workload's scenario, measure and err need be set. Fails as measure_collective does. */
 int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stage, int *gpus, struct exchange_cost *costs);
-/* Of these costs those of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED, among n GPUs: seconds that the kernels of column-parallel
- * products do not hide. */
+/* The parts of these costs of EXCHANGE_PIECES and EXCHANGE_OVERLAPPED, among n GPUs: seconds that the kernels of
+ * column-parallel products do not hide. */
 void column_costs(const struct parallelism *spec, const struct stage_times *times, int n, struct exchange_cost *costs);
 
 /* members.c: those who hold the same. */
@@ -154,9 +154,9 @@ struct members *members_tied(struct exchanges *exchanges, int number);
 /* Sums of tied gradients: one in each replica; where the two ranks have unequal numbers of replicas, as many as the
  * larger, and a replica of the other rank takes part in several. */
 int tied_sums(const struct exchanges *exchanges);
-/* Of the two copies of tied weights, where these are on different ranks, the one that a rank's chunk has; -1: none. */
+/* Which of the two copies of tied weights a rank's chunk has, where the copies are on different ranks; -1: none. */
 int tied_copy(const struct exchanges *exchanges, int rank, int chunk);
-/* Of these sums those that a replica of a rank takes part in: none (last < first) where the rank holds no copy. */
+/* The sums in which a replica of a rank takes part: none (last < first) where the rank holds no copy. */
 struct partners tied_sums_of(const struct exchanges *exchanges, int rank, int replica);
 /* The equal pieces in which the gradients of each copy are summed: one for each flow of a tensor group; of tensor groups
  * of t1 and t2 GPUs the least common multiple. */

@@ -30,7 +30,7 @@ void sums_build(struct exchanges *exchanges);
 /* Whether all members of each sum and of each gather of weights end it together, and so measured durations give the times
  * of messages. */
 bool sums_together(struct exchanges *exchanges);
-/* How the sums of buckets slow down the kernels beside them. */
+/* How the sums of buckets slow down the kernels that overlap with them. */
 void sums_contend(struct exchanges *exchanges);
 
 #endif

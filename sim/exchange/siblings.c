@@ -1,4 +1,4 @@
-/* Groups that share links: those that exchange at the same time as a group, and so slow it down.
+/* Groups that exchange at the same time as a group over the same links, and so slow it down.
  *
  * Reads process groups, the layout and the cluster. */
 #include "exchange/exchange_internal.h"
@@ -12,7 +12,7 @@
 #include "scenario/process_group.h"
 #include "scenario/scenario.h"
 
-/* Whether two groups share links: those of a node, or the uplinks of a leaf. */
+/* Whether two groups share links: links of a node, or the uplinks of a leaf. */
 static bool share_links(const struct cluster *cluster, const int *a, const int *b, int n)
 {
     bool uplinks = !cluster_within_leaf(cluster, a, n) && !cluster_within_leaf(cluster, b, n);

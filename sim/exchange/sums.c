@@ -10,7 +10,7 @@
 #include "schedule/schedule.h"
 #include "workload/buckets.h"
 
-/* DDP's sums overlap with the rest of the backward: measures them for the first replica's group. Without buckets the
+/* Measures DDP's sums, which overlap with the rest of the backward, for the first replica's group. Without buckets the
  * backward has ended. */
 static void bucket_contention(struct exchanges *exchanges, int stage, struct bucket *bucket)
 {

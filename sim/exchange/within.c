@@ -125,7 +125,7 @@ int tensor_costs(struct exchanges *exchanges, int rank, const struct stage *stag
     return tensor_cost(&(struct group_member){.exchanges = exchanges, .rank = rank, .gpus = gpus}, stage, costs);
 }
 
-/* Of two dispatches, there and back, one is an all-gather and one a reduce-scatter: each counts as half of both. */
+/* The cost of two dispatches, there and back, as an all-gather and a reduce-scatter: each counts as half of both. */
 static int gathered_dispatch(const struct group_member *member, double bytes, struct exchange_cost *cost)
 {
     if (halves_cost(member, exchange_groups[EXCHANGE_DISPATCH], bytes, cost))

@@ -36,7 +36,7 @@ struct table {
     double largest;                  /* B */
 };
 
-/* The lines of one process: those that others have marked alike. */
+/* The lines of one process, which carry one mark. */
 struct stream {
     char source[SOURCE_SIZE];
     struct nccl_run run;

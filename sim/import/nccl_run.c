@@ -90,7 +90,7 @@ static uint32_t *place_of(const struct nccl_run *run, const char *name, size_t l
     return &run->places[at];
 }
 
-/* At most half of the places are taken. */
+/* Keeps at most half of the places taken. */
 static void make_places(struct nccl_run *run)
 {
     if (run->hosts.count * 2 < run->places_size)

@@ -77,7 +77,7 @@ static int check_operations(const struct scenario *scenario, const struct alike 
                        fewer);
 }
 
-/* What the place of an entry is but for its micro-batch. */
+/* Makes the places of entries, which lack only the micro-batch. */
 static void make_places(struct lowering *lowering)
 {
     const struct plan *plan = lowering->plan;
@@ -98,7 +98,7 @@ static void make_places(struct lowering *lowering)
         }
 }
 
-/* The most flows of an exchange: those of a tensor group, or the pieces of a sum of tied gradients. */
+/* The most flows of an exchange: the flows of a tensor group, or the pieces of a sum of tied gradients. */
 static int most_flows(const struct lowering *lowering)
 {
     int flows = lowering->program->flows, pieces = tied_pieces(&lowering->exchanges);
@@ -152,7 +152,7 @@ static void lowering_release(struct lowering *lowering)
     arena_release(&lowering->arena);
 }
 
-/* Whether replicas exchange anything beside the works: buckets, or all of each layer or pass. */
+/* Whether replicas exchange anything outside of works: buckets, or all gradients of each layer or pass. */
 static bool exchanges_replicas(const struct lowering *lowering)
 {
     enum sum_unit unit = lowering->scenario->recipe.gradients.unit;

@@ -24,7 +24,7 @@ enum lower_what {
 
 struct lowered {
     struct program program;  /* rank = replica * pipeline + pipeline rank */
-    struct alike alike;      /* who stands for whom in it */
+    struct alike alike;      /* which members stand for others in it */
     struct exchanges_used used;
 };
 

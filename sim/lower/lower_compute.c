@@ -46,7 +46,7 @@ static double exchange_seconds(const struct place *here, const struct work_count
            (exchange == EXCHANGE_DISPATCH ? 1 - here->hidden : 1);
 }
 
-/* Of hidden gathers that no EXCHANGE_OVERLAPPED includes, which overlap with all kernels of the work. */
+/* The seconds of hidden gathers that no EXCHANGE_OVERLAPPED includes and that overlap with all kernels of the work. */
 static double exposed_gathers(const struct place *here, const struct work_cost *cost)
 {
     const struct exchange_cost *gather = &here->chunk_state->exchanges[EXCHANGE_GATHER];
@@ -58,7 +58,7 @@ static double exposed_gathers(const struct place *here, const struct work_cost *
     return gathers > 0 ? contention_exposed(gathers * gather->seconds, kernels, gather->share) : 0;
 }
 
-/* Whether kernels of the work overlap with the exchange, so that its seconds are those which they do not hide. */
+/* Whether kernels of the work overlap with the exchange; its seconds are then the part that they do not hide. */
 static bool overlaps(const struct lowering *lowering, int exchange)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
@@ -143,7 +143,7 @@ static double hidden_share(const struct lowering *lowering)
     if (other && overlap == OVERLAP_DISPATCH_MICRO_BATCHES)
         return hidden_in_phases(places);
     if (!other && overlap != OVERLAP_DISPATCH_SHARED)
-        return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
+        return 0;            /* one work, or a pass of two, with which no other kernels overlap */
     for (size_t i = 0; i < places->count; i++) {
         const struct place *here = &places->items[i];
         const struct exchange_cost *dispatch = &here->chunk_state->exchanges[EXCHANGE_DISPATCH];

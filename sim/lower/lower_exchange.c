@@ -97,7 +97,8 @@ static uint32_t member_lane(struct lowering *lowering, const struct party *party
                         lowering->program->flows * streams + members->flows * party->exchanged + flow);
 }
 
-/* Of what a member's exchange waits for, the operation of a flow: in a sum of tied gradients of the GPU with that piece. */
+/* The operation of a flow, among the operations that a member's exchange waits for. In a sum of tied gradients it
+ * belongs to the GPU with that piece. */
 static uint32_t flow_after(const struct lowering *lowering, const struct party *party, int i, int flow)
 {
     const struct members *members = party->members;

@@ -143,7 +143,7 @@ static struct event copy_portion(struct lowering *lowering, bool to_host, int pr
                      (struct new_op){.mb = -1, .stage = stage}, after);
 }
 
-/* The end of the gradients of a chunk's portion, with those of tied weights. */
+/* The end of the gradients of a chunk's portion, including tied weights. */
 static struct event portion_ready(struct lowering *lowering, const struct chunk_state *chunk_state, size_t buckets,
                                   const struct portion *portion)
 {

@@ -15,10 +15,10 @@ struct micro_batch_state {
     bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
 };
 
-/* An all-gather of weights that runs beside forwards, and its contention with their kernels. */
+/* An all-gather of weights that overlaps with forwards, and its contention with their kernels. */
 struct coming { struct event gathered; struct contention overlapped; };
 
-/* A work that was lowered as one operation, and what others like it have in common with it. */
+/* A work that was lowered as one operation, and the traits that it shares with equal works. */
 struct usual_work {
     uint32_t id;
     int gathers;                     /* boundary_gathers */
@@ -68,7 +68,7 @@ struct rank_state {
     struct rank_host host;           /* if stages are computed layer by layer */
 };
 
-/* Lanes of all ranks but for those that compute and copy to hosts. */
+/* Lanes of all ranks, except the compute lanes and the lanes of copies to hosts. */
 struct transfer_lanes {
     uint32_t *send[2];               /* a program rank and flow: boundaries to lower ranks, and to higher ones */
     uint32_t *copy;                  /* a program rank; NULL: copies by sockets do not delay others */
@@ -77,7 +77,7 @@ struct transfer_lanes {
     int channels;                    /* the most channels of a collective over replicas */
 };
 
-/* Parameters whose gradients go to the host together, and are updated there together: those of a bucket, or of a layer. */
+/* Parameters whose gradients go to the host together and are updated there together: a bucket's or a layer's. */
 struct portion { double parameters; size_t from; };
 struct portions { struct portion *items; size_t count; };
 
@@ -164,13 +164,13 @@ void lower_meeting(struct lowering *lowering, int first, int n, int rank, size_t
 /* lower_send.c */
 /* Makes a rank's lanes of boundaries. */
 void make_send_lanes(struct lowering *lowering, int prank);
-/* Sends a boundary to the next stage, or else to the one before: a transfer for each flow of the tensor group; none if
- * both stages share a rank. What the stage there waits for has the end as its `arrived`. */
+/* Sends a boundary to the next stage, or to the previous one: a transfer for each flow of the tensor group, and none if
+ * both stages share a rank. Sets the end as `arrived` of the state that the receiving stage waits for. */
 void lower_send(struct lowering *lowering, const struct place *from, bool next, uint32_t after);
 /* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
  * the stage's own output, if it kept a share only. */
 int boundary_gathers(const struct lowering *lowering, const struct place *here);
-/* An operation that begins with so many of them. */
+/* An operation that begins with that many of them. */
 struct new_op received(const struct place *here, int gathers);
 /* Copies a boundary that arrived from another rank to the entry's GPU, before the entry, or before its recomputation if
  * this waits for the boundary too. The entry waits for the copy. */
@@ -200,9 +200,9 @@ void lower_join(struct lowering *lowering, int stage);
 void lower_gather(struct lowering *lowering, int stage);
 /* Ends a rank's update when it has all its weights. */
 void lower_renewal(struct lowering *lowering, int replica, int rank);
-/* Lowers the gathers of weights that run beside the first forwards (WEIGHTS_NEXT), before any entry. */
+/* Lowers the gathers of weights that overlap with the first forwards (WEIGHTS_NEXT), before any entry. */
 void gather_ahead(struct lowering *lowering);
-/* A chunk's first forward. It is cut where it needs weights that come later than those before them. */
+/* A chunk's first forward. It is cut where it needs weights that arrive later than the earlier ones. */
 uint32_t first_forward(struct lowering *lowering, const struct place *here, struct new_op op);
 /* Lets the next operation wait for all of a chunk's weights. */
 void wait_for_weights(struct lowering *lowering, const struct place *here);
@@ -259,7 +259,7 @@ static inline struct micro_batch_state *lowering_state(const struct lowering *lo
     return lowering->states + at * (size_t)lowering->rows.micro_batches + (size_t)mb;
 }
 
-/* The same micro-batch on the next stage (1) or the one before (-1). */
+/* The same micro-batch on the next stage (1) or the previous one (-1). */
 static inline struct micro_batch_state *on_neighbour(const struct lowering *lowering, const struct place *here,
                                                      int step)
 {

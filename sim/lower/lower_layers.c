@@ -150,7 +150,7 @@ static struct event copy_tensor(struct walk *walk, bool to_host, const struct pl
                         copied(walk, to_host ? 0 : bytes, to_host ? bytes : 0), after);
 }
 
-/* What a layer's forward has left for the host. */
+/* Copies the tensors to the host that a layer's forward has left for it. */
 static void send_layer(struct walk *walk, size_t l, size_t *copy)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -182,8 +182,8 @@ static void forward_layers(struct walk *walk)
     }
 }
 
-/* Copies from the host what may come back before step `step`, after `after`; the first `below` copies are left. The
- * state's event of a copy is then that of its way back. */
+/* Copies tensors back from the host that may return before step `step`, after `after`; leaves the first `below` copies.
+ * The state's event of a copy is then the end of its way back. */
 static void load(struct walk *walk, int step, struct event after, size_t *below)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -199,7 +199,7 @@ static void load(struct walk *walk, int step, struct event after, size_t *below)
     }
 }
 
-/* The last copy back of a layer's tensors: the one that has left first. */
+/* The last copy back of a layer's tensors, which is the copy that left first. */
 static struct event loaded_last(const struct walk *walk, size_t layer)
 {
     const struct stage_plan *plan = walk->stage->plan;

@@ -70,7 +70,7 @@ static bool goes_up(const struct lowering *lowering, const struct place *from, b
     return lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from->rank;
 }
 
-/* The boundary to the next stage, or to the one before, on that rank. */
+/* The boundary to the next or the previous stage, on that rank. */
 static struct boundary *boundary_to(struct lowering *lowering, const struct place *from, bool next, int dst)
 {
     size_t flows = (size_t)lowering->program->flows;
@@ -130,7 +130,7 @@ struct new_op received(const struct place *here, int gathers)
                                        .vector = gathers * gather->vector}};
 }
 
-/* What a stage sends to one of other degrees: of each GPU the part that it has in common with each GPU there. All parts are
+/* What a stage sends to a stage of other degrees: each GPU sends each GPU there the part that both hold. All parts are
  * under way at once (torch.distributed.batch_isend_irecv: one group of NCCL's). */
 struct reshard {
     bool up;

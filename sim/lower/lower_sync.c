@@ -125,7 +125,7 @@ static void pack_party(struct lowering *lowering, struct party *party, double se
                                               member_chunk(lowering, party, i)->synced));
 }
 
-/* The end of all that a rank has computed; where it waits for what it sends to other stages, also the end of that. */
+/* The end of everything that a rank has computed, and also of its sends to other stages where it waits for them. */
 static struct event flushed(struct lowering *lowering, int prank, int stage)
 {
     const struct event *sent = lowering->ranks[prank].sent;

@@ -83,7 +83,7 @@ static uint32_t repeat_work(struct lowering *lowering, const struct place *here,
     return lowering->ranks[here->prank].latest = id;
 }
 
-/* Of these bytes so many: `what` of a work's rule. */
+/* The bytes of memory that a work's rule names by `what`. */
 static double memory_of(int what, double kept, double working)
 {
     return (what & MEMORY_KEPT ? kept : 0) + (what & MEMORY_WORKING ? working : 0);
@@ -204,7 +204,7 @@ static struct place place_of(const struct lowering *lowering, int replica, int r
     return place;
 }
 
-/* Sets `lowering->places` to those of an entry and of the entries that overlap with it. */
+/* Sets `lowering->places` to the places of an entry and of the entries that overlap with it. */
 static void places_find(struct lowering *lowering, int replica, int rank, size_t entry)
 {
     struct places *places = &lowering->places;
@@ -261,7 +261,7 @@ static void print_duration(const struct lowering *lowering, const struct place *
             work_format(lowering->plan, here->rank, here->work, cell, sizeof cell), op.amount, cost.times.seconds);
 }
 
-/* Of the works that begin together from an entry on; returns how many they are. */
+/* Lowers the works that begin together, from an entry on; returns their number. */
 static size_t print_durations(struct lowering *lowering, int rank, size_t entry, bool (*printed)[WORK_KIND_COUNT], FILE *out)
 {
     const struct places *places = &lowering->places;

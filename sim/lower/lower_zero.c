@@ -12,13 +12,13 @@
 #include "scenario/scenario.h"
 #include "stage/stage.h"
 
-/* The later one of two ends of exchanges on a stream, of which either may be empty. */
+/* The later of the ends of two exchanges on a stream, each of which may be empty. */
 static struct event later_of(struct event before, struct event after)
 {
     return after.count ? after : before;
 }
 
-/* So many parameters of a class of a layer; `each`: B a parameter. */
+/* A number of parameters of one class of a layer; `each`: B a parameter. */
 struct layer_part {
     const struct slice *layer;
     enum parameter_class class;
@@ -102,7 +102,7 @@ struct tensors_walk {
     uint32_t *latest;
 };
 
-/* Lowers the gathers of step k, the kernels of which wait for its own one and overlap with the others. */
+/* Lowers the gathers of step k. The step's kernels wait for its own gather and overlap with the others. */
 static void gather_tensors(struct tensors_walk *walk, size_t k)
 {
     struct lowering *lowering = walk->lowering;

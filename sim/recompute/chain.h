@@ -32,8 +32,8 @@ struct chain_layer {
     struct { double forward, backward, selective; } space;   /* B of workspace while each of them runs; a selective
                                     backward's includes its recomputed part */
     bool keep;                   /* it is never recomputed */
-    const double *tensors;       /* B of each tensor of `saved` beside the input; NULL: they are one */
-    size_t ntensors, ncore;      /* the last ncore are those that a selective backward computes again */
+    const double *tensors;       /* B of each tensor of `saved` except the input; NULL: they are one tensor */
+    size_t ntensors, ncore;      /* the last `ncore` are recomputed by a selective backward */
 };
 
 struct chain_limit {
@@ -83,7 +83,7 @@ struct chain_plan {
                                          it begins */
 };
 
-/* What the search needs for a chain of so many layers: B of tables, and steps of some ns each to fill them. */
+/* The cost of the search for a chain of that many layers: B of tables, and steps of some ns each to fill them. */
 struct chain_effort { double bytes, steps; };
 struct chain_effort chain_effort(size_t layers);
 /* Plans the chain; with limit.tensors as tensors.h says; everything lives in the arena. Returns -1 if no plan fits,

@@ -41,7 +41,8 @@ struct copied {
     double *ahead, *arrives;     /* a step, a layer: B coming back before it is used; when it has come back */
 };
 
-/* Prepares the plan's chain: `kept` and `steps` of it are read, and what it offloads is not. It lives in the arena. */
+/* Prepares the plan's chain: reads `kept` and `steps` of the plan, but not what it offloads. The result lives in the
+ * arena. */
 void copied_init(struct copied *copied, struct arena *arena, const struct chain_layer *layers, size_t n,
                  const struct chain_plan *plan, const struct chain_limit *limit);
 /* Seconds of a micro-batch if the tensors in `moves` (a bool for each unit) go to the host; INFINITY: they leave too

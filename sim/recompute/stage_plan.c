@@ -51,7 +51,7 @@ static void copy_tensors(struct arena *arena, const struct chain_plan *chain, st
     }
 }
 
-/* What each layer's forward takes, and what of it goes to the host. */
+/* The seconds of each layer's forward, and the bytes of it that go to the host. */
 static void settle_forward(struct arena *arena, const struct chain_layer *layers, const struct chain_plan *chain,
                            struct stage_plan *plan)
 {

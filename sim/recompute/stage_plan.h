@@ -16,7 +16,7 @@
 #include "recompute/stage_chain.h"
 #include "recompute/steps.h"
 
-/* What copies to the host may still hold: so many bytes, and so many copies. */
+/* The limits of what copies to the host may still hold: bytes, and number of copies. */
 struct room {
     double bytes;
     size_t copies;

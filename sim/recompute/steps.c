@@ -110,7 +110,7 @@ struct making {
     struct chain_plan plan;
 };
 
-/* The next choice, of so many; beyond those of the last plan it is the first. */
+/* The next choice out of `of`; after the choices of the last plan it is the first. */
 static int choose(struct every_plan *every, int of)
 {
     size_t at = every->made++;

@@ -89,7 +89,7 @@ static void sort_units(struct choosing *choosing)
     }
 }
 
-/* Lets so many bytes go, from the first layer on, as fast as `share` of the link's bandwidth takes them. */
+/* Lets that many bytes leave, from the first layer on, as fast as `share` of the link's bandwidth allows. */
 static void send_early(struct choosing *choosing, double share, double bytes)
 {
     const struct copied *copied = &choosing->copied;
@@ -327,7 +327,7 @@ static double steps_seconds(const struct chain_layer *layers, const struct chain
     return seconds;
 }
 
-/* The fastest first; of equal ones those that were noted first. */
+/* Orders plans by time, and plans of equal time by when they were noted. */
 static void sort_structures(const struct chain_layer *layers, struct structures *all)
 {
     for (size_t i = 0; i < all->count; i++) {

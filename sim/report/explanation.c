@@ -90,7 +90,7 @@ static double idle_of(const struct idle *idle, int rank)
     return seconds;
 }
 
-/* Of many ranks the first, the last and a middle one tell enough. */
+/* Of many ranks only the first, a middle one and the last are printed. */
 enum { RANKS_SHOWN = 16 };
 static bool is_shown(int rank, int nranks)
 {

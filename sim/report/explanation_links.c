@@ -29,7 +29,7 @@ static void without_numbers(const char *name, char *kind)
     *kind = '\0';
 }
 
-/* Returns how many kinds there are, up to KINDS: the NICs', then those of the topology in the order of its links. */
+/* Returns the number of kinds, up to KINDS: the NICs', then the topology's in the order of its links. */
 static int find_busiest(const struct run *run, struct busiest found[KINDS])
 {
     static const int carriers[] = {LINK_NIC_UP, LINK_NIC_DOWN, LINK_BETWEEN};

@@ -267,7 +267,7 @@ static void draw_cells(const struct replayed *replayed, int rank, int slots, int
         fprintf(out, " %-*s", width, ".");
 }
 
-/* One character a column: what the rank does in the middle of the column's time; O where it overlaps several. */
+/* One character a column: the rank's work in the middle of the column's time; O where several overlap. */
 static void draw_line(const struct replayed *replayed, int rank, int columns, FILE *out)
 {
     const struct work *work = replayed->rows[rank].items;

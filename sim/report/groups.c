@@ -86,7 +86,7 @@ static void print_title(const struct scenario *scenario, enum group_kind kind, F
     fputs(" GPUs)\n", out);
 }
 
-/* The groups of each kind in turn, where there are any; those of all replicas always. */
+/* The groups of each kind in turn, where there are any; the groups of all replicas are always listed. */
 static void print_groups(const struct scenario *scenario, FILE *out)
 {
     static void (*const prints[])(const struct scenario *, const struct process_group *, FILE *) = {

@@ -78,7 +78,7 @@ json_t *breakdown_json(const struct metrics *metrics)
     return json;
 }
 
-/* Of the mean rank's kernels, by class and by what their times stand on. */
+/* The mean rank's kernel times, by class and by the source of their times. */
 static json_t *bases_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
@@ -135,7 +135,7 @@ static json_t *links_json(const struct run *run)
     return json;
 }
 
-/* The all-reduces that ran: the scenario's, or those that auto chose. */
+/* The all-reduces that ran: the scenario's, or the ones that auto chose. */
 static json_t *all_reduces_json(const struct lowered *lowered)
 {
     json_t *json = json_array();
@@ -384,7 +384,7 @@ json_t *result_json(const struct run *run)
 struct writing {
     const struct run *run;
     void (*write)(const struct run *run, FILE *out);
-    const json_t *tables;        /* the digests of those that are written */
+    const json_t *tables;        /* the digests of the written tables */
 };
 
 static void write_table(const void *context, FILE *out)

@@ -12,7 +12,7 @@ json_t *result_json(const struct run *run);
 /* The same without the scenario. */
 json_t *result_metrics_json(const struct run *run);
 /* The name of the software whose values hold; null: none. */
-/* The model's name, and that of the GPU; null: none has a name. */
+/* The names of the model and of the GPU; null: it has no name. */
 json_t *model_json(const struct scenario *scenario);
 json_t *gpu_json(const struct scenario *scenario);
 json_t *software_json(const struct scenario *scenario);

@@ -1,4 +1,4 @@
-/* result_keys: the keys of result.json and the columns of the tables beside it, each with its unit and meaning. */
+/* result_keys: the keys of result.json and the columns of the tables in its folder, each with its unit and meaning. */
 #ifndef DTSIM_RESULT_KEYS_H
 #define DTSIM_RESULT_KEYS_H
 

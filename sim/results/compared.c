@@ -186,7 +186,7 @@ int compared_visit(const struct compared_each *each, const char *path, const cha
     return rc ? -1 : 0;
 }
 
-/* What a row is added for. */
+/* Why a row is added. */
 struct adding { struct compared *compared; const char *path; };
 
 static void add_scenario(void *context, const char *name, struct scenario *scenario, struct error *found)

@@ -75,7 +75,7 @@ static double work_of(const json_t *row, bool *given)
                               metric_of(row, "samples_per_s");
 }
 
-/* A row's work over that of the first; NaN: the two are not in the same unit. */
+/* A row's work over the first row's; NaN: the two are not in the same unit. */
 static double relative_work(const json_t *row, const json_t *first)
 {
     bool given, first_given;

@@ -1,4 +1,4 @@
-/* comparison: what one way of training costs beside another, per iteration: a row of the table of methods. */
+/* comparison: the costs of one way of training against another's, per iteration: a row of the table of methods. */
 #ifndef DTSIM_COMPARISON_H
 #define DTSIM_COMPARISON_H
 
@@ -10,7 +10,7 @@ struct comparison {
     char *reason;                    /* why there are no numbers, with how it ended before; NULL: there are */
     int gpus;
     double flop_per_sample;          /* computed, recomputation included; NaN: times are given */
-    double extra_computation;        /* flop_per_sample over the baseline's, less 1; NaN likewise */
+    double extra_computation;        /* flop_per_sample over the baseline's, less 1; NaN where flop_per_sample is */
     double sent[PAYLOAD_COUNT];      /* B by each GPU, mean over GPUs */
     int micro;                       /* samples of the largest micro-batch that fits in memory with as many
                                         micro-batches; 0: not even one sample; -1: no limit, or no samples */

@@ -20,7 +20,7 @@ static const char *type_of(const json_t *json)
     return json_is_integer(json) || json_is_boolean(json) ? "INTEGER" : json_is_real(json) ? "REAL" : "TEXT";
 }
 
-/* The type of a column: that of its values; of whole and other numbers REAL. */
+/* The type of a column follows from its values; for whole and other numbers together it is REAL. */
 static const char *column_type(const struct results *results, int key, size_t rows)
 {
     const char *type = NULL;

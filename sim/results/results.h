@@ -29,7 +29,7 @@ struct results {
     uint32_t *ends;              /* by file: rows of it and of the files before it */
     struct ids ids;              /* of all rows; numbers: which row of that id counts */
     struct { json_t **items; size_t count, capacity; } rows;
-    /* Those of points, in the order of the first rows; then those of rows; then metrics. */
+    /* First the keys of points, in the order of the first rows; then the keys of rows; then metrics. */
     struct { struct row_key *items; size_t count, capacity; } keys;
     json_t *objectives;          /* of the first file that names any, {metric: "min" | "max"}; else an empty object */
     int ranked;                  /* the key that ranks are by; -1: rows have none */
@@ -69,7 +69,7 @@ void results_keep_first(struct results *results, size_t most);
 void results_keep_numbers(struct results *results, const int *keys, size_t count);
 /* Orders rows by their points: an order that depends neither on who wrote them when nor on the build. */
 void results_sort_points(struct results *results);
-/* Orders rows by a key, those that have no number last; rows that are alike stay in the order that they have. */
+/* Orders rows by a key, rows without a number last; equal rows keep their order. */
 void results_sort(struct results *results, int key, bool largest_first);
 /* Keeps the rows that no other one betters: is as good in every key and better in one. All must have numbers. */
 void results_front(struct results *results, const int *keys, const bool *largest, size_t count);

@@ -10,7 +10,7 @@
 #include "store/store.h"
 #include "store/tally.h"
 
-enum { HELD = 1024 };            /* rows beyond those that are asked for */
+enum { HELD = 1024 };            /* rows that are held in addition to the rows that are asked for */
 
 /* The files while they are read. */
 struct reading {
@@ -46,7 +46,7 @@ static bool other_build(const struct reading *reading, const json_t *row)
     return reading->version && !json_equal(json_object_get(row, "version"), reading->version);
 }
 
-/* Of one id the last row that did not fail counts, else the last. */
+/* Of rows with one id the last that did not fail counts, else the last. */
 static void count_row(struct reading *reading, const json_t *row)
 {
     struct id_entry *entry = ids_put(&reading->results->ids, store_id(row));
@@ -170,7 +170,7 @@ static void add_own_keys(struct results *results)
     qsort(results->keys.items, results->keys.count, sizeof *results->keys.items, compare_keys);
 }
 
-/* The files of all folders, and those that are named themselves. */
+/* The files of all folders, and the files that are named themselves. */
 static int find_files(struct results *results, const char *const *folders, size_t count, struct error *err)
 {
     struct { const char **items; size_t count, capacity; } files = {0};

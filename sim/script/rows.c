@@ -15,8 +15,8 @@ const struct work_rule work_rules[WORK_KIND_COUNT] = {
     [BACKWARD_WEIGHT] = {NO_ARRIVAL, BACKWARDED, NO_RESULT, NO_ARRIVAL, .frees = MEMORY_ALL, .backward = true},
 };
 
-/* Marks the entries that complete their chunks' gradients before an update, and what a row does with each micro-batch:
- * `others`, of a chunk and micro-batch. */
+/* Marks the entries that complete their chunks' gradients before an update; sets `others`, the other works of a row
+ * with the same chunk and micro-batch. */
 static void look_ahead(const struct rows *rows, int rank, uint8_t *marks, uint8_t *others)
 {
     bool every = rows->scenario->recipe.gradients.every;

@@ -9,22 +9,22 @@
 #include "schedule/schedule.h"
 #include "workload/workload.h"
 
-/* What a work waits for from a neighbouring stage and sends there: activations from the stage before to the one after,
- * or gradients the other way. */
+/* The tensors that a work waits for from a neighbouring stage and sends on: activations from the previous stage to the
+ * next, or gradients the other way. */
 enum arrival { ACTIVATIONS, GRADIENTS, ARRIVAL_COUNT, NO_ARRIVAL = ARRIVAL_COUNT };
 /* What a work leaves on its stage for later works of the same micro-batch. */
 enum result { FORWARDED, RECOMPUTED, BACKWARDED, RESULT_COUNT, NO_RESULT = RESULT_COUNT };
 /* Bytes that a work takes or frees: what the forward keeps for the backward, and what a recomputation adds to it. */
 enum { MEMORY_NONE, MEMORY_KEPT = 1, MEMORY_WORKING = 2, MEMORY_ALL = MEMORY_KEPT | MEMORY_WORKING };
 
-/* Which work waits for which, and what it does with memory. */
+/* The table of works: which work waits for which, and how it uses memory. */
 struct work_rule {
     enum arrival waits;              /* a recomputation: as its schedule says (work_arrival) */
     enum result after;               /* RECOMPUTED: FORWARDED if the row does not recompute the micro-batch */
     enum result leaves;
     enum arrival sends;
-    int slice;                       /* of a micro-batch's slices the one before (-1) or behind it (1) that has to leave its
-                                      * result first; 0: none */
+    int slice;                       /* the slice of the micro-batch, the previous (-1) or the next (1), that has to
+                                      * leave its result first; 0: none */
     int takes, frees;
     bool backward;                   /* it holds the workspace of a backward */
 };
@@ -61,8 +61,8 @@ void rows_find(struct rows *rows, const struct workload *workload, bool whole, s
 /* For people: the entries of one replica. */
 void rows_print(const struct rows *rows, FILE *out);
 
-/* The number of entries of a rank's row: those of every local step, updates between these and at the end, and the gather at
- * the end. */
+/* The number of entries of a rank's row: the works of every local step, updates between the steps and at the end, and
+ * the gather at the end. */
 static inline size_t row_entries(const struct rows *rows, int rank)
 {
     size_t steps = (size_t)rows->steps;

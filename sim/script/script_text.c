@@ -11,7 +11,7 @@ const char *const step_names[] = {
 };
 _Static_assert(COUNT(step_names) == STEP_COUNT + 1, "a name for every step_kind");
 
-/* The words of a label: its name, and what its stage and its number are; NULL: it has none. */
+/* The words of a label: its name, and the meaning of its stage and its number; NULL: it has none. */
 static const struct label_words { const char *name, *stage, *number; } label_words[LABEL_KIND_COUNT] = {
     [LABEL_ACTIVATION] = {"activations", "for stage", "of micro-batch"},
     [LABEL_GRADIENT] = {"gradients", "for stage", "of micro-batch"},
@@ -58,7 +58,7 @@ static void print_works(const struct rows *rows, int rank, size_t entry, FILE *o
     }
 }
 
-/* What the numbers of a step are. */
+/* The meaning of a step's numbers. */
 static void print_numbers(const struct rows *rows, int rank, const struct step *step, FILE *out)
 {
     switch ((enum step_kind)step->kind) {

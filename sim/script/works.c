@@ -48,7 +48,7 @@ static void add_needs(struct writer *writer, struct work work, int direction, in
         add_need(writer, (struct label){(enum label_kind)arrival, replica, direction, stage, work.mb});
 }
 
-/* What the replicas of a neighbouring stage wait for that have samples in common with the work. */
+/* Labels for the replicas of a neighbouring stage that share samples with the work. */
 static void give_arrivals(struct writer *writer, struct work work, int direction, int stage)
 {
     int there = plan_rank(writer->rows->plan, direction, stage, work.mb, NULL);
@@ -58,7 +58,7 @@ static void give_arrivals(struct writer *writer, struct work work, int direction
         add_give(writer, (struct label){(enum label_kind)work_rules[work.kind].sends, replica, direction, stage, work.mb});
 }
 
-/* What sums of gradients wait for after a work that completes those of its chunk. */
+/* Labels for sums of gradients after a work that completes the gradients of its chunk. */
 static void give_complete(struct writer *writer, int chunk, int stage)
 {
     const struct rows *rows = writer->rows;

@@ -26,7 +26,7 @@ bool stage_divides_parameters(const struct scenario *scenario);
  * their slices, which nobody may change. */
 void stages_fill(struct arena *arena, struct layer_costs *costs, const struct layer *layers, size_t count,
                  const size_t *begins, struct stage *stages, struct stage_times *times);
-/* Whether virtual stage s holds what the stage before it holds, and as many ranks hold it. */
+/* Whether virtual stage s and its predecessor hold the same, on equally many ranks. */
 bool stages_repeat(const struct plan *plan, const struct stage *stages, int s);
 
 #endif

@@ -101,7 +101,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, con
     return 0;
 }
 
-/* The given stage that stands for virtual stage s: the only one, that of its rank, or its own. */
+/* The given stage that stands for virtual stage s: the only one, its rank's, or its own. */
 static const struct given_layer *given_of(const struct model *model, const struct plan *plan, int s)
 {
     const struct given_layer *items = model->stages.items;

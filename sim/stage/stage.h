@@ -85,7 +85,7 @@ struct model_io {
     double activation;       /* B that the loss keeps for one replica's share */
 };
 struct stage_plan;
-/* What a virtual stage holds and exchanges, on whichever GPUs it is: no seconds (struct stage_times). */
+/* The contents and exchanges of a virtual stage, on whichever GPUs it is: no seconds (struct stage_times). */
 struct stage {
     struct work_counts work[WORK_KIND_COUNT];
     struct slice *slices;    /* in the order of the backward: the last layer first */
@@ -128,7 +128,7 @@ struct slice_times {
     struct work_times work[WORK_KIND_COUNT];
     struct work_times core;  /* of slice.selective.core; 0 s: none */
 };
-/* How long GPUs of one class take for what a virtual stage holds. */
+/* The times of a virtual stage's works on GPUs of one class. */
 struct stage_times {
     struct work_times work[WORK_KIND_COUNT];
     struct slice_times *slices;      /* of the layers, as in stage.slices */

@@ -52,8 +52,8 @@ double column_pieces(const struct column_exchange *exchange, const struct stage_
 
 /* The group around which keys and values are passed: the context group, or one ring of a hybrid one. */
 enum group_kind context_ring(const struct parallelism *spec);
-/* B that a GPU passes on in a step of the backward, where its own keys and values are of so many: gradients in fp32 alone,
- * where they go apart, or both. */
+/* B that a GPU passes on in a step of the backward, where its own keys and values take `bytes` B: gradients in fp32
+ * alone, where they go apart, or both. */
 double context_next_bytes(const struct scenario *scenario, double bytes);
 
 /* Steps of attention block by block, in a context group of n: s that an exchange of keys and values takes, `pass`, of all

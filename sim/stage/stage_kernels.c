@@ -194,7 +194,7 @@ static struct cost around_sums(const struct scenario *scenario, const struct ker
     return costs_traffic(costs, "around-sums", CLASS_OTHER, gradients * often * bytes);
 }
 
-/* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */
+/* From ZeRO 1 on a replica updates only its share. Averaged weights are read, and written to the fp32 copy. */
 void stage_update(const struct scenario *scenario, const struct kernel_costs *costs, const struct stage *stage,
                   struct stage_times *times)
 {

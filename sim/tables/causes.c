@@ -48,7 +48,7 @@ static const struct join *find_join(const struct causes *causes, uint32_t id)
     return bsearch(&id, causes->joins.items, causes->joins.count, sizeof *causes->joins.items, by_op);
 }
 
-/* Adds what a join has on a rank to a list, and what ended last of all; `last` may be NO_OP. */
+/* Adds a join's operations on a rank to a list, and the operation that ended last of all; `last` may be NO_OP. */
 static void add_joined(const struct causes *causes, const struct join *join, int rank, struct join_ids *list)
 {
     const uint32_t *ids = causes->ids.items + join->first;

@@ -1,4 +1,4 @@
-/* groups.tsv: who exchanges with whom, as ranks of spans.tsv. */
+/* groups.tsv: the groups that exchange something, as ranks of spans.tsv. */
 #include "tables/tables_internal.h"
 
 #include <stdlib.h>

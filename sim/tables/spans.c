@@ -1,4 +1,4 @@
-/* spans.tsv: what ran when on which lane, for what it waited, and what it exchanged with whom. */
+/* spans.tsv: what ran when on which lane, what it waited for, and what it exchanged with which ranks. */
 #include "tables/tables_internal.h"
 
 #include <stdlib.h>
@@ -197,7 +197,7 @@ static void span_line(struct writing *writing, const struct span *span, int repl
     cells_end_line(cells);
 }
 
-/* A GPU's rank among those of all replicas. */
+/* The number of a GPU's rank over all replicas. */
 static int *ranks_of_gpus(const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;

@@ -1,4 +1,5 @@
-/* What memory and links held, the list of all tables, and whether those of a folder are of one run. */
+/* The tables of memory and links, the list of all tables, and the check that the tables of a folder belong to one
+ * run. */
 #include "tables/tables_internal.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 #include "scenario/scenario.h"
 #include "stage/memory.h"
 
-/* From then on the rank holds so many bytes of the kind. */
+/* From `at` on the rank holds that many bytes of the kind. */
 static void memory_line(struct cells *cells, int rank, double at, enum memory_kind kind, double bytes, int replicas)
 {
     cells_integer(cells, rank);
@@ -23,8 +24,8 @@ static void memory_line(struct cells *cells, int rank, double at, enum memory_ki
     cells_end_line(cells);
 }
 
-/* What each rank holds: all kinds at the beginning, then a line whenever one changes. Activations and workspace come
- * and go with operations, all else is there all the time, with the fragmentation of the peak. */
+/* The memory of each rank: all kinds at the beginning, then a line whenever one changes. Activations and workspace come
+ * and go with operations; all else is there all the time, with the fragmentation of the peak. */
 void memory_write(const struct run *run, FILE *out)
 {
     static const enum memory_kind kinds[] = {MEMORY_ACTIVATIONS, MEMORY_WORKSPACE};

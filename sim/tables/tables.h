@@ -6,13 +6,13 @@
 
 /* What ran when on which lane, and for what it waited. */
 void spans_write(const struct run *run, FILE *out);
-/* The process groups that exchange something, as ranks of spans.tsv; those of all replicas, folded or not. */
+/* The process groups that exchange something, as ranks of spans.tsv, of all replicas, folded or not. */
 void groups_write(const struct run *run, FILE *out);
 /* Bytes held by each rank, a line a change. */
 void memory_write(const struct run *run, FILE *out);
 /* Shares of all ranks' time by kind, over whole periods where there are any. */
 void utilization_write(const struct run *run, FILE *out);
-/* All bytes over each link, those of measured collectives and folded replicas included. */
+/* All bytes over each link, including measured collectives and folded replicas. */
 void links_write(const struct run *run, FILE *out);
 
 enum { RUN_TABLES = 5 };

@@ -1,4 +1,4 @@
-/* utilization.tsv: what the compute lanes do over time, as mean shares of the ranks. */
+/* utilization.tsv: the activity of the compute lanes over time, as mean shares of the ranks. */
 #include "tables/tables_internal.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* failure: when nodes fail, and of what; and what a recovery from it takes. */
+/* failure: when nodes fail and from which cause, and the time of a recovery. */
 #ifndef DTSIM_FAILURE_H
 #define DTSIM_FAILURE_H
 
@@ -20,9 +20,9 @@ struct failures {
     const struct trace *trace;       /* when nodes are lost, instead of a rate; NULL: there is none */
 };
 
-/* What the scenario says. Errors: failures without checkpoints or without 'restart', too many causes. */
+/* The failures of the scenario. Errors: failures without checkpoints or without 'restart', too many causes. */
 int failures_init(struct failures *failures, const struct scenario *scenario, struct error *err);
-/* s between two failures on so many nodes, mean; INFINITY: there are none. */
+/* Mean s between two failures on that number of nodes; INFINITY: there are none. */
 double failures_mtbf(const struct failures *failures, int nodes);
 /* The mean of exp(-R/M) over the causes, where R is the time of an undisturbed recovery: the probability that nothing
  * fails in it. With one cause it is exp(-R/M). */

@@ -81,8 +81,8 @@ static json_t *closed_form_json(const struct training *training)
     return json;
 }
 
-/* What it is on each number of nodes below its own, where holes are possible on its own too: the shapes, the largest
- * first. */
+/* The shapes of the training on fewer nodes, the largest first; where holes are possible, also its shape on all
+ * nodes. */
 static json_t *shapes_json(const struct training *training)
 {
     const struct course *course = &training->course;

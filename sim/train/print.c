@@ -171,7 +171,7 @@ static void print_checkpoints(const struct training *training, FILE *out)
                 training->course.useful / training->expected_wall, training->goodput.mean, training->goodput_error);
 }
 
-/* A prediction beside what was reported; the difference of a goodput is one of hangs and restarts that nobody
+/* Prints a prediction next to the reported value; the difference of a goodput comes from hangs and restarts that nobody
  * published. */
 static void print_reported(const struct training *training, FILE *out)
 {

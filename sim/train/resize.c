@@ -1,11 +1,12 @@
-/* Nodes that a training takes: spare ones, those of a trace, and, where it goes on with fewer, those that come back. */
+/* The nodes that a training takes: spare nodes, nodes of a trace and, where it goes on with fewer, nodes that come
+ * back. */
 #include "train/trial_internal.h"
 
 #include <math.h>
 
 #include "course/course.h"
 
-/* Nodes that are there: those that train and those that do not. */
+/* All nodes that are there, whether they train or not. */
 static int nodes_there(const struct going *going)
 {
     return going->rules->failures->trace ? trial_nodes_up(going) :

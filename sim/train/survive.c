@@ -87,7 +87,7 @@ static int segments_of(const struct going *going, int there, struct segment segm
     return count;
 }
 
-/* The probability that one of the nodes that train is among those that are lost. */
+/* The probability that a lost node is one of the nodes that train. */
 static double is_hit(int nodes, const struct segment *segment)
 {
     double misses = 1;

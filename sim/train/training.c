@@ -39,7 +39,7 @@ static struct optimum optimum_of(const struct training *training, double interva
                                                            -training->mtbf * log(survival), training->mtbf)};
 }
 
-/* The interval that the scenario says, or that has the most goodput; the closed forms beside it. */
+/* The scenario's interval, or the interval with the most goodput; and the closed forms for comparison. */
 static void choose_interval(struct training *training)
 {
     const struct step *step = steps_of(&training->steps, training->main);
@@ -74,7 +74,7 @@ static int check_spares(const struct training *training, struct error *err)
                        "train: spares: %d spare nodes are more than the %d that train", spares->nodes, nodes);
 }
 
-/* A training whose mean wall time is HOPELESS times that of its steps is refused: nobody waits for it. */
+/* A training is refused if its mean wall time is HOPELESS times the time of its steps. */
 static int check_progress(const struct training *training, struct error *err)
 {
     const struct failures *failures = &training->failures;
@@ -116,7 +116,7 @@ static double quantile(const double *sorted, size_t count, double share)
     return sorted[rank ? rank - 1 : 0];
 }
 
-/* Of one value a trial: `value` of each that finished. The values are put in order. */
+/* The mean and the quantiles of one value of the trials that finished. Sorts the values. */
 static struct estimate estimate_of(double *values, size_t count)
 {
     double sum = 0;
@@ -130,7 +130,7 @@ static struct estimate estimate_of(double *values, size_t count)
                              quantile(values, count, 0.9)};
 }
 
-/* Dollars: GPUs that train and those of spare nodes are paid for all the time. Joules: warm spare nodes wait. */
+/* Dollars: all GPUs that train and all spare nodes are paid for all the time. Joules: warm spare nodes wait. */
 static double price_of(const struct training *training, const struct trial *trial)
 {
     const struct spares_spec *spares = training->scenario->train->spares;

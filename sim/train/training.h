@@ -33,7 +33,7 @@ struct training {
     struct optimum young, daly, exact, chosen;       /* NaN where nothing fails, or not exponentially */
     double expected_wall;            /* s, closed form; NaN: there is none for such failures or spares */
     struct trial *trials;            /* options.trials of them; where nothing fails, one */
-    struct estimate passed[TRIAL_PARTS + 1]; /* s of wall time at which so many parts of the clock are passed for
+    struct estimate passed[TRIAL_PARTS + 1]; /* s of wall time after which that many parts of the clock are passed for
                                               * good */
     size_t ended[TRIAL_STUCK + 1];   /* how many trials finished, stopped, are stuck */
     struct estimate days, goodput, gpu_hours, price, energy;     /* d, share, h, $, J */
@@ -68,7 +68,7 @@ const char *training_elastic_note(const struct training *training);
  * 0: none. */
 bool training_keeps_work(const struct training *training);
 int training_faster_shape(const struct training *training);
-/* The same as a line of a Markdown table, whose head is training_row_head(), beside what was reported. */
+/* The same as a line of a Markdown table, next to the reported values; its head is training_row_head(). */
 void training_row_head(FILE *out);
 void training_row(const struct training *training, FILE *out);
 /* For programs; the caller owns the reference. */

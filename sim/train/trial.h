@@ -20,7 +20,7 @@ extern const char *const loss_names[];
 enum trial_end { TRIAL_ENDS(ENUM_VALUE) };
 extern const char *const trial_end_names[];
 
-/* The course's clock in so many equal parts. */
+/* The number of equal parts of the course's clock. */
 enum { TRIAL_PARTS = 50 };
 
 struct trial {
@@ -50,12 +50,13 @@ struct trial_event {
     double steps_lost;
 };
 
-/* What all trials of a training have in common. */
+/* The rules that all trials of a training share. */
 struct trial_rules {
     const struct course *course;
     const struct failures *failures;
     const struct spares_spec *spares;        /* NULL: there is always one */
-    int copies, stored; /* of checkpoints in memory, as struct checkpoint_spec has them; copies 0: in the storage */
+    int copies, stored; /* copies of checkpoints in memory, as in struct checkpoint_spec; 0: checkpoints are in the
+                           storage */
     const struct elastic_spec *elastic; /* NULL: it waits for nodes */
     double init;                     /* s until a training of another size runs */
     double most;                     /* s of wall time after which a trial is stuck */

@@ -21,7 +21,7 @@ size_t trial_last_mark(struct going *going)
     return going->mark = course_mark(going->rules->course, going->mark, going->clock);
 }
 
-/* The training goes back on its clock by so much work, which was done at that pace. */
+/* Takes the training back on its clock by that much work, which was done at that pace. */
 static void lose(struct going *going, const struct zone *zone, double lost, double pace)
 {
     const struct course *course = going->rules->course;
@@ -104,7 +104,7 @@ static const struct cause *fail(struct going *going, const struct zone *zone, in
     return cause;
 }
 
-/* Nodes that train or stand still for a recovery: those of its shape, without those that are lost since. */
+/* Nodes that train or stand still for a recovery: the nodes of the shape without nodes that were lost since. */
 static int training_nodes(const struct going *going, const struct zone *zone)
 {
     return zone->nodes - (zone->nodes == going->held ? going->nlost : 0);
@@ -187,7 +187,7 @@ const struct cause *trial_node_fails(struct going *going, const struct zone *zon
     return fail(going, zone, node, cause);
 }
 
-/* So much wall time in which the training stands still. */
+/* Adds wall time in which the training stands still. */
 void trial_stand(struct going *going, const struct zone *zone, double seconds, enum loss loss)
 {
     going->trial.wall += seconds;
@@ -196,7 +196,7 @@ void trial_stand(struct going *going, const struct zone *zone, double seconds, e
     going->trial.joules += seconds * zone->idle_power * share_there(going, zone);
 }
 
-/* So much of a recovery. The cause, where a failure comes into it. */
+/* Adds a part of a recovery. Returns the cause of a failure that interrupts it. */
 const struct cause *trial_spend(struct going *going, const struct zone *zone, double seconds, enum loss loss)
 {
     const struct cause *cause = NULL;

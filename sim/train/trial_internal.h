@@ -36,7 +36,7 @@ struct going {
     int fewer;                       /* nodes that are there, too few for the whole training; 0: it is whole */
 };
 
-/* What the training is now. */
+/* The shape of the training now. */
 static inline const struct zone *zone_now(const struct going *going)
 {
     const struct course *course = going->rules->course;
@@ -45,7 +45,7 @@ static inline const struct zone *zone_now(const struct going *going)
     return going->holes ? &course->holed[zone->nodes] : zone;
 }
 
-/* Of its nodes the share that is there. */
+/* The share of its nodes that is there. */
 static inline double share_there(const struct going *going, const struct zone *zone)
 {
     return 1 - (double)going->holes / zone->nodes;

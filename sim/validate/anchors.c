@@ -40,7 +40,7 @@ static void add_anchor(struct arena *arena, const struct validation *validation,
     certainty_shares(&outcome->metrics, anchor->shares);
 }
 
-/* Of all that decides what they say. */
+/* The key of everything that decides the anchors' correction. */
 static void digest_anchors(struct anchors *anchors)
 {
     struct digest digest;

@@ -287,7 +287,7 @@ static int read_rows(struct paper *paper, struct error *err)
     return rc ? -1 : 0;
 }
 
-/* Reads and checks what the mapping says. */
+/* Reads and checks the mapping. */
 static int read_paper(struct arena *arena, const char *path, struct node *root, struct paper *paper, struct error *err)
 {
     int rc;

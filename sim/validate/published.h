@@ -12,7 +12,7 @@ struct published_host {
     double gpu;                      /* s per GPU */
     double channel;                  /* s per channel of a GPU */
     int channels;                    /* number of channels of a large collective */
-    double channel_from;             /* a smaller one has a channel for each so many B of its vector */
+    double channel_from;             /* a smaller one has one channel per this number of B of its vector */
 };
 
 struct published_row {

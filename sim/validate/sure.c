@@ -30,7 +30,7 @@ double validation_evidence(const struct validation *validation, size_t row)
     return validation_time_error(validation->plain, row);
 }
 
-/* The number of the row's plain scenario: that of the first row that is asked the same, from 1 on. */
+/* The number of the row's plain scenario, from 1 on: the number of the first row with an equal one. */
 static int number_plain(const struct validation *plain, size_t row)
 {
     size_t first = 0;

@@ -137,7 +137,7 @@ static bool opens_group(const struct paper *paper, size_t row)
     return true;
 }
 
-/* Rounds numbers to nine digits, so that those which are equal but for rounding have one rank. */
+/* Rounds numbers to nine digits, so that numbers which differ only by rounding have one rank. */
 static void round_digits(double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -54,7 +54,8 @@ struct validation_options {
     const char *const *sets;         /* changes to every row */
     size_t nsets;
     size_t jobs;                     /* number of rows that are simulated at the same time */
-    const struct evidence *sheets;   /* rows of which this knows a first error are also predicted from data sheets; NULL: none is */
+    const struct evidence *sheets;   /* rows with a first error in this evidence are also predicted from data sheets;
+                                        NULL: none is */
     bool configured;                 /* rows are not asked plainly too: `plain` is NULL */
 };
 

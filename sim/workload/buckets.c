@@ -15,7 +15,7 @@ static int count_holders(const struct workload *workload, int stage, enum parame
     return groups->of[groups->holds[class]].size * plan_holders(&workload->plan, stage);
 }
 
-/* B of so many of a layer's weights, as replicas gather them after an update. */
+/* B of a part of a layer's weights, as replicas gather them after an update. */
 static double slice_gathered(const struct scenario *scenario, const struct slice *slice, double parameters)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);

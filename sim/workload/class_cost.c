@@ -76,8 +76,8 @@ static void copy_first(struct arena *arena, const struct token_slice *first, int
     }
 }
 
-/* The stages of a scenario and their times: where ranks differ in their degrees each stage by those of its rank. All have
- * the layers that the first rank's have. */
+/* The stages of a scenario and their times; where ranks have unequal degrees, each stage has its rank's. All have the
+ * layers of the first rank's stages. */
 static int cost_stages(struct arena *arena, const struct scenario *scenario, const struct kernel_costs *kernels,
                        struct stage **stages, struct stage_times **times, struct error *err)
 {

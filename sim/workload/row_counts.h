@@ -9,7 +9,8 @@
 struct row_counts {
     size_t count;                /* all works; 0: the others are unset */
     int first, last;             /* the chunks of its first work and of its last backward */
-    int flying;                  /* the most forwards of which no backward was, in all chunks, whatever the times are */
+    int flying;                  /* the most forwards, in all chunks, whose backward has not run, whatever the times
+                                    are */
     const int *before, *behind;  /* up to the last backward, which is one of them, and behind it. Ranks may share them */
 };
 

@@ -321,7 +321,7 @@ double workload_ideal_bubble(const struct workload *workload)
             split |= kind == BACKWARD_INPUT;
             busy += kind < UPDATE ? seconds[kind] / plan->stages : 0;
         }
-    if (split && plan_flushes(plan) > 1)     /* the next forwards begin beside the last halves of backwards */
+    if (split && plan_flushes(plan) > 1)     /* the next forwards begin together with the last halves of backwards */
         return NAN;
     whole = plan_flushes(plan) *
             schedule->ideal_makespan(&part, seconds[FORWARD], split ? seconds[BACKWARD_INPUT] + seconds[BACKWARD_WEIGHT]

@@ -13,8 +13,8 @@ struct workload {
     struct gpu_class {               /* GPUs that compute equally fast */
         int kind;                    /* of their nodes */
         int samples;                 /* in each of their micro-batches */
-        double slower;               /* their kernels take so many times as long as those of an ordinary GPU */
-        struct stage *stages;        /* the workload's, or of so many samples; and */
+        double slower;               /* the factor on the time of their kernels, over an ordinary GPU */
+        struct stage *stages;        /* the workload's, or stages for this number of samples; and */
         struct stage_times *times;   /* one of each a virtual stage */
         struct token_slice {         /* works of one slice of a micro-batch's tokens */
             struct stage *stages;
@@ -24,7 +24,8 @@ struct workload {
     size_t nclasses;
     const struct gpu_class **of;     /* [replica * pipeline + rank]: workload_class; NULL: there is one class */
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
-    struct alike alike;              /* who stands for whom, as far as it is known before anything is lowered */
+    struct alike alike;              /* which members stand for others, as far as it is known before anything is
+                                        lowered */
     struct arena arena;              /* holds the stages and classes */
 };
 
@@ -49,8 +50,8 @@ static inline struct token_slice class_slice(const struct plan *plan, const stru
 {
     return class->slices ? class->slices[mb % plan_slices(plan)] : (struct token_slice){class->stages, class->times};
 }
-/* class_cost.c: the stages of the class and their times: those of the mean slice, if micro-batches have several. Errors: those
- * of stages_cost. */
+/* class_cost.c: the stages of the class and their times; if micro-batches have several slices, the times of the mean
+ * slice. */
 int class_cost(struct arena *arena, struct scenario *scenario, const struct kernel_costs *kernels, struct gpu_class *class,
                struct error *err);
 /* The times of all virtual stages on these. */
