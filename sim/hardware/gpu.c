@@ -134,7 +134,8 @@ static const struct gpu_ratios *ratios_of(struct arena *arena, const struct gpu 
     struct gpu_ratios *ratios = ARENA_ARRAY(arena, struct gpu_ratios, 1);
     bool differ;
 
-    ratios->memory_bandwidth = gpu->memory_bandwidth / sheet->memory_bandwidth;
+    ratios->memory_bandwidth = gpu->memory_bandwidth * gpu->memory_efficiency /
+                               (sheet->memory_bandwidth * sheet->memory_efficiency);
     ratios->multiprocessors = sheet->multiprocessors ? (double)gpu->multiprocessors / sheet->multiprocessors : 1;
     differ = ratios->memory_bandwidth != 1 || ratios->multiprocessors != 1;
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {

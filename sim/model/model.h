@@ -48,6 +48,7 @@ struct transformer {
     int rotary;                  /* enum rotary; default: by fused_kernels fused or complex */
     bool repeated_groups;        /* grouped keys and values are copied for each head; default: !fused_kernels */
     bool multiplied_mask;        /* a causal mask takes two kernels, where it is not part of the softmax */
+    bool scores_in_place;        /* one kernel multiplies heads where they lie and scales; the mask is written into it */
     bool softmax_in_fours;       /* the softmax is fused only if a fused kernel can take four rows at a time */
     bool fused_norm;             /* RMSNorm is one kernel; default: fused_kernels */
     bool widened_norms;          /* norms compute on a copy of their input in fp32 */

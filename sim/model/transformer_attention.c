@@ -153,47 +153,49 @@ static void head_product(struct kernels *list, const struct cut *cut, enum produ
     product_kernel(list, cut, kernel);
 }
 
-/* Plain PyTorch: torch.matmul copies queries, keys and values, whose heads are not contiguous, and their gradients.
- * Scores are scaled and masked in separate kernels, each of which reads and writes all scores. The mask of an encoder
- * is added and has no backward. A causal mask that is multiplied takes two kernels: the product, and the difference
- * that moves what is hidden far below zero, which has no backward. */
-static void unfused_scores(struct kernels *list, const struct cut *cut)
-{
-    double inputs = cut->tokens * (cut->query + cut->key + cut->values), values = 2 * cut->scores * cut->value;
-
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        int masks = phase == PHASE_FORWARD ? 1 + (cut->shape->causal && cut->shape->multiplied_mask) :
-                                             cut->shape->causal;
-
-        unvectorized_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, inputs, 2 * inputs * cut->value);
-        memory_kernel(list, cut, "scale", (enum phase)phase, CLASS_OTHER, values);
-        if (masks > 0)
-            unvectorized_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, masks, masks * cut->scores,
-                                 masks * values);
-    }
-}
-
-/* Megatron-LM's fused softmax takes four rows of scores at a time (megatron/model/fused_softmax.py,
- * is_kernel_available: attn_batches % 4; Apex and Transformer Engine took it over). */
+/* Megatron-LM's fused softmax takes half precision alone, and four rows of scores at a time
+ * (megatron/model/fused_softmax.py, is_kernel_available; Apex and Transformer Engine took it over). */
 bool softmax_fuses(const struct cut *cut)
 {
     return cut->shape->fused_kernels &&
-           (!cut->shape->softmax_in_fours || cut->value > 2 || fmod(cut->batch * cut->heads, 4) == 0);
+           (!cut->shape->softmax_in_fours || (cut->value == 2 && fmod(cut->batch * cut->heads, 4) == 0));
 }
 
-/* If the softmax cannot be fused, Megatron-LM uses PyTorch's kernels in fp32 (forward_torch_softmax; query-key layer
- * scaling, its default until 2023, sets attention_softmax_in_fp32). Separate kernels, each of which reads and writes
- * all scores, convert them, scale them, mask them, and convert the probabilities back. */
-static void wide_scores(struct kernels *list, const struct cut *cut)
+/* Kernels around a softmax that is not fused, each of which reads and writes all scores.
+ * Plain PyTorch: torch.matmul copies queries, keys and values, whose heads are not contiguous, and their gradients;
+ * scores are scaled and masked. The mask of an encoder is added and has no backward. A causal mask that is multiplied
+ * takes two kernels: the product, and the difference that moves what is hidden far below zero, which has no backward.
+ * With scores_in_place torch.baddbmm reads heads where they lie, and scales. The mask is then written into a view of
+ * its result, for which autograd clears a tensor and copies the gradient into it (torch/csrc/autograd/variable.cpp:
+ * AsStridedBackward0; FunctionsManual.cpp, as_strided_backward) and three times more (functions/tensor.cpp,
+ * CopySlices). Megatron-LM, where its softmax cannot be fused: PyTorch's in fp32 (forward_torch_softmax; query-key
+ * layer scaling, its default until 2023, sets attention_softmax_in_fp32) on scores that are converted and scaled; the
+ * probabilities are converted back. The gradient of masked_fill_ is a copy that is filled
+ * (ATen/native/TensorAdvancedIndexing.cpp). */
+static void separate_scores(struct kernels *list, const struct cut *cut)
 {
-    double half = cut->scores * cut->value, wide = cut->scores * 4;
+    bool plain = !cut->shape->fused_kernels, causal = cut->shape->causal, multiplied = cut->shape->multiplied_mask;
+    bool placed = plain && cut->shape->scores_in_place, fills = causal && (!plain || (placed && !multiplied));
+    double inputs = cut->tokens * (cut->query + cut->key + cut->values), half = cut->scores * cut->value;
+    double values = 2 * cut->scores * (plain ? cut->value : 4);
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        unvectorized_kernels(list, cut, "convert", (enum phase)phase, CLASS_COPY, 2, 2 * cut->scores,
-                             2 * (half + wide));
-        memory_kernel(list, cut, "scale", (enum phase)phase, CLASS_OTHER, 2 * wide);
-        if (cut->shape->causal)
-            unvectorized_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, 1, cut->scores, 2 * wide);
+        int masks = plain && phase == PHASE_FORWARD ? 1 + (causal && multiplied) : causal, copies = placed ? 5 : 1;
+
+        if (plain && !placed)
+            unvectorized_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, inputs, 2 * inputs * cut->value);
+        if (!plain && cut->value < 4)
+            unvectorized_kernels(list, cut, "convert", (enum phase)phase, CLASS_COPY, 2, 2 * cut->scores,
+                                 2 * half + values);
+        if (!placed)
+            memory_kernel(list, cut, "scale", (enum phase)phase, CLASS_OTHER, values);
+        if (placed && fills && phase == PHASE_BACKWARD_INPUT)
+            memory_kernel(list, cut, "mask-zeros", (enum phase)phase, CLASS_OTHER, values / 2);
+        if (fills && phase == PHASE_BACKWARD_INPUT)
+            plain_kernels(list, cut, "mask-copies", (enum phase)phase, CLASS_COPY, copies, copies * values);
+        if (masks > 0)
+            unvectorized_kernels(list, cut, "mask", (enum phase)phase, CLASS_OTHER, masks, masks * cut->scores,
+                                 masks * values);
     }
 }
 
@@ -213,10 +215,8 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     head_product(list, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
     if (cut->shape->alibi)
         memory_kernel(list, cut, "alibi", PHASE_FORWARD, CLASS_OTHER, 2 * values);
-    if (plain)
-        unfused_scores(list, cut);
-    else if (!fuses)
-        wide_scores(list, cut);
+    if (!fuses)
+        separate_scores(list, cut);
     memory_kernel(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + written);
     memory_kernel(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + written);
     if (cut->shape->attention_dropout > 0) {
@@ -232,7 +232,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
      * context_layer.permute.contiguous). Its gradient is copied back if the sample is the first dimension, as in BERT;
      * in Megatron-LM the token is, and a view suffices. */
     unvectorized_kernels(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, 1, output, 2 * output * cut->value);
-    if (plain)
+    if (plain && !cut->shape->scores_in_place)
         unvectorized_kernels(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, 1, output,
                              2 * output * cut->value);
 }

@@ -61,7 +61,8 @@ static void save_rajbhandari(struct saved_list *list, const struct cut *cut)
 static void save_core(struct saved_list *list, const struct cut *cut)
 {
     struct cut core = attention_cut(cut);
-    bool wide = cut->shape->fused_kernels && !softmax_fuses(&core), drops = cut->shape->attention_dropout > 0;
+    bool wide = cut->shape->fused_kernels && cut->value < 4 && !softmax_fuses(&core);
+    bool drops = cut->shape->attention_dropout > 0;
 
     if (cut->shape->flash_attention) {
         save_small(list, "sums of scores", SAVED_CORE, cut->scores / cut->sequence, 4);

@@ -133,9 +133,13 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, multiplied_mask), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "where the softmax is not fused: a causal mask is multiplied, and what it hides moved below zero, in two "
               "kernels (Megatron-LM of 2019); false: one kernel"},
+    {KEY(transformer, scores_in_place), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "with fused_kernels: false: torch.baddbmm multiplies heads where they lie and scales scores, and the mask is "
+              "written into its result, so that autograd copies the gradient of scores five times (Megatron-LM since "
+              "2020); false: copies of heads, and a kernel that scales"},
     {KEY(transformer, softmax_in_fours), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "the softmax is fused only if micro-batch x heads of a GPU is a multiple of 4, else it is PyTorch's in "
-              "fp32, as in Megatron-LM without flash attention"},
+     .brief = "the softmax is fused only in half precision and if micro-batch x heads of a GPU is a multiple of 4, else "
+              "it is PyTorch's in fp32, as in Megatron-LM without flash attention"},
     {KEY(transformer, fused_norm), .kind = FIELD_BOOL,
      .brief = "RMSNorm is one kernel, whatever fused_kernels is (Apex, Triton); left out: as fused_kernels"},
     {KEY(transformer, widened_norms), .kind = FIELD_BOOL, .fallback = "false",
@@ -201,7 +205,7 @@ static const struct field transformer_fields[] = {
 
 #define DELEGATED \
              "flash_attention fused_qkv fused_gate fused_gelu fused_kernels rotary repeated_groups multiplied_mask " \
-             "gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
+             "scores_in_place gathered_qkv softmax_in_fours fused_norm widened_norms fused_experts router routed_rows fused_clamp " \
              "fused_bias"
 
 const struct table transformer_table = {

@@ -40,9 +40,68 @@ static void four_rows_at_once(void **state)
         assert_close(kernel_sums(&wide, "softmax", (enum phase)phase).bytes, (reads + 1) * 4 * scores);
         assert_close(kernel_sums(&fused, "softmax", (enum phase)phase).bytes, (reads / 2 + 1) * 2 * (2 * scores));
     }
-    assert_int_equal(wide.nkernels, fused.nkernels + 2 * 3);
+    assert_close(kernel_sums(&wide, "mask-copies", PHASE_BACKWARD_INPUT).bytes, 8 * scores);
+    assert_int_equal(wide.nkernels, fused.nkernels + 2 * 3 + 1);
     assert_int_equal(block_with(1, 2, true, false).nkernels, fused.nkernels);     /* others fuse any */
     assert_close(block_with(1, 2, true, false).activation, fused.activation / 2);
+}
+
+/* Megatron-LM's fused softmax takes half precision alone. In fp32 nothing is converted, and nothing kept twice. */
+static void fp32_scores(void **state)
+{
+    const struct model model = load_good("transformer: {layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: "
+                                         "100, dropout: 0, softmax_in_fours: true}");
+    const struct model others = load_good("transformer: {layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: "
+                                          "100, dropout: 0}");
+    struct shard shard = {.micro = 2, .tensor = 2, .dtype = DTYPE_FP32};
+    struct layer block = cut(&model, shard).items[1], fused = cut(&others, shard).items[1];
+    double values = 2 * 4 * 4 * 512.0 * 512;
+
+    (void)state;
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        assert_int_equal(kernel_sums(&block, "convert", (enum phase)phase).launches, 0);
+        assert_close(kernel_sums(&block, "scale", (enum phase)phase).bytes, values);
+        assert_close(kernel_sums(&block, "mask", (enum phase)phase).bytes, values);
+        assert_int_equal(kernel_sums(&fused, "mask", (enum phase)phase).launches, 0);
+    }
+    assert_close(block.activation, fused.activation);
+}
+
+/* torch.baddbmm: no copies of heads and no kernel that scales. What autograd does for a mask that is written into a
+ * view: a tensor cleared, and five copies, of which the mask's fill is the last; nothing where no such mask is. */
+static void scores_in_place(void **state)
+{
+    const char *const texts[] = {"", ", scores_in_place: true", ", scores_in_place: true, causal: false",
+                                 ", scores_in_place: true, multiplied_mask: true"};
+    struct layer blocks[COUNT(texts)];
+    double values = 2 * 2 * 8 * 512.0 * 512;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        struct model model = load_good(arena_printf(&arena,
+                                                    "transformer: {layers: 1, hidden: 256, heads: 4, sequence: "
+                                                    "512, vocabulary: 100, fused_kernels: false%s}",
+                                                    texts[i]));
+
+        blocks[i] = cut(&model, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_FP16}).items[1];
+    }
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        for (size_t i = 0; i < COUNT(texts); i++) {
+            bool copied = phase == PHASE_BACKWARD_INPUT && i == 1;
+            struct kernel_sums copies = kernel_sums(&blocks[i], "mask-copies", (enum phase)phase);
+
+            assert_int_equal(kernel_sums(&blocks[i], "heads", (enum phase)phase).launches, i ? 0 : 3);
+            assert_int_equal(kernel_sums(&blocks[i], "scale", (enum phase)phase).launches, i ? 0 : 1);
+            assert_int_equal(copies.launches, copied ? 5 : 0);
+            assert_close(copies.bytes, copied ? 5 * values : 0);
+            assert_close(kernel_sums(&blocks[i], "mask-zeros", (enum phase)phase).bytes, copied ? values / 2 : 0);
+        }
+    assert_close(kernel_sums(&blocks[1], "mask", PHASE_FORWARD).bytes, values);
+    assert_close(kernel_sums(&blocks[1], "mask", PHASE_BACKWARD_INPUT).bytes, values);
+    assert_close(kernel_sums(&blocks[3], "mask", PHASE_FORWARD).bytes, 2 * values);
+    assert_int_equal(kernel_sums(&blocks[0], "transpose", PHASE_BACKWARD_INPUT).launches, 1);
+    assert_int_equal(kernel_sums(&blocks[1], "transpose", PHASE_BACKWARD_INPUT).launches, 0);
+    assert_close(blocks[0].activation, blocks[1].activation);
 }
 
 /* Korthikanti et al. 2022 count 2 + 1 + 2 bytes a score; in fp32 4 + 1 + 2, and 4 + 2 without dropout. */
@@ -143,6 +202,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(four_rows_at_once, forget),
+        cmocka_unit_test_teardown(fp32_scores, forget),
+        cmocka_unit_test_teardown(scores_in_place, forget),
         cmocka_unit_test_teardown(wide_probabilities_are_kept, forget),
         cmocka_unit_test_teardown(windows, forget),
         cmocka_unit_test_teardown(chunks, forget),
