@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "engine/program.h"
 #include "schedule/schedule.h"
+#include "script/rows.h"
 
 static void wait_for_result(struct waits *waits, const struct micro_batch_state *state, enum result result)
 {
