@@ -296,7 +296,7 @@ static struct collective_choice choose_protocol(struct collective_call call, dou
     return best;
 }
 
-/* Whether it runs on nodes of each of these kinds (bit k: kind k) whose library is that. */
+/* Whether the collective runs on nodes of all these kinds (bit k: kind k) with that communication library. */
 static bool runs_on(const struct collective *collective, const struct cluster *cluster, unsigned kinds,
                     const struct communication *library)
 {

@@ -15,7 +15,7 @@
 struct candidate {
     struct located point;
     size_t file;                 /* that has it */
-    struct tie_number number;    /* by which the best are found; NaN: it has none */
+    struct tie_number number;    /* the objective's value, which ranks the points; NaN: none */
     bool done;                   /* it needs no verification any more */
     json_t *row;                 /* of the verified points */
 };
@@ -52,7 +52,7 @@ static void make_candidates(struct verifying *verifying)
             };
 }
 
-/* The point stands first in a candidate. NULL: the row is of no point of this sweep. */
+/* The candidate of a row, by its id; NULL: the row belongs to no point of this sweep. (`point` is the first member.) */
 static struct candidate *find(const struct verifying *verifying, const json_t *row)
 {
     struct located wanted = {0};
@@ -142,7 +142,7 @@ static int compare_ranks(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* The rank of the last one that is asked for: all of that rank tie with it. */
+/* The rank of the last point to verify: all points of that rank tie with it. */
 static size_t last_rank(const struct tie_rank *ranks, size_t count, size_t most)
 {
     size_t *all = xcalloc(count + 1, sizeof *all), found = 0, last;
