@@ -119,6 +119,9 @@ static void test_all_keys(void **state)
     check("model: {stages: {forward: 1 s, backward: 2 s}}\nbatch: {micro_batches: 4}\nstrategy: {schedule: 1f1b, "
           "pipeline: 16}\ncluster: {parts: [{name: a, platform: dgx-a100, nodes: 1}, {name: b, platform: dgx-h100, "
           "nodes: 1}]}\n");
+    check("model: {preset: gpt2-124m}\nbatch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2, data: 1, stages: [{on: a}, "
+          "{on: b}]}\nmemory: {precision: mixed-bf16}\ncluster: {parts: [{name: a, platform: dgx-a100, nodes: 1}, {name: b, "
+          "platform: dgx-h100, nodes: 1}]}\n");
     for (size_t i = 0; result_key_at(i).key; i++)
         if (!used[i])
             fail_msg("'dtsim help result' explains %s, which no result has", result_key_at(i).key);
