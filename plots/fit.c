@@ -126,6 +126,7 @@ static void write_script(const struct chart *chart, const struct fit *fit)
 
     for (int g = 0; g < GROUPS; g++)
         panels += fit->nseries[g] > 0;
+    BUG_IF(!panels);
     panel = (layout_height(chart, &layout, panels * (PANEL + BETWEEN) - BETWEEN,
                            panels * (LEAST_PANEL + BETWEEN) - BETWEEN) + BETWEEN) / panels - BETWEEN;
     script_begin(chart, &layout);

@@ -73,6 +73,7 @@ static int read_level(struct memory_chart *memory, const struct chart *chart, co
         return -1;
     while (memory->ranks.count <= (size_t)*rank)
         *GROW(&memory->ranks) = (struct held){0};
+    BUG_IF(!memory->ranks.items);
     held = &memory->ranks.items[*rank];
     if (level->at < held->at)
         return error_add(chart->err, EXIT_INPUT, tsv_loc(tsv, TIME), level->at < 0 ? "a time before 0" :

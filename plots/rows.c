@@ -95,7 +95,7 @@ static int place_of(const struct ordered *values, int count, const json_t *value
 
 int row_axis_read(const struct chart *chart, const char *key, struct row_axis *axis)
 {
-    struct ordered values[AXIS_VALUES];
+    struct ordered values[AXIS_VALUES] = {{NULL, 0, NULL}};
     json_t *rows = chart->rows->rows;
     size_t count = json_array_size(rows);
 

@@ -35,7 +35,8 @@ static struct steps in_order(const struct lane *lanes, int first, int last)
         for (int type = 0; type < TYPES; type++)
             for (int mb = 0; mb < lanes[rank].slots[type].count; mb++)
                 *GROW(&steps) = (struct step){lanes[rank].slots[type].at[mb], rank, type, mb};
-    qsort(steps.items, steps.count, sizeof *steps.items, by_time);
+    if (steps.count)
+        qsort(steps.items, steps.count, sizeof *steps.items, by_time);
     return steps;
 }
 

@@ -14,7 +14,6 @@
 #define OTHER_EXPERTS (1 / 10.0)     /* one is dense, the other has experts */
 #define OTHER_FORMAT (1 / 3.0)
 #define OTHER_SCHEDULE (1 / 3.0)
-#define OTHER_ADAPTERS (1 / 2.0)     /* one trains adapters alone: two of three products of a block are the same */
 #define HALF_DOUBLINGS 2.0  /* this number of doublings of GPUs, of a sample, of a micro-batch or of a NIC's rate halves
                                it, */
 #define HALF_EXPOSED 0.2    /* such a difference of the shares of exposed communication, */
@@ -69,14 +68,14 @@ double evidence_kind_weight(const struct likeness *a, const struct likeness *b)
     return software_weight(a, b) * (text_same(a->costs, b->costs) ? 1 : OTHER_COSTS) *
            (evidence_same_format(a->format, b->format) ? 1 : OTHER_FORMAT) *
            (text_same(a->schedule, b->schedule) ? 1 : OTHER_SCHEDULE) *
-           (text_same(a->adapters, b->adapters) ? 1 : OTHER_ADAPTERS) *
            ((a->experts > 0) != (b->experts > 0) ? OTHER_EXPERTS : 1);
 }
 
-/* How tokens are dispatched has no weight: published runs of the second way are of one software, whose name weighs. */
+/* How tokens are dispatched and whether adapters are trained have no weight: published runs of the second way are of one
+ * software each, whose name weighs. */
 bool evidence_alike_kinds(const struct likeness *a, const struct likeness *b)
 {
-    return evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch);
+    return evidence_kind_weight(a, b) == 1 && text_same(a->dispatch, b->dispatch) && text_same(a->adapters, b->adapters);
 }
 
 /* In doublings. A node alone is alike with any NIC. */

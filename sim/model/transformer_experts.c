@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/base.h"
 #include "kernels/skew.h"
 
 /* The expected number of `places`, each with an equal part of the experts, where a token has any of its experts, if it

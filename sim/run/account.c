@@ -193,7 +193,7 @@ double account_add(const struct account_step *step, const struct window *window,
     seconds[step->awaited] += waited;
     seconds[ACCOUNT_EXPOSED_OFFLOAD] += window_part(window, step->ready, step->start);
     busy = op ? window_part(window, step->start, step->end) : 0;
-    if (busy == 0)
+    if (!op || busy == 0)
         return waited;
     communication = busy * step->compute->communication / op->amount;
     seconds[account_of((enum op_what)op->what)] += busy - communication;

@@ -46,6 +46,7 @@ static void walk_works(const struct program *program, const struct timeline *tim
 {
     const struct op **last = xcalloc((size_t)program->ranks * KINDS, sizeof *last);
 
+    BUG_IF(!counts && !seconds);
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
 
@@ -114,6 +115,7 @@ void loads_release(struct loads *loads)
  * one that a schedule spares them (the last one under Varuna does not recompute) is spared them still. */
 static double factor_of(const struct program *program, const struct loads *loads, const struct op *op)
 {
+    BUG_IF(!loads);
     double forwards = op->what < WHAT_PACK ? loads->forwards[program->lanes.items[op->lane].rank] : 1;
     double each = loads->each[op->stage][op->what];
 

@@ -44,7 +44,7 @@ static int resolve_order(struct scenario *scenario, struct error *err)
 {
     struct parallelism *spec = &scenario->parallelism;
     struct batch *batch = &scenario->batch;
-    struct loc loc = STRATEGY_LOC(scenario, "schedule");
+    struct loc loc;
     struct order *order;
     const char *path;
     int rc = 0;

@@ -37,6 +37,7 @@ static int check_stages(struct order *order, struct order_cell *const *sorted, s
             reported = false;
             ++*next;
         }
+        BUG_IF(!holder);
         if (cell->rank == holder->rank || reported)
             continue;
         rc = error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: stage %d is on rank %d (line %d, column %d); "

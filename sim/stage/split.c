@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "config/conf.h"
+#include "model/model.h"
 #include "scenario/memory_policy.h"
 #include "schedule/schedule.h"
 #include "stage/stage_exchange.h"

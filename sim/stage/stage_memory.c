@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/base.h"
+#include "model/model.h"
 #include "precision/precision.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"

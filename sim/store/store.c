@@ -208,6 +208,9 @@ static int settle(struct store *store, const char *header, struct error *err)
     clear_temporaries(store);
     if (!header)
         header = copy.header;
+    if (!rc && !header)
+        rc = error_add(err, EXIT_FAILURE, (struct loc){.file = store->path}, "another program took the first line out of "
+                       "the file while this one wrote to it");
     if (!rc && (copy.doubled || !copy.header || strcmp(copy.header, header)))
         rc = write_anew(store, header, &copy, err);
     ids_release(&copy.ids);

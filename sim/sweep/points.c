@@ -134,7 +134,7 @@ static int value_of(void *context, int name, struct value *value, struct error *
     if (i < points->axes.count) {
         const struct axis *axis = axis_value(moment, i, &choice);
 
-        *value = axis ? axis->values[choice] : path_value(points->axes.items[i].name, node_at(points->base,
+        *value = axis && axis->values ? axis->values[choice] : path_value(points->axes.items[i].name, node_at(points->base,
                                                                                       points->axes.items[i].name));
         return 0;
     }

@@ -156,7 +156,7 @@ static void take_step(void *context, const struct account_step *step)
         *GROW(works) = *step;
     else
         add_step(&sums->bins, step, 1);
-    if (works->count && !step->op->overlapped)
+    if (works->count && step->op && !step->op->overlapped)
         add_together(&sums->bins, works);
 }
 

@@ -64,6 +64,7 @@ static void dragonfly_way(struct topology_of topology, struct topology_end src, 
     int from = src.node / each / keys->routers, to = dst.node / each / keys->routers;
     int router = src.node / each % keys->routers;
 
+    BUG_IF(links < 1);
     if (from != to && keys->routing == ROUTING_VALIANT && keys->groups > 2) {
         int low = from < to ? from : to, high = from < to ? to : from;
         int third = (int)(((long long)src.node * 7 + dst.node) % (keys->groups - 2));

@@ -34,7 +34,7 @@ static void begin_node(struct chakra *chakra, const char *name, const char *suff
                        size_t lane)
 {
     int64_t *sum = &chakra->sums[lane], before = micros(*sum);
-    char text[160], *to = text;
+    char text[160], *to;
 
     *sum += end - start;
     chakra->shorter += end - start < 500;

@@ -38,6 +38,7 @@ static void write_messages(struct messages *messages, const struct task *task)
     int g = task->per_node, nodes = task->n / g, ranks = task->folded ? task->folded : task->n, written = ranks / g;
     int step = 0;
 
+    BUG_IF(written < 1);
     for (int i = 0; i < g - 1; i++, step++)
         draw_inside(messages, task, step, i + 1, ranks, reduce);
     /* once round to sum a chunk and once to copy it: a node passes on the chunk that it last got */
