@@ -133,7 +133,7 @@ function Trials({ walls, result }) {
     }
     context.textAlign = 'left';
   };
-  return html`<p class="note">${walls.length.toLocaleString('en')} trials, from ${longTime(low)} to ${longTime(high_)}; how many take how long. They differ by random failures alone:
+  return html`<p class="note">${walls.length.toLocaleString('en')} trials, from ${longTime(low)} to ${longTime(high_)}; how many take how long. These are the luck of failures alone:
       how far off a step's time may be is a question of its own${has(result.expected_error_share) ? ` (6 of 10 published steps like these were within ${percent(result.expected_error_share)})` : ''}.</p>
     <${Canvas} draw=${draw} what=${[]} high=${260} label="trials by wall time"/>`;
 }
