@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "hardware/cluster.h"
 
 static const uint32_t NONE = UINT32_MAX;
 static const uint32_t ENDED = UINT32_MAX - 1;    /* in `waiting`: all who waited for the operation know its end */
@@ -122,8 +123,7 @@ static bool may_start(struct dispatcher *dispatcher, uint32_t lane, uint32_t id,
     return may;
 }
 
-/* A choice regards ends that differ by less than this share of the time as equal, because engines differ by
- * rounding. */
+/* A choice takes ends as equal that differ by less than this share of the time: engines round differently. */
 static const double SAME_TIME = 1e-9;
 
 double dispatcher_choice_time(const struct dispatcher *dispatcher, uint32_t id)
@@ -294,15 +294,32 @@ static void begin_lanes(struct dispatcher *dispatcher)
             give_turn(dispatcher, &dispatcher->turns[i], 0, false);
 }
 
+struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster)
+{
+    struct transfer_cost *costs = xcalloc(program->traits.count + 1, sizeof *costs);
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (op->kind != OP_TRANSFER || costs[op->traits].bandwidth > 0)
+            continue;
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+        struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
+
+        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
+    }
+    return costs;
+}
+
 void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
-                     struct transfer_cost *costs, double *start, double *end)
+                     double *start, double *end)
 {
     size_t count = program->ops.count, lanes = program->lanes.count;
 
     BUG_IF(count >= ENDED);
     dispatcher->program = program;
     dispatcher->cluster = cluster;
-    dispatcher->costs = costs;
+    dispatcher->costs = transfer_costs(program, cluster);
     dispatcher->start = start;
     dispatcher->end = end;
     dispatcher->left = count;

@@ -13,6 +13,8 @@ struct transfer_cost {
     double latency;                  /* s: the route's and the transfer's own delay */
     double bandwidth;                /* B/s of the route; INFINITY: it takes no time */
 };
+/* The costs of all transfers, by traits; 0 for traits that are not of a transfer. The caller frees the array. */
+struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
 
 /* Zero-initialise, dispatcher_init, dispatcher_release. */
 struct dispatcher {
@@ -32,10 +34,9 @@ struct dispatcher {
     struct dispatcher_ready { uint32_t *items; size_t first, count, capacity; } ready;
 };
 
-/* `costs` of the program's transfers by traits (transfer_costs), which the dispatcher frees; `start` and `end` have a value
- * an operation. Settles the operations that need no transfer of bytes. */
+/* `start` and `end` have a value an operation. Settles the operations that need no transfer of bytes. */
 void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
-                     struct transfer_cost *costs, double *start, double *end);
+                     double *start, double *end);
 /* Takes the operation that became ready first; false: none is ready. It is a transfer, whose start[] is known and may
  * be in the future, or a COMPUTE with a choice. For a choice the engine calls dispatcher_choose at
  * dispatcher_choice_time, after it has called dispatcher_end for all transfers that end before. */

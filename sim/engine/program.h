@@ -183,9 +183,9 @@ const struct choice *program_choice(const struct program *program, uint32_t id);
 struct program program_copy(const struct program *program);
 void program_release(struct program *program);
 
-/* A part of what a replica does that stands for more: all that happens from `from` to `to` happens `times` times more,
- * again and again, before what comes after it. A replica of which more is repeated than of another begins so much later
- * than that one, at `begins`, so that both come together as they would if all of it were there. */
+/* A part of a replica's timeline that stands for more: everything from `from` to `to` happens `times` times more before
+ * the rest follows. A replica whose repetitions take longer than another's begins later by the difference, at `begins`, so
+ * that both meet as they would in the whole timeline. */
 struct repeat { double begins, from, to; int times; };
 
 /* When every operation of a program started and ended, in seconds from 0. */
@@ -194,7 +194,7 @@ struct timeline {
     double *start, *end;     /* a value an operation */
     double makespan;         /* the latest end; 0 for an empty program */
     /* Of a program that was cut short (steady/steady.h); of any other NULL. */
-    struct repeat *repeats;  /* of each so many ranks, of one replica or of all */
+    struct repeat *repeats;  /* one for each `repeat_ranks` ranks: of a replica, or of all replicas */
     int repeat_ranks;
 };
 void timeline_init(struct timeline *timeline, const struct program *program);

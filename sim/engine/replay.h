@@ -30,8 +30,6 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
 
 /* What simgrid and fast have in common. Whether anything can contend. */
 bool moves_bytes(const struct program *program, const struct cluster *cluster);
-/* The times of transfers alone, by traits; 0 for traits that are not of a transfer. The caller frees the array. */
-struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
 /* SimGrid takes whole bytes, a program has fractions: flows have units of 2^-40 bytes, or larger ones if the largest
  * transfer would not fit into 64 bits. Powers of two change no digit.
  *

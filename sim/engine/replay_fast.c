@@ -11,6 +11,39 @@
 #include <math.h>
 #include <stdlib.h>
 
+bool moves_bytes(const struct program *program, const struct cluster *cluster)
+{
+    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
+        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
+            return true;
+    return false;
+}
+
+struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs)
+{
+    double bytes = 1, serial = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (op->kind == OP_COMPUTE) {
+            serial += op->amount;
+            continue;
+        }
+        const struct transfer_cost *cost = &costs[op->traits];
+        double wire = wire_bytes(op->amount, &op_traits(program, op)->transfer);
+
+        bytes = wire > bytes ? wire : bytes;
+        serial += cost->latency + (op->amount > 0 ? wire / cost->bandwidth : 0);
+    }
+    return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};
+}
+
+double resolution_units(const struct resolution *resolution, double wire)
+{
+    return fmax(1, rint(wire * resolution->unit));
+}
+
 /* The state of a lane until its next event. */
 struct under_way {
     uint32_t id;                     /* its operation */
@@ -167,8 +200,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     }
     fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
     fast.happening.items = xcalloc(lanes + 1, sizeof *fast.happening.items);
-    dispatcher_init(&fast.dispatcher, program, cluster, transfer_costs(program, cluster), timeline->start,
-                    timeline->end);
+    dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
     fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
     flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, 2 * fast.resolution.seconds, &fast.events);

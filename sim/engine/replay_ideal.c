@@ -7,31 +7,6 @@
 
 #include "hardware/cluster.h"
 
-bool moves_bytes(const struct program *program, const struct cluster *cluster)
-{
-    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
-        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
-            return true;
-    return false;
-}
-
-struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster)
-{
-    struct transfer_cost *costs = xcalloc(program->traits.count + 1, sizeof *costs);
-
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-
-        if (op->kind != OP_TRANSFER || costs[op->traits].bandwidth > 0)
-            continue;
-        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
-        struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
-
-        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
-    }
-    return costs;
-}
-
 /* Seconds of an operation. `ahead`: its last seconds, in which its lane is free already. */
 static double duration(const struct program *program, const struct op *op, const struct transfer_cost *costs,
                        double *ahead)
@@ -70,7 +45,7 @@ static void replay_choices(const struct program *program, const struct cluster *
     size_t events = 0;
     double ahead;
 
-    dispatcher_init(&dispatcher, program, cluster, transfer_costs(program, cluster), timeline->start, timeline->end);
+    dispatcher_init(&dispatcher, program, cluster, timeline->start, timeline->end);
     while (dispatcher.left) {
         if (++events % PROGRESS_EVENTS == 0 &&
             progress_step(program->progress, "replaying", program->ops.count - dispatcher.left, program->ops.count, 0))

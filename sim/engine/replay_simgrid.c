@@ -23,31 +23,6 @@ void replay_prepare(enum engine engine)
     error_release(&told_later);
 }
 
-struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs)
-{
-    double bytes = 1, serial = 0;
-
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
-
-        if (op->kind == OP_COMPUTE) {
-            serial += op->amount;
-            continue;
-        }
-        const struct transfer_cost *cost = &costs[op->traits];
-        double wire = wire_bytes(op->amount, &op_traits(program, op)->transfer);
-
-        bytes = wire > bytes ? wire : bytes;
-        serial += cost->latency + (op->amount > 0 ? wire / cost->bandwidth : 0);
-    }
-    return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};
-}
-
-double resolution_units(const struct resolution *resolution, double wire)
-{
-    return fmax(1, rint(wire * resolution->unit));
-}
-
 struct replaying {
     const struct simgrid_module *module;
     const struct cluster *cluster;
@@ -89,7 +64,7 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     if (!times)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
     replaying.so_far = (struct simgrid_so_far *)(times + 2 * count);
-    dispatcher_init(&replaying.dispatcher, program, cluster, transfer_costs(program, cluster), times, times + count);
+    dispatcher_init(&replaying.dispatcher, program, cluster, times, times + count);
     result = child_run_until(replay_in_child, stop, &replaying, WHAT, err);
     dispatcher_release(&replaying.dispatcher);
     if (result == 0) {

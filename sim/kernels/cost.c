@@ -41,11 +41,11 @@ const char *const cost_basis_names[] = {
 };
 _Static_assert(COUNT(cost_basis_names) == BASIS_COUNT + 1, "a name for every basis");
 
-void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more)
+void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more, double times)
 {
     for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
         for (int basis = 0; basis < BASIS_COUNT; basis++)
-            bases->seconds[kind][basis] += more->seconds[kind][basis];
+            bases->seconds[kind][basis] += times * more->seconds[kind][basis];
 }
 
 const char *const unaligned_batches_names[] = ENUM_NAMES(UNALIGNED_BATCHES);

@@ -133,7 +133,8 @@ struct cost {
 };
 /* Seconds of many kernels by what they stand on. */
 struct cost_bases { double seconds[KERNEL_KIND_COUNT][BASIS_COUNT]; };
-void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more);
+/* Adds `times` times more. */
+void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more, double times);
 
 /* The time of one kernel entry, all its launches together.
  * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),

@@ -291,7 +291,7 @@ static void shared_gate(struct kernels *list, const struct cut *cut)
 }
 
 /* Kernels of tokens x experts values, and the bytes that they all read and write for each: of the format of logits
- * (`values`) and others. Those of fewer values are counted, and their bytes left out. */
+ * (`values`) and in other formats. A kernel of fewer values counts as a kernel, without bytes. */
 struct router_kernels { int kernels; double values, others; };
 
 /* Megatron Core chooses experts by PyTorch's operators, unless --moe-router-fusion (since August 2025, c08d89be) is on.

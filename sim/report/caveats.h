@@ -24,7 +24,7 @@ const char *caveat_mixed_groups(struct arena *arena, const struct scenario *scen
 const char *caveat_idle(struct arena *arena, const struct scenario *scenario);
 /* "8 of old, all 8 of spare"; NULL: the cluster has no parts, or none of its GPUs is idle. */
 const char *idle_text(struct arena *arena, const struct scenario *scenario);
-/* Whether the scenario says which GPUs it takes, or their parts differ: then a result has `idle_gpus`. */
+/* Whether GPUs are idle and the scenario says which GPUs it takes, or their parts differ: then a result has `idle_gpus`. */
 bool idle_matters(const struct scenario *scenario);
 /* Idle GPUs by part, for `idle_gpus`; the caller owns the reference. */
 json_t *idle_json(const struct scenario *scenario);

@@ -55,7 +55,10 @@ const char *idle_text(struct arena *arena, const struct scenario *scenario)
 
 bool idle_matters(const struct scenario *scenario)
 {
-    return cluster_given_parts(&scenario->cluster) && (scenario->layout.gpus || cluster_kinds(&scenario->cluster) > 1);
+    const struct cluster *cluster = &scenario->cluster;
+
+    return cluster_given_parts(cluster) && (scenario->layout.gpus || cluster_kinds(cluster) > 1) &&
+           scenario_gpus(scenario) < cluster_gpus(cluster);
 }
 
 const char *caveat_idle(struct arena *arena, const struct scenario *scenario)

@@ -353,7 +353,7 @@ json_t *result_metrics_json(const struct run *run)
         json_put(json, "stragglers", stragglers_json(scenario));
     if (scenario->layout.mixed)
         json_put(json, "rank_gpus", rank_gpus_json(scenario));
-    if (idle_matters(scenario) && scenario_gpus(scenario) < cluster_gpus(&scenario->cluster))
+    if (idle_matters(scenario))
         json_put(json, "idle_gpus", idle_json(scenario));
     json_put(json, "jitter", json_real(scenario->simulation.jitter));
     json_put(json, "seed", json_integer(run->seed));

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/program.h"
+#include "kernels/cost.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "workload/workload.h"
@@ -202,13 +203,6 @@ double account_add(const struct account_step *step, const struct window *window,
     return waited + communication;
 }
 
-static void add_bases(struct cost_bases *all, const struct cost_bases *bases, double times)
-{
-    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
-        for (int basis = 0; basis < BASIS_COUNT; basis++)
-            all->seconds[kind][basis] += times * bases->seconds[kind][basis];
-}
-
 /* What the times of a rank's kernels stand on, an update: of each work as often as it is in the row, and of updates. */
 static struct cost_bases rank_bases(const struct workload *workload, int replica, int rank, double *extrapolated)
 {
@@ -224,11 +218,11 @@ static struct cost_bases rank_bases(const struct workload *workload, int replica
         for (size_t i = 0; i < row->count; i++)
             works[row->items[i].kind] += row->items[i].chunk == chunk;
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-            add_bases(&bases, &times[s].work[kind].bases, works[kind] * each);
+            cost_bases_add(&bases, &times[s].work[kind].bases, works[kind] * each);
             *extrapolated += works[kind] * each * times[s].work[kind].extrapolated;
         }
-        add_bases(&bases, &times[s].recomputed.bases, works[BACKWARD] * each);
-        add_bases(&bases, &times[s].update.bases, 1);
+        cost_bases_add(&bases, &times[s].recomputed.bases, works[BACKWARD] * each);
+        cost_bases_add(&bases, &times[s].update.bases, 1);
         *extrapolated += works[BACKWARD] * each * times[s].recomputed.extrapolated + times[s].update.extrapolated;
     }
     return bases;
@@ -246,7 +240,7 @@ struct cost_bases account_bases(const struct workload *workload, double *extrapo
             double own = scenario_rank_weight(workload->scenario, r * ranks + rank) / mean, part = 0;
             struct cost_bases bases = rank_bases(workload, r, rank, &part);
 
-            add_bases(&all, &bases, own / ranks / replicas);
+            cost_bases_add(&all, &bases, own / ranks / replicas);
             *extrapolated += own * part;
         }
     *extrapolated = *extrapolated / ranks / replicas;

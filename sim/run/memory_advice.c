@@ -124,8 +124,7 @@ static void more_divided(const struct scenario *scenario, int step, FILE *out)
 
 /* All `steps` of a change are tried alone; together with other changes only its first `paired` steps. */
 enum { TOGETHER = 3 };
-static const struct change { change_write *write; int steps, paired;
-} changes[] = {
+static const struct change { change_write *write; int steps, paired; } changes[] = {
     {shard_states, 3, 3}, {shard_sequence, 1, 1}, {recompute_more, 4, 3},
     {more_tensor, 3, 2},  {more_pipeline, 3, 2},  {more_divided, 3, 2},
     {more_context, 3, 2}, {move_to_host, 4, 1},   {smaller_micro_batch, 5, 5},

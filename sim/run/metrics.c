@@ -90,9 +90,7 @@ struct adding {
     bool unequal;                    /* ranks have unequal degrees: replicas of one feed several of the next */
     double *ended;                   /* s, by rank: its last operation */
     const struct timeline *timeline;
-    struct repeated {
-        double seconds[ACCOUNT_KIND_COUNT], exposed, replica_wait;
-    } * repetition; /* NULL: nothing is */
+    struct repeated { double seconds[ACCOUNT_KIND_COUNT], exposed, replica_wait; } *repetition;      /* NULL: nothing is */
 };
 
 static void take_step(void *context, const struct account_step *step)

@@ -2,8 +2,8 @@
  *
  * Reads the updates and gathers among the rows' entries, which stages' gradients are summed (buckets), and who holds what
  * (process groups).
- * Adds sums of gradients, those of tied weights, updates, and gathers of updated weights, with what these wait for and
- * give. */
+ * Adds sums of gradients, sums of tied weights' gradients, updates, and gathers of updated weights, each with the labels
+ * that it waits for and gives. */
 #include "script/script_internal.h"
 
 #include <stdlib.h>

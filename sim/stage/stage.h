@@ -115,9 +115,7 @@ struct stage {
     /* Layers that ZeRO 3 holds whole at once: all layers outside of blocks, or all whose weights stay after a work;
      * and the largest two neighbouring blocks.
      * For weights under planned recomputation these may be any two blocks. */
-    struct whole_units {
-        double root, blocks;
-    } gathered, scattered; /* B of weights, elements of gradients */
+    struct whole_units { double root, blocks; } gathered, scattered;       /* B of weights, elements of gradients */
 };
 
 /* s of a product, and of one piece of it. */

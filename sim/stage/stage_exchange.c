@@ -47,7 +47,7 @@ void work_times_add(struct work_times *sum, const struct work_times *more)
     sum->dispatching.before += more->dispatching.before;
     sum->dispatching.others += more->dispatching.others;
     sum->extrapolated += more->extrapolated;
-    cost_bases_add(&sum->bases, &more->bases);
+    cost_bases_add(&sum->bases, &more->bases, 1);
 }
 
 void work_times_note(struct work_times *times, const struct cost *cost)

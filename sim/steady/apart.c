@@ -54,6 +54,7 @@ static void find_kinds(struct apart *apart, const struct workload *workload)
 
 static void find_owners(struct apart *apart, const struct scenario *scenario)
 {
+    apart->owner = xcalloc((size_t)cluster_gpus(&scenario->cluster), sizeof *apart->owner);
     for (int r = 0; r < apart->replicas; r++)
         for (int p = 0; p < apart->ranks; p++)
             for (int t = 0; t < scenario->parallelism.tensor; t++)
@@ -64,6 +65,7 @@ static void number_lanes(struct apart *apart, const struct program *program)
 {
     int *lanes = xcalloc((size_t)apart->replicas, sizeof *lanes);
 
+    apart->own_lane = xcalloc(program->lanes.count + 1, sizeof *apart->own_lane);
     for (size_t i = 0; i < program->lanes.count; i++)
         apart->own_lane[i] = lanes[program->lanes.items[i].rank / apart->ranks]++;
     free(lanes);
@@ -132,17 +134,18 @@ static bool take_alone(const struct apart *apart, const struct program *whole, s
 struct apart *apart_of(const struct program *program, const struct shorter *shorter)
 {
     const struct workload *workload = &shorter->workload;
-    struct apart *apart = xcalloc(1, sizeof *apart);
+    struct apart *apart;
     bool may;
 
+    if (!workload->alike.private_links || program->choices.count)
+        return NULL;
+    apart = xcalloc(1, sizeof *apart);
     apart->ranks = workload->plan.stages;
     apart->replicas = program->ranks / apart->ranks;
     apart->kind = xcalloc((size_t)apart->replicas, sizeof *apart->kind);
     apart->alone = xcalloc((size_t)apart->replicas, sizeof *apart->alone);
-    apart->owner = xcalloc((size_t)cluster_gpus(&workload->scenario->cluster), sizeof *apart->owner);
-    apart->own_lane = xcalloc(program->lanes.count + 1, sizeof *apart->own_lane);
     find_kinds(apart, workload);
-    may = apart->kinds > 1 && workload->alike.private_links && !program->choices.count;
+    may = apart->kinds > 1;
     if (may) {
         find_owners(apart, workload->scenario);
         number_lanes(apart, program);

@@ -1,9 +1,9 @@
 /* apart: replicas that come to steady states of their own. Replicas on GPUs of several kinds, or with micro-batches of
- * several sizes, compute apart until they sum gradients: each comes to the same state again after a time of its own, so
- * that the timeline of all has no period. But a replica does the same whenever it begins. So one of each kind is replayed
- * alone, which tells its period; then all together, each beginning as much later than others as more of it is repeated:
- * then they come to their sums just as far apart as in the whole pipeline. That replicas meet nobody before the end of
- * what is repeated is not assumed but seen in that timeline. */
+ * several sizes, compute independently until they sum gradients. Each has a period of its own, so that the timeline of all
+ * replicas has none. But a replica does the same works in the same times whenever it begins. So one replica of each kind is
+ * replayed alone, which tells its period. Then all are replayed together. A replica whose repetitions take longer begins
+ * later by the difference, so that replicas reach their sums with the same delays between them as in the whole pipeline.
+ * That no replica waits for another before the end of its repeated period is not assumed: the timeline of all shows it. */
 #ifndef DTSIM_APART_H
 #define DTSIM_APART_H
 

@@ -35,8 +35,9 @@ static void host_updates(void **state)
     }
 }
 
-/* What CUDA graphs record the host does not launch: of whole iterations it is as if launches took no time, of blocks up
- * to the dispatch of tokens only those of the experts are left. In small blocks each phase waits for its launches. */
+/* The host does not launch kernels that CUDA graphs record. With graphs of whole iterations it is as if launches took no
+ * time; with graphs of blocks up to the dispatch of tokens only the experts' launches are left. In small blocks each phase
+ * waits for its launches. */
 static void recorded(void **state)
 {
     static const char *const graphs[] = {"none", "attention", "iteration", "none"};

@@ -34,7 +34,7 @@ static void test_settles_ahead(void **state)
     add(&program, OP_TRANSFER, b, 0, 1);        /* waits for its lane */
     add(&program, OP_COMPUTE, a, 1, 3);
     add(&program, OP_COMPUTE, a, 0, -1);
-    dispatcher_init(&dispatcher, &program, &cluster, transfer_costs(&program, &cluster), start, end);
+    dispatcher_init(&dispatcher, &program, &cluster, start, end);
     assert_true(start[1] == 1 && end[1] == 3);
     assert_int_equal(dispatcher_ready(&dispatcher), 1);
     assert_int_equal(dispatcher.left, 4);
@@ -66,7 +66,7 @@ static void test_order_of_ready(void **state)
         program_lane(&program, 0, LANE_COLLECTIVE, (int)l);
     for (uint32_t i = 0; i < LANES * EACH; i++)
         add(&program, OP_TRANSFER, i % LANES, 1, -1);
-    dispatcher_init(&dispatcher, &program, &cluster, transfer_costs(&program, &cluster), start, end);
+    dispatcher_init(&dispatcher, &program, &cluster, start, end);
     for (uint32_t i = 0; i < LANES * EACH; i++) {
         assert_int_equal(dispatcher_ready(&dispatcher), LANES < LANES * EACH - i ? LANES : LANES * EACH - i);
         assert_true(dispatcher_take(&dispatcher, &id));

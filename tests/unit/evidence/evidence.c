@@ -232,8 +232,8 @@ static void dispatched(void **state)
     assert_float_equal(evidence_expect(&evidence, &likeness, NULL).alike, 0.5, 1e-12);
 }
 
-/* Runs that train adapters, and those of frozen weights in nf4, are not like runs that train all weights, nor like each
- * other: their first errors count. */
+/* A run that trains all weights, one that trains adapters, and one that trains adapters of frozen weights in nf4 are unlike
+ * each other: the first error of each counts for the others. */
 static void adapters(void **state)
 {
     static const char *const trained[] = {"", "lora", "nf4"};

@@ -1,7 +1,8 @@
 /* The file of errors: what is read of it, in which order, and what is written. */
 #include "evidence_rows.h"
 
-/* Rows stand by the size of their errors, whatever the sign; those of one size stand as in the file. Ratios stand by theirs. */
+/* Rows are sorted by the absolute values of their errors; rows with equal ones keep the order of the file. Ratios are sorted
+ * in the same way. */
 static void in_order(void **state)
 {
     struct evidence evidence = evidence_of(
