@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 REGISTRIES = {"sim/schedule/schedule.c", "sim/collective/collective.c", "sim/cli/cmd.c", "plots/plot.c"}
 # Files of a room that are in circles, at most.
 CIRCLES = {
-    "hardware": 7, "model": 6, "scenario": 10,
+    "scenario": 10,
 }
 
 

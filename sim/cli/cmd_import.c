@@ -7,9 +7,9 @@
 #include "import/import_kineto.h"
 #include "import/import_nccl.h"
 #include "import/nccl_run.h"
+#include "import/pipedream_profile.h"
 #include "jobs/jobs.h"
 #include "megatron/megatron.h"
-#include "model/pipedream_profile.h"
 #include "schedule/order.h"
 
 /* The command line's options for a file. */

@@ -11,7 +11,7 @@
 #include "collective/collective.h"
 #include "collective/measure.h"
 #include "collective/placed_group.h"
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 

@@ -5,7 +5,7 @@
  * Adds the contention of each bucket's sums. */
 #include "exchange/exchange_internal.h"
 
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "workload/buckets.h"

@@ -16,7 +16,7 @@
 #include "collective/placed_group.h"
 #include "collective/token_dispatcher.h"
 #include "hardware/cluster.h"
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "workload/workload.h"

@@ -1,4 +1,5 @@
-/* The parts of a cluster, and the numbers of its nodes, GPUs and NICs. cluster_links.c has its links. */
+/* The parts of a cluster, the numbers of its nodes, GPUs and NICs, and the bytes by which clusters are told apart.
+ * cluster_links.c has its links. */
 #include "hardware/cluster.h"
 
 #include <math.h>
@@ -161,15 +162,6 @@ bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n)
     return true;
 }
 
-bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[i])) !=
-            cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[0])))
-            return false;
-    return true;
-}
-
 bool cluster_share_switch(const struct cluster *cluster, int gpu, int other)
 {
     int below = cluster_kind(cluster, cluster_node_of(cluster, gpu))->gpus_per_switch;
@@ -226,6 +218,16 @@ struct given_part cluster_given_part(const struct cluster *cluster, int part)
     const struct part_spec *spec = (const struct part_spec *)cluster->given.items + part;
 
     return (struct given_part){spec->name, spec->slower, spec->first, spec->cluster.nodes};
+}
+
+int cluster_given_part_of(const struct cluster *cluster, int node)
+{
+    const struct part_spec *parts = cluster->given.items;
+    int i = 0;
+
+    while (i + 1 < (int)cluster->given.count && parts[i + 1].first <= node)
+        i++;
+    return i;
 }
 
 const char *cluster_gpu_name(const struct cluster *cluster, int gpu)

@@ -138,8 +138,9 @@ double cluster_narrowing(const struct cluster *cluster, int gpu, int other);
 double cluster_node_bandwidth(const struct cluster *cluster, int node, enum link_kind kind);
 /* The same of the fastest links of all nodes. */
 double cluster_widest(const struct cluster *cluster, enum link_kind kind);
-/* The same of one link, which may be slower. */
+/* The same of one link, which may be slower. _at: for callers who know its node; any node if it is of the topology. */
 double cluster_link_bandwidth(const struct cluster *cluster, struct link link);
+double cluster_link_bandwidth_at(const struct cluster *cluster, int node, struct link link);
 /* The share of a NIC's bandwidth that is left; of the GPU's own NIC. */
 double cluster_nic_share(const struct cluster *cluster, int gpu);
 /* B/s of a copy between a GPU of the node and its host, efficiency applied; NaN if it is not known. s of a copy of so

@@ -136,30 +136,23 @@ int cluster_topology_settle(struct arena *arena, struct cluster *cluster, struct
  * platform's own are no mistake: another communication library may use them. `is_part`: of a larger cluster, which has a
  * network however few nodes this part has. -1 after an error. */
 int cluster_check_idle(struct arena *arena, const struct cluster *cluster, bool is_part, struct error *err);
-/* cluster_load of a value that may be a part of a larger cluster: then its nodes need a network, however many they
- * are. */
-int cluster_load_value(struct arena *arena, const struct node *value, bool is_part, struct cluster *cluster,
+/* cluster_load of a value whose nodes are equal; one that says `parts` is parsed and no more. `is_part`: of a larger
+ * cluster; then its nodes need a network, however many they are. */
+int cluster_load_nodes(struct arena *arena, const struct node *value, bool is_part, struct cluster *cluster,
                        struct error *err);
-/* Loads each part of a cluster whose mapping says `parts`, and makes the kinds of node of them. */
-int cluster_load_parts(struct arena *arena, struct cluster *cluster, struct error *err);
 /* Adds all that the kind is: kinds with the same bytes are one. */
 void cluster_kind_key(const struct machine_kind *kind, struct cache_key *key);
 /* The pair of parts to which two nodes belong, if a link of their own connects these; or NULL. */
 const struct part_pair *cluster_pair_of(const struct cluster *cluster, int node, int to);
-/* The pair of parts that a link behind the topology's links connects; NULL: the link belongs to the topology. *back: it
- * leads from the latter part. */
-const struct part_pair *cluster_pair_link(const struct cluster *cluster, int index, bool *back);
-/* The number of its link for messages from that node, and the link's name: "old-new". */
+/* The number of the pair's link for messages from that node. */
 int cluster_pair_index(const struct cluster *cluster, const struct part_pair *pair, int from);
-void cluster_pair_name(const struct cluster *cluster, const struct part_pair *pair, bool back, char *buffer, size_t size);
-/* How many times less it carries than all NICs of the part that sends less; at least 1. */
-double cluster_pair_crowding(const struct cluster *cluster, const struct part_pair *pair);
 /* s that its link adds to the latency of the NICs. */
 double cluster_pair_latency(const struct cluster *cluster, const struct part_pair *pair);
-/* Reads what `between` says of pairs of parts. The cluster has its parts. */
-int cluster_load_between(struct arena *arena, struct cluster *cluster, struct error *err);
 /* The number of the given part that has the node. */
 int cluster_given_part_of(const struct cluster *cluster, int node);
-extern const struct table part_table;
+/* The network between nodes, as topology.h asks for it. */
+struct topology_of cluster_topology_of(const struct cluster *cluster);
+/* Tables of parts of cluster_table. The record of cluster_network_table is the cluster. */
+extern const struct table cluster_inside_table, cluster_network_table, cluster_host_table, part_table;
 
 #endif

@@ -1,4 +1,5 @@
-/* The links of a cluster: what each carries, how long a message takes, which links a transfer crosses, their names. */
+/* The links of a cluster: what each carries, how long a message takes on it, its name. Two parts may have links of
+ * their own. Of the topology: its kind and its leaves. */
 #include "hardware/cluster.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ static double one_nic_rate(const struct cluster *cluster, int node)
     return limit > 0 ? fmin(bandwidth, limit) : bandwidth;
 }
 
-static struct topology_of topology_of(const struct cluster *cluster)
+struct topology_of cluster_topology_of(const struct cluster *cluster)
 {
     int nics = 0;
 
@@ -24,6 +25,55 @@ static struct topology_of topology_of(const struct cluster *cluster)
         nics = own > nics ? own : nics;
     }
     return (struct topology_of){&cluster->network.topology, cluster->nodes, nics};
+}
+
+const struct part_pair *cluster_pair_of(const struct cluster *cluster, int node, int to)
+{
+    if (!cluster->between.count)
+        return NULL;
+    int one = cluster_given_part_of(cluster, node), other = cluster_given_part_of(cluster, to);
+
+    for (int i = 0; i < cluster->between.count; i++) {
+        const struct part_pair *pair = &cluster->between.pairs[i];
+
+        if ((pair->one == one && pair->other == other) || (pair->one == other && pair->other == one))
+            return pair;
+    }
+    return NULL;
+}
+
+/* The pair of parts that a link behind the topology's links connects; NULL: the link belongs to the topology. *back: it
+ * leads from the latter part. */
+static const struct part_pair *pair_link(const struct cluster *cluster, int index, bool *back)
+{
+    if (!cluster->between.count)
+        return NULL;
+    int own = index - (cluster_between_links(cluster) - 2 * cluster->between.count);
+
+    *back = own % 2;
+    return own >= 0 ? &cluster->between.pairs[own / 2] : NULL;
+}
+
+int cluster_pair_index(const struct cluster *cluster, const struct part_pair *pair, int from)
+{
+    int first = cluster_between_links(cluster) - 2 * cluster->between.count;
+
+    return first + 2 * (int)(pair - cluster->between.pairs) + (cluster_given_part_of(cluster, from) == pair->other);
+}
+
+/* The name of a pair's link: "old-new". */
+static void pair_name(const struct cluster *cluster, const struct part_pair *pair, bool back, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%.20s-%.20s", cluster_given_part(cluster, back ? pair->other : pair->one).name,
+             cluster_given_part(cluster, back ? pair->one : pair->other).name);
+}
+
+double cluster_pair_latency(const struct cluster *cluster, const struct part_pair *pair)
+{
+    const struct part_spec *parts = cluster->given.items;
+    double nics = (parts[pair->one].cluster.kinds[0].nics.latency + parts[pair->other].cluster.kinds[0].nics.latency) / 2;
+
+    return isnan(pair->latency) ? 0 : pair->latency - nics;
 }
 
 /* The share of the bandwidth of a node's NICs, and of uplinks above them, that transfers achieve. */
@@ -66,11 +116,11 @@ static double nics_below(const struct cluster *cluster, struct topology_link lin
 static double between_bandwidth(const struct cluster *cluster, int index)
 {
     bool back;
-    const struct part_pair *pair = cluster_pair_link(cluster, index, &back);
+    const struct part_pair *pair = pair_link(cluster, index, &back);
 
     if (pair || cluster->ideal)
         return pair ? pair->bandwidth : INFINITY;
-    struct topology_link link = topology_link(topology_of(cluster), index);
+    struct topology_link link = topology_link(cluster_topology_of(cluster), index);
 
     return isnan(link.bandwidth) ? nics_below(cluster, link) / link.narrower
                                  : link.bandwidth * least_share(cluster);
@@ -94,100 +144,13 @@ static bool is_nic(struct link link)
     return link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN;
 }
 
-/* B/s of a link of that node, or of the topology. */
-static double bandwidth_of(const struct cluster *cluster, int node, struct link link)
+double cluster_link_bandwidth_at(const struct cluster *cluster, int node, struct link link)
 {
     if (link.kind == LINK_BETWEEN)
         return between_bandwidth(cluster, link.index);
     double usual = usual_at(cluster, node, link.kind);
 
     return is_nic(link) && cluster->nic_shares ? usual * cluster->nic_shares[link.index] : usual;
-}
-
-static void route_through(struct route *route, const struct cluster *cluster, int node, struct link link)
-{
-    BUG_IF(route->count == ROUTE_MAX);
-    route->links[route->count++] = link;
-    route->bandwidth = fmin(route->bandwidth, bandwidth_of(cluster, node, link));
-}
-
-/* The GPU of the node whose NIC has that number in it; -1: it has none. */
-static int gpu_at_nic(const struct cluster *cluster, int node, int nic)
-{
-    int first = cluster_node_gpu(cluster, node, 0);
-
-    for (int k = 0; k < cluster_node_gpus(cluster, node); k++)
-        if (cluster_nic_of(cluster, first + k) == cluster_node_nic(cluster, node, nic))
-            return first + k;
-    return -1;
-}
-
-/* The GPU whose NIC sends a message of src: src itself or, where rails are crossed inside the node, the GPU on the
- * receiver's rail. */
-static int sender_of(struct route *route, const struct cluster *cluster, int src, int src_node, int nic, int own)
-{
-    const struct topology *topology = &cluster->network.topology;
-    int relay = -1;
-
-    if (topology->kind == TOPOLOGY_RAIL && nic != own && topology->across_rails == ACROSS_NVLINK)
-        relay = gpu_at_nic(cluster, src_node, nic);
-    if (relay < 0)
-        return src;
-    route->latency += cluster_latency(cluster, src_node, true);
-    route_through(route, cluster, src_node, (struct link){LINK_PORT_UP, src});
-    route_through(route, cluster, src_node, (struct link){LINK_PORT_DOWN, relay});
-    return relay;
-}
-
-static void route_between(struct route *route, const struct cluster *cluster, int src, int dst, int src_node,
-                          int dst_node)
-{
-    int own = cluster_nic_of(cluster, src) - cluster_node_nic(cluster, src_node, 0);
-    int nic = cluster_nic_of(cluster, dst) - cluster_node_nic(cluster, dst_node, 0);
-    const struct part_pair *pair = cluster_pair_of(cluster, src_node, dst_node);
-    struct topology_way way;
-
-    route->refused = nic != own && cluster_topology(cluster) == TOPOLOGY_RAIL &&
-                     cluster->network.topology.across_rails == ACROSS_REFUSE;
-    /* each end has its half of it, as on SimGrid's platform */
-    route->latency = (cluster_latency(cluster, src_node, false) + cluster_latency(cluster, dst_node, false)) / 2;
-    int sender = sender_of(route, cluster, src, src_node, nic, own);
-    topology_way(topology_of(cluster),
-                 (struct topology_end){src_node, sender == src ? own : nic, cluster_place_of(cluster, sender)},
-                 (struct topology_end){dst_node, nic, cluster_place_of(cluster, dst)}, &way);
-    route->latency += way.latency;
-    route_through(route, cluster, src_node, (struct link){LINK_NIC_UP, cluster_nic_of(cluster, sender)});
-    for (int i = 0; i < way.count; i++)
-        route_through(route, cluster, src_node, (struct link){LINK_BETWEEN, way.links[i]});
-    if (pair) {
-        route->latency += cluster_pair_latency(cluster, pair);
-        route_through(route, cluster, src_node, (struct link){LINK_BETWEEN, cluster_pair_index(cluster, pair, src_node)});
-    }
-    route_through(route, cluster, dst_node, (struct link){LINK_NIC_DOWN, cluster_nic_of(cluster, dst)});
-}
-
-struct route cluster_route(const struct cluster *cluster, int src, int dst)
-{
-    struct route route;
-    int gpus = cluster_gpus(cluster), src_node, dst_node;
-
-    BUG_IF(src < 0 || dst < 0 || src >= gpus || dst >= gpus);
-    route.count = 0;                 /* most of its many links are never set */
-    route.refused = false;
-    route.latency = 0;
-    route.bandwidth = INFINITY;
-    if (cluster->ideal)
-        return route;
-    src_node = cluster_node_of(cluster, src);
-    dst_node = cluster_node_of(cluster, dst);
-    if (src_node == dst_node) {
-        route.latency = cluster_latency(cluster, src_node, true);
-        route_through(&route, cluster, src_node, (struct link){LINK_PORT_UP, src});
-        route_through(&route, cluster, dst_node, (struct link){LINK_PORT_DOWN, dst});
-        return route;
-    }
-    route_between(&route, cluster, src, dst, src_node, dst_node);
-    return route;
 }
 
 enum inside_link cluster_inside_link(const struct cluster *cluster, int node)
@@ -262,7 +225,7 @@ double cluster_link_bandwidth(const struct cluster *cluster, struct link link)
     int node = is_nic(link) ? cluster_node_of_nic(cluster, link.index)
                             : link.kind == LINK_BETWEEN ? 0 : cluster_node_of(cluster, link.index);
 
-    return bandwidth_of(cluster, node, link);
+    return cluster_link_bandwidth_at(cluster, node, link);
 }
 
 double cluster_nic_share(const struct cluster *cluster, int gpu)
@@ -289,12 +252,12 @@ void cluster_link_name(const struct cluster *cluster, struct link link, char *bu
     };
 
     bool back;
-    const struct part_pair *pair = link.kind == LINK_BETWEEN ? cluster_pair_link(cluster, link.index, &back) : NULL;
+    const struct part_pair *pair = link.kind == LINK_BETWEEN ? pair_link(cluster, link.index, &back) : NULL;
 
     if (pair)
-        cluster_pair_name(cluster, pair, back, buffer, size);
+        pair_name(cluster, pair, back, buffer, size);
     else if (link.kind == LINK_BETWEEN)
-        topology_link_name(topology_of(cluster), link.index, buffer, size);
+        topology_link_name(cluster_topology_of(cluster), link.index, buffer, size);
     else
         snprintf(buffer, size, "%s%d.%s", names[link.kind].owner, link.index, names[link.kind].direction);
 }
@@ -315,7 +278,7 @@ enum topology_kind cluster_topology(const struct cluster *cluster)
 
 int cluster_leaf_nodes(const struct cluster *cluster)
 {
-    return cluster->between.count ? 1 : topology_block(topology_of(cluster));
+    return cluster->between.count ? 1 : topology_block(cluster_topology_of(cluster));
 }
 
 int cluster_leaf_of(const struct cluster *cluster, int node)
@@ -330,14 +293,23 @@ double cluster_oversubscription(const struct cluster *cluster)
     return cluster->network.topology.oversubscription;
 }
 
+bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[i])) !=
+            cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[0])))
+            return false;
+    return true;
+}
+
 bool cluster_leaves_meet(const struct cluster *cluster, int leaf, int other)
 {
-    return cluster->between.count || topology_blocks_meet(topology_of(cluster), leaf, other);
+    return cluster->between.count || topology_blocks_meet(cluster_topology_of(cluster), leaf, other);
 }
 
 bool cluster_is_tree(const struct cluster *cluster)
 {
-    return !cluster->between.count && topology_is_tree(topology_of(cluster));
+    return !cluster->between.count && topology_is_tree(cluster_topology_of(cluster));
 }
 
 const char *cluster_topology_note(const struct cluster *cluster)
@@ -345,39 +317,32 @@ const char *cluster_topology_note(const struct cluster *cluster)
     return topology_note(&cluster->network.topology);
 }
 
-bool cluster_refuses(const struct cluster *cluster)
-{
-    return !cluster->ideal && cluster_topology(cluster) == TOPOLOGY_RAIL &&
-           cluster->network.topology.across_rails == ACROSS_REFUSE;
-}
-
-int cluster_check_route(const struct cluster *cluster, int src, int dst, struct error *err)
-{
-    if (!cluster_route(cluster, src, dst).refused)
-        return 0;
-    return error_clash(err, cluster->network.topology.node->loc,
-                       "topology: across_rails: refuse: GPU %d sends to GPU %d, whose NIC is on another rail; expected "
-                       "messages between GPUs in the same place of their nodes, or across_rails: nvlink or spine", src,
-                       dst);
-}
-
-int cluster_longest_route(const struct cluster *cluster)
-{
-    return 2 + (cluster->between.count > 0) + topology_longest(&cluster->network.topology) +
-           (cluster_topology(cluster) == TOPOLOGY_RAIL ? 2 : 0);     /* through the ports of two GPUs */
-}
-
 int cluster_between_links(const struct cluster *cluster)
 {
-    return topology_links(topology_of(cluster)) + 2 * cluster->between.count;
+    return topology_links(cluster_topology_of(cluster)) + 2 * cluster->between.count;
 }
 
 double cluster_between_latency(const struct cluster *cluster, int link)
 {
     bool back;
-    const struct part_pair *pair = cluster_pair_link(cluster, link, &back);
+    const struct part_pair *pair = pair_link(cluster, link, &back);
 
-    return pair ? cluster_pair_latency(cluster, pair) : topology_link(topology_of(cluster), link).latency;
+    return pair ? cluster_pair_latency(cluster, pair) : topology_link(cluster_topology_of(cluster), link).latency;
+}
+
+/* B/s of all NICs of a part. */
+static double part_nics(const struct cluster *cluster, int part)
+{
+    struct given_part given = cluster_given_part(cluster, part);
+
+    return given.nodes * cluster_node_nics(cluster, given.first) *
+           cluster_node_bandwidth(cluster, given.first, LINK_NIC_UP);
+}
+
+/* How many times less a link between parts carries than all NICs of the part that sends less; at least 1. */
+static double pair_crowding(const struct cluster *cluster, const struct part_pair *pair)
+{
+    return fmax(1, fmin(part_nics(cluster, pair->one), part_nics(cluster, pair->other)) / pair->bandwidth);
 }
 
 double cluster_crowding(const struct cluster *cluster, int gpu, int other)
@@ -385,19 +350,7 @@ double cluster_crowding(const struct cluster *cluster, int gpu, int other)
     int node = cluster_node_of(cluster, gpu);
     const struct part_pair *pair = cluster_pair_of(cluster, node, cluster_node_of(cluster, other));
 
-    return pair ? cluster_pair_crowding(cluster, pair) :
-           topology_crowding(topology_of(cluster), node, cluster_node_of(cluster, other),
+    return pair ? pair_crowding(cluster, pair) :
+           topology_crowding(cluster_topology_of(cluster), node, cluster_node_of(cluster, other),
                              cluster_nic_rate(cluster, node) * achieved_share(cluster, node));
-}
-
-double cluster_narrowing(const struct cluster *cluster, int gpu, int other)
-{
-    int node = cluster_node_of(cluster, gpu);
-    double narrowest = usual_at(cluster, node, LINK_NIC_UP);
-    struct route route = cluster_route(cluster, gpu, other);
-
-    for (int i = 0; i < route.count && cluster_topology(cluster) != TOPOLOGY_LEAF_SPINE; i++)
-        if (route.links[i].kind == LINK_BETWEEN)
-            narrowest = fmin(narrowest, between_bandwidth(cluster, route.links[i].index));
-    return usual_at(cluster, node, LINK_NIC_UP) / narrowest;
 }

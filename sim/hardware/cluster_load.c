@@ -1,395 +1,304 @@
-/* cluster_load: parses and checks the value of `cluster:`. */
+/* cluster_load: reads the value of `cluster:`. Where it says `parts`, each is read as a cluster of its own, with its
+ * platform; equal ones are of one kind; and the links between them are read. */
 #include "hardware/cluster.h"
 
-#include "files/data.h"
-
+#include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/base.h"
 #include "base/units.h"
+#include "config/conf.h"
 #include "config/field.h"
 #include "topology/topology.h"
 
-enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
+enum { NODES_MAX = 1000000 };
 
-static const char *const inside_link_names[] = ENUM_NAMES(INSIDE_LINKS);
-
-static const struct field mesh_fields[] = {
-    {KEY(mesh, gpus), .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .required = true,
-     .brief = "number of GPUs of a node in a ring"},
-    {KEY(mesh, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .required = true,
-     .brief = "share of the bandwidth that such a ring gets"},
-};
-
-static const struct table mesh_table = {
-    TABLE("mesh", "bandwidth of rings on links that connect pairs of GPUs", mesh, mesh_fields),
-};
-
-static const struct field inside_fields[] = {
-    {KEY(inside, link), .kind = FIELD_CHOICE, .choices = inside_link_names, .fallback = "other",
-     .brief = "what the links are; it names their class in results and changes no time"},
-    {KEY(inside, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "bandwidth per GPU and direction, from the data sheet"},
-    {KEY(inside, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
-     .brief = "latency of a message from GPU to GPU, one way"},
-    {KEY(inside, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .fallback = "1",
-     .brief = "share of the bandwidth that transfers achieve"},
-    {.key = "mesh", AT(inside, meshes), .kind = FIELD_LIST, .table = &mesh_table,
-     .brief = "if links connect pairs of GPUs: share of the bandwidth that rings of some size get; used only with a "
-              "communication profile"},
-};
-
-static const struct table inside_table = {
-    TABLE("inside", "the links between the GPUs of a node (NVLink, PCIe)", inside, inside_fields),
-};
-
-static const struct field network_fields[] = {
-    {.key = "name", AT(cluster, network.name), .kind = FIELD_STRING, .files = "platforms/networks",
-     .brief = "a name of platforms/networks/ (dtsim list networks) or a path, whose keys replace the platform's; the other "
-              "keys here replace the file's"},
-    {.key = "title", AT(cluster, network.title), .kind = FIELD_STRING, .brief = "full name"},
-    {.key = "estimate", AT(cluster, network.estimate), .kind = FIELD_STRING,
-     .brief = "which numbers rest on few public measurements; results say so, and state no expected error"},
-    {.key = "bandwidth", AT(cluster, kinds[0].nics.bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
-     .positive = true, .brief = "bandwidth per NIC and direction, from the data sheet"},
-    {.key = "latency", AT(cluster, kinds[0].nics.latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
-     .brief = "latency of a message from GPU to GPU, one way"},
-    {.key = "efficiency", AT(cluster, kinds[0].nics.efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6,
-     .max = 1, .fallback = "1", .brief = "share of the bandwidth that transfers achieve"},
-    {.key = "share", AT(cluster, kinds[0].nics.share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
-     .brief = "the most of a NIC's bandwidth that payload gets on this network; left out: the share of the communication "
-              "profile or, without one, the efficiency"},
-    {.key = "rate", AT(cluster, kinds[0].nics.rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
-    {.key = "nics", AT(cluster, kinds[0].nics.count), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
-     .fallback = "1", .brief = "number of NICs per node; its GPUs share them evenly, or each uses several together, as one NIC"},
-    {.key = "topology", AT(cluster, network.topology), .kind = FIELD_RECORD, .table = &topology_table,
-     .brief = "the switches: nonblocking, or a mapping such as {leaf_nodes: 16, oversubscription: 2}"},
-};
-
-/* Its record is the cluster, as the NICs belong to the kind of node and the rest to the network. It has no size of its
- * own: the cluster's table clears the whole. */
-static const struct table network_table = {
-    .name = "network", .brief = "the network between nodes", .fields = network_fields, .count = COUNT(network_fields),
-    .size = 0, .node_offset = offsetof(struct cluster, network.node), .shorthand = "name",
-};
-
-static const struct field host_fields[] = {
-    {KEY(host, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "bandwidth per GPU and direction while all GPUs of a node move data"},
-    {KEY(host, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "latency of a copy"},
-    {KEY(host, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .fallback = "1",
-     .brief = "share of the bandwidth that copies achieve"},
-    {KEY(host, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .brief = "memory of a node; left out: enough"},
-    {KEY(host, update), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
-     .brief = "parameters per second that the CPUs of a node update with Adam"},
-    {KEY(host, across), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "bandwidth through host memory from one PCIe switch to another; used only with communication.nics"},
-};
-
-static const struct table host_table = {
-    TABLE("host", "for offloading: the links to the host, its memory and its CPUs", host, host_fields),
-};
-
-/* cluster_load_parts reads them, once what holds for all parts is known. */
-static int keep_part(struct arena *arena, const struct node *value, void *object, struct error *err)
+/* Keys of nodes, which stand in the parts. */
+static int check_node_keys(const struct cluster *cluster, struct error *err)
 {
-    (void)arena;
-    (void)err;
-    ((struct part_spec *)object)->node = value;
-    return 0;
-}
-
-/* cluster_load_between reads it, once the parts are known. */
-static int keep_between(struct arena *arena, const struct node *value, void *object, struct error *err)
-{
-    (void)arena;
-    (void)err;
-    ((struct between *)object)->node = value;
-    return 0;
-}
-
-static const struct table *between_pairs(struct arena *arena, void *object, void **extra)
-{
-    (void)arena;
-    *extra = object;
-    return ((const struct between *)object)->table;
-}
-
-static const struct table between_table = {
-    .name = "between", .brief = "pairs of parts", .size = sizeof(struct between),
-    .node_offset = offsetof(struct between, node), .extension = between_pairs,
-};
-
-static const struct field cluster_fields[] = {
-    {KEY(cluster, platform), .kind = FIELD_STRING, .files = "platforms", .names = "ideal",
-     .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
-              "takes no time"},
-    {KEY(cluster, title), .kind = FIELD_STRING, .brief = "full name"},
-    {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
-     .brief = "number of nodes; 0: as many as the scenario needs. A scenario that needs several nodes and does not "
-              "fill them takes as many GPUs of each, unless that cuts its innermost groups"},
-    {.key = "gpus_per_node", AT(cluster, kinds[0].gpus), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX,
-     .fallback = "1",
-     .brief = "number of GPUs per node; a number below the platform's also drops NICs beyond one per GPU"},
-    {.key = "gpus_per_switch", AT(cluster, kinds[0].gpus_per_switch), .kind = FIELD_INT, .min = 0,
-     .max = GPUS_PER_NODE_MAX, .fallback = "0",
-     .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
-              "communication.nics"},
-    {.key = "gpu", AT(cluster, kinds[0].gpu_spec), .kind = FIELD_OPTIONAL, .table = &gpu_spec_table,
-     .brief = "a name of platforms/gpus/ or a path; not needed for a model whose times are given"},
-    {.key = "inside", AT(cluster, kinds[0].inside), .kind = FIELD_RECORD, .table = &inside_table,
-     .brief = "links between the GPUs of a node; not needed for gpus_per_node: 1"},
-    {.key = "network", .offset = 0, .kind = FIELD_RECORD, .table = &network_table,
-     .brief = "network between nodes; not needed for nodes: 1"},
-    {.key = "host", AT(cluster, kinds[0].host), .kind = FIELD_RECORD, .table = &host_table,
-     .brief = "host memory and the links to it; not needed unless something is offloaded"},
-    {.key = "communication", AT(cluster, kinds[0].communication_spec), .kind = FIELD_OPTIONAL,
-     .table = &communication_spec_table,
-     .brief = "how NCCL uses the links; left out: a message costs latency + bytes / bandwidth"},
-    {.key = "parts", AT(cluster, given), .kind = FIELD_LIST, .table = &part_table, .load = keep_part,
-     .brief = "nodes of several kinds, part by part in the order of the ranks: [{name: old, platform: dgx-a100, nodes: "
-              "2}, {name: new, platform: dgx-h100, nodes: 4}]. Then the keys of nodes stand in the parts; 'network' and "
-              "'communication' beside 'parts' hold for each part that does not say them itself"},
-    {KEY(cluster, between), .kind = FIELD_RECORD, .table = &between_table, .load = keep_between,
-     .brief = "links between two parts, one in each direction that all messages between them share: {old-new: {bandwidth: "
-              "100 Gb/s, latency: 5 ms}}; without a latency it is that of the NICs; left out: NICs alone limit"},
-};
-
-/* Where parts say what nodes are, the cluster itself does not. */
-static bool hidden(const void *object, const char *key)
-{
-    return ((const struct cluster *)object)->given.count &&
-           word_in("nodes gpus_per_node gpus_per_switch gpu inside network host communication", key);
-}
-
-const struct table cluster_table = {
-    TABLE("cluster", "the cluster: a name of platforms/, a path, or these keys", cluster, cluster_fields),
-    .shorthand = "platform", .hides = hidden,
-};
-
-/* The same but for the last keys: parts have no parts. */
-static const struct table nodes_table = {
-    .name = "parts", .brief = "what its nodes are", .fields = cluster_fields, .count = COUNT(cluster_fields) - 2,
-    .size = sizeof(struct cluster), .node_offset = offsetof(struct cluster, node),
-};
-
-static const struct table *part_nodes(struct arena *arena, void *object, void **extra)
-{
-    (void)arena;
-    *extra = &((struct part_spec *)object)->cluster;
-    return &nodes_table;
-}
-
-static const struct table *part_nodes_at(size_t i)
-{
-    return i == 0 ? &nodes_table : NULL;
-}
-
-static const struct field part_fields[] = {
-    {KEY(part_spec, name), .kind = FIELD_STRING, .required = true,
-     .brief = "what the rest of the scenario calls the part: letters, digits, '_' and '.'"},
-    {KEY(part_spec, slower), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6, .fallback = "1",
-     .brief = "how many times as long computations take on its GPUs as on others of their type"},
-};
-const struct table part_table = {
-    TABLE("parts", "nodes of one kind, with the keys of a cluster", part_spec, part_fields),
-    .extension = part_nodes, .extension_at = part_nodes_at,
-};
-
-/* Checks that bandwidth and latency of a link are both given or, if nothing needs the link, neither; a value that is
- * not given is set to NaN. There is no default: a forgotten latency taken as zero would give wrong results. `why` says
- * what needs the link; NULL: nothing. */
-static int check_link(const struct cluster *cluster, const struct table *table, const void *link, const char *why,
-                      double *bandwidth, double *latency, struct error *err)
-{
-    bool has_bandwidth = field_given(table, link, "bandwidth"), has_latency = field_given(table, link, "latency");
-    struct loc loc = field_loc(&cluster_table, cluster, table->name);
-
-    if (!has_bandwidth)
-        *bandwidth = NAN;
-    if (!has_latency)
-        *latency = NAN;
-    if (has_bandwidth && has_latency)
-        return 0;
-    if (!field_given(&cluster_table, cluster, table->name))
-        return !why ? 0 : error_add(err, EXIT_INPUT, cluster->node->loc, "cluster: '%s' is missing: %s", table->name,
-                                    why);
-    if (why || has_bandwidth || has_latency)
-        return error_add(err, EXIT_INPUT, loc, "%s: '%s' is missing", table->name,
-                         has_bandwidth ? "latency" : "bandwidth");
-    return 0;
-}
-
-/* The NICs of a node must serve equal numbers of GPUs, or its GPUs have equal numbers of NICs. A single node uses no NIC, so the platform's number of NICs need
- * not fit the number of GPUs: it is then set to one per GPU. */
-static int check_nics(struct cluster *cluster, bool alone, struct error *err)
-{
-    struct loc loc = field_loc(&network_table, cluster, "nics");
-    int gpus = cluster->kinds[0].gpus, nics = cluster->kinds[0].nics.count;
-
-    if (alone && gpus % nics != 0)
-        cluster->kinds[0].nics.count = nics = gpus;
-    if (gpus % nics == 0 || nics % gpus == 0)
-        return 0;
-    return error_clash(err, loc, "network: the %d GPUs of a node cannot share %d NICs evenly; expected a divisor or a "
-                       "multiple of %d", gpus, nics, gpus);
-}
-
-static int check_switches(const struct cluster *cluster, struct error *err)
-{
-    int gpus = cluster->kinds[0].gpus, below = cluster->kinds[0].gpus_per_switch;
-
-    if (below == 0 || below >= gpus || gpus % below == 0)
-        return 0;
-    return error_clash(err, field_loc(&cluster_table, cluster, "gpus_per_switch"),
-                       "cluster: gpus_per_switch: the %d GPUs of a node are not %d below each switch; expected a "
-                       "divisor of %d", gpus, below, gpus);
-}
-
-static int check_rate(const struct cluster *cluster, struct error *err)
-{
-    const struct nics *nics = &cluster->kinds[0].nics;
-    char rate[48], bandwidth[48];
-
-    if (!(nics->rate > nics->bandwidth))       /* either may be NaN */
-        return 0;
-    return error_clash(err, field_loc(&network_table, cluster, "rate"),
-                       "network: rate: %s is more than the bandwidth of a NIC, %s; expected at most that, or leave it "
-                       "out", unit_format_short(UNIT_BANDWIDTH, nics->rate, rate, sizeof rate),
-                       unit_format_short(UNIT_BANDWIDTH, nics->bandwidth, bandwidth, sizeof bandwidth));
-}
-
-/* The ideal cluster's network takes no time: a bandwidth or a latency is refused, as it would have no effect. */
-static int check_ideal(struct cluster *cluster, struct error *err)
-{
-    static const char *const silent[] = {"bandwidth", "latency"};
+    static const char *const keys[] = {"nodes", "gpus_per_node", "gpus_per_switch", "gpu", "inside", "host"};
+    const struct node *map = cluster->node;
     int status = 0;
 
-    cluster->kinds[0].inside.bandwidth = cluster->kinds[0].inside.latency = NAN;
-    cluster->kinds[0].nics.bandwidth = cluster->kinds[0].nics.latency = cluster->kinds[0].nics.rate = NAN;
-    if (cluster->network.name)
-        return error_clash(err, field_loc(&network_table, cluster, "name"), "network: the ideal cluster's takes no time; "
-                           "expected a platform with nodes to connect, or no network");
-    for (size_t i = 0; i < COUNT(silent); i++) {
-        if (field_given(&inside_table, &cluster->kinds[0].inside, silent[i]))
-            status = error_clash(err, field_loc(&inside_table, &cluster->kinds[0].inside, silent[i]),
-                                 "inside: the ideal cluster has no %s", silent[i]);
-        if (field_given(&network_table, cluster, silent[i]))
-            status = error_clash(err, field_loc(&network_table, cluster, silent[i]),
-                                 "network: the ideal cluster has no %s", silent[i]);
-    }
+    if (cluster->base && !node_get(cluster->base, "parts"))
+        return error_clash(err, node_loc(map, "platform"), "cluster: platform: '%s' and 'parts' both give nodes; "
+                           "expected it in a part", cluster->platform);
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (node_get(map, keys[i]))
+            status = error_clash(err, node_loc(map, keys[i]), "cluster: %s: stands next to 'parts', each of which says "
+                                 "its own; expected it in the parts, or no parts", keys[i]);
     return status;
 }
 
-/* `is_part`: of a larger cluster. */
-static int check_cluster(struct arena *arena, struct cluster *cluster, bool is_part, struct error *err)
+/* Part `a` and part `b` together are a key, "a-b", and a range of nodes has a '-'. */
+static int check_name(const struct cluster *cluster, const struct part_spec *spec, struct error *err)
 {
-    struct host *host = &cluster->kinds[0].host;
-    int status = is_part ? 0 : cluster_topology_settle(arena, cluster, err);
+    enum { MOST = 20 };              /* so that names of links are whole */
+    static const char taken[] = "auto all none any";
+    const struct part_spec *parts = cluster->given.items;
+    struct loc loc = node_loc(spec->node, "name");
+    bool plain = *spec->name && !isdigit((unsigned char)*spec->name);
 
-    if (check_nics(cluster, cluster->nodes == 1 && !is_part, err))
-        status = -1;
-    if (check_switches(cluster, err))
-        status = -1;
-    if (check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err))
-        status = -1;
-    if (cluster->ideal)
-        return check_ideal(cluster, err) ? -1 : status;
-    const char *pairs = NULL, *nodes = NULL;
-    if (cluster->kinds[0].gpus > 1)
-        pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->kinds[0].gpus);
-    if (is_part)
-        nodes = "the parts need a network between them";
-    else if (cluster->nodes > 1)
-        nodes = arena_printf(arena, "%d nodes need its bandwidth and latency", cluster->nodes);
-    else if (cluster->nodes == 0)
-        nodes = "without 'nodes' there may be several nodes; only 'nodes: 1' needs no network";
-    struct inside *inside = &cluster->kinds[0].inside;
-    struct nics *nics = &cluster->kinds[0].nics;
-    if (check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err))
-        status = -1;
-    if (check_link(cluster, &network_table, cluster, nodes, &nics->bandwidth, &nics->latency, err))
-        status = -1;
-    return check_rate(cluster, err) ? -1 : status;
-}
-
-static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *err)
-{
-    struct gpu_spec *spec;
-    const char *name;
-
-    if (!cluster->kinds[0].gpu_spec || !cluster->kinds[0].gpu_spec->name)
-        return 0;
-    spec = ARENA_ARRAY(arena, struct gpu_spec, 1);
-    *spec = *cluster->kinds[0].gpu_spec;
-    name = spec->name;
-    struct loc loc = field_loc(&gpu_spec_table, spec, "name");
-    if (data_is_path(name) && (!(spec->name = data_relative(arena, loc, name, err)) ||
-                               !(spec->name = data_absolute(arena, spec->name, err))))
-        return -1;
-    cluster->kinds[0].gpu_spec = spec;
-    cluster->kinds[0].gpu_name = spec->name;
-    if (gpu_load(arena, name, loc, &cluster->kinds[0].gpu, err))
-        return -1;
-    gpu_change(arena, spec, &cluster->kinds[0].gpu);
+    for (const char *c = spec->name; *c; c++)
+        plain &= isalnum((unsigned char)*c) || *c == '_' || *c == '.';
+    if (!plain || strlen(spec->name) > MOST || word_in(taken, spec->name))
+        return error_add(err, EXIT_INPUT, loc, "parts: name: found '%s'; expected at most %d letters, digits, '_' and '.', a "
+                         "letter first, and none of: %s", spec->name, (int)MOST, taken);
+    for (const struct part_spec *other = parts; other < spec; other++)
+        if (!strcmp(other->name, spec->name))
+            return error_add(err, EXIT_INPUT, loc, "parts: name: two parts are called '%s'; expected a name for each",
+                             spec->name);
     return 0;
 }
 
-static int load_communication(struct arena *arena, struct machine_kind *kind, struct error *err)
+/* The part's mapping without `name` and `slower`, over the keys that the cluster gives for all parts. A network that
+ * the part names replaces the cluster's network as a whole. */
+static struct node *nodes_of(struct arena *arena, const struct cluster *cluster, const struct node *part)
 {
-    struct communication_spec *spec;
+    static const char *const shared[] = {"network", "communication"};
+    struct node *all = node_mapping(arena), *own = node_mapping(arena);
+    bool named = node_at(part, "network.name");
 
-    if (!kind->communication_spec || !kind->communication_spec->profile)
-        return 0;
-    spec = ARENA_ARRAY(arena, struct communication_spec, 1);
-    *spec = *kind->communication_spec;
-    kind->communication_spec = spec;
-    if (communication_load(arena, spec, &kind->communication, err))
-        return -1;
-    if (spec->nics != NICS_OWN && kind->gpus_per_switch == 0)
-        return error_clash(err, field_loc(&communication_spec_table, spec, "nics"),
-                           "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch "
-                           "and its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
-    if (!data_is_path(spec->profile))
-        return 0;
-    spec->profile = data_relative(arena, field_loc(&communication_spec_table, spec, "profile"), spec->profile, err);
-    return spec->profile && (spec->profile = data_absolute(arena, spec->profile, err)) ? 0 : -1;
+    for (size_t i = 0; i < COUNT(shared); i++)
+        if (node_get(cluster->node, shared[i]) && !(i == 0 && named))
+            node_put(arena, all, shared[i], node_get(cluster->node, shared[i]));
+    for (size_t i = 0; i < part->count; i++)
+        if (!word_in("name slower", part->keys[i])) {
+            node_put(arena, own, part->keys[i], part->items[i]);
+            own->key_locs[own->count - 1] = part->key_locs[i];
+        }
+    own = node_merge(arena, all, own);
+    own->loc = part->loc;
+    return own;
 }
 
-int cluster_load_value(struct arena *arena, const struct node *value, bool is_part, struct cluster *cluster,
-                       struct error *err)
+static int load_part(struct arena *arena, const struct cluster *cluster, struct part_spec *spec, struct error *err)
 {
-    bool ideal;
-    struct node *map = cluster_mapping(arena, value, err);
-    const struct node *base, *whole = map ? cluster_platform(arena, map, &ideal, &base, err) : NULL;
+    const struct node *node = spec->node;
+    struct node *own = node_mapping(arena);
 
-    if (!whole) {
-        /* Without its platform a cluster cannot be checked, but mistakes in its keys can be reported. */
-        if (map)
-            field_parse(arena, &cluster_table, map, cluster, err);
+    if (node->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, node->loc,
+                         "parts: expected a mapping such as {name: old, platform: dgx-a100, "
+                         "nodes: 2}");
+    if (node_get(node, "parts"))
+        return error_add(err, EXIT_INPUT, node_loc(node, "parts"), "parts: a part has no parts; expected its nodes");
+    own->loc = node->loc;
+    for (size_t i = 0; i < node->count; i++)
+        if (word_in("name slower", node->keys[i]))
+            node_put(arena, own, node->keys[i], node->items[i]);
+    if (field_parse(arena, &part_table, own, spec, err))
         return -1;
-    }
-    int status = field_parse(arena, &cluster_table, whole, cluster, err);
-    cluster->part_count = 1;
-    cluster->ideal = ideal;
-    cluster->base = base;
-    if (cluster->between.node && !cluster->given.node)
-        return error_clash(err, cluster->between.node->loc, "cluster: between: the cluster says no parts; expected 'parts', "
-                           "or no between");
-    if (cluster->given.node)
-        return status ? status : cluster_load_parts(arena, cluster, err);
-    if (!status)
-        status = check_cluster(arena, cluster, is_part, err);
-    if (cluster_network_file(arena, cluster, err) || load_communication(arena, &cluster->kinds[0], err))
-        status = -1;
-    if (!status)
-        status = cluster_check_idle(arena, cluster, is_part, err);
-    return load_gpu(arena, cluster, err) ? -1 : status;
+    spec->node = node;
+    if (check_name(cluster, spec, err) ||
+        cluster_load_nodes(arena, nodes_of(arena, cluster, node), cluster->given.count > 1, &spec->cluster, err))
+        return -1;
+    if (spec->cluster.given.count)
+        return error_clash(err, node_loc(node, "platform"),
+                           "parts: the platform of '%s' has parts of its own; expected "
+                           "a platform of equal nodes",
+                           spec->name);
+    if (!spec->cluster.nodes)
+        return error_add(err, EXIT_INPUT, node_loc(node, "nodes"),
+                         "parts: '%s' does not say how many nodes it has; "
+                         "expected 'nodes', 1 or more",
+                         spec->name);
+    return 0;
+}
+
+static bool same_bytes(struct cache_key *a, struct cache_key *b)
+{
+    bool same = a->count == b->count && !memcmp(a->items, b->items, a->count);
+
+    free(a->items);
+    free(b->items);
+    return same;
+}
+
+static bool same_kind(const struct machine_kind *kind, const struct machine_kind *other)
+{
+    struct cache_key keys[2] = {{0}, {0}};
+
+    cluster_kind_key(kind, &keys[0]);
+    cluster_kind_key(other, &keys[1]);
+    return same_bytes(&keys[0], &keys[1]);
+}
+
+static bool same_topology(const struct topology *topology, const struct topology *other)
+{
+    struct cache_key keys[2] = {{0}, {0}};
+
+    field_key(&topology_table, topology, &keys[0]);
+    field_key(&topology_table, other, &keys[1]);
+    return same_bytes(&keys[0], &keys[1]);
+}
+
+/* Checks the keys of the whole network: if one part has such a key, all parts must have it. */
+static int check_alike(const struct part_spec *first, const struct part_spec *spec, struct error *err)
+{
+    const struct cluster *one = &first->cluster, *other = &spec->cluster;
+    struct loc loc = spec->node->loc;
+
+    if (one->ideal != other->ideal)
+        return error_clash(err, loc, "parts: '%s' is on the ideal network and '%s' is not; expected 'platform: ideal' "
+                           "for all parts or for none", one->ideal ? first->name : spec->name,
+                           one->ideal ? spec->name : first->name);
+    if (!one->kinds[0].communication != !other->kinds[0].communication)
+        return error_clash(err, loc, "parts: '%s' has a communication profile and '%s' has none; expected "
+                           "'communication' in both, or beside 'parts' for all",
+                           one->kinds[0].communication ? first->name : spec->name,
+                           one->kinds[0].communication ? spec->name : first->name);
+    if (!same_topology(&one->network.topology, &other->network.topology))
+        return error_clash(err, loc, "parts: '%s' and '%s' have networks of different 'topology'; expected one for all, "
+                           "in 'network' beside 'parts'", first->name, spec->name);
+    return 0;
+}
+
+/* Adds the part's nodes to the cluster, and its kind where no other part is of it. */
+static int add_part(struct cluster *cluster, struct part_spec *spec, struct error *err)
+{
+    const struct machine_kind *own = &spec->cluster.kinds[0];
+    int kinds = cluster->part_count ? cluster_kinds(cluster) : 0, kind = 0;
+
+    spec->first = cluster->nodes;
+    if (spec->cluster.nodes > NODES_MAX - cluster->nodes)
+        return error_add(err, EXIT_INPUT, node_loc(spec->node, "nodes"), "parts: more than %d nodes in all",
+                         (int)NODES_MAX);
+    while (kind < kinds && !same_kind(&cluster->kinds[kind], own))
+        kind++;
+    if (kind == kinds)
+        cluster->kinds[kind] = *own;
+    if (!cluster->part_count || cluster->parts[cluster->part_count - 1].kind != kind)
+        cluster->parts[cluster->part_count++] = (struct machine_part){kind, spec->first};
+    cluster->nodes += spec->cluster.nodes;
+    return 0;
+}
+
+static const struct field pair_fields[] = {
+    {KEY(part_pair, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .required = true,
+     .brief = "bandwidth in each direction, of all messages between the two parts together"},
+    {KEY(part_pair, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "latency of a message from GPU to GPU, one way; left out: that of the NICs"},
+};
+
+static const struct table pair_table = {TABLE("between", "a link between two parts", part_pair, pair_fields)};
+
+/* The part whose name the text begins with, up to a '-' or its end; -1: none. */
+static int part_named(const struct cluster *cluster, const char *text)
+{
+    const struct part_spec *parts = cluster->given.items;
+    size_t length = strcspn(text, "-");
+
+    for (size_t i = 0; i < cluster->given.count; i++)
+        if (strlen(parts[i].name) == length && !strncmp(parts[i].name, text, length))
+            return (int)i;
+    return -1;
+}
+
+static int check_pair(const struct cluster *cluster, const struct part_pair *pair, const char *key, struct loc loc,
+                      struct error *err)
+{
+    const struct part_spec *parts = cluster->given.items;
+    const struct nics *one = &parts[pair->one].cluster.kinds[0].nics, *other = &parts[pair->other].cluster.kinds[0].nics;
+    const struct between *between = &cluster->between;
+    char text[2][48];
+
+    for (const struct part_pair *before = between->pairs; before < pair; before++)
+        if (before->one == pair->one && before->other == pair->other)
+            return error_clash(err, loc, "between: %s: these parts have a link already, in the other order; expected one of "
+                               "the two", key);
+    if (pair->latency < (one->latency + other->latency) / 2)         /* NaN: as the NICs */
+        return error_clash(err, loc, "between: %s: latency: %s is less than the NICs take, %s; expected at least that, or "
+                           "another 'latency' of their networks", key,
+                           unit_format_short(UNIT_TIME, pair->latency, text[0], sizeof text[0]),
+                           unit_format_short(UNIT_TIME, (one->latency + other->latency) / 2, text[1], sizeof text[1]));
+    return 0;
+}
+
+static int load_pair(struct arena *arena, struct cluster *cluster, size_t i, struct field *field, struct error *err)
+{
+    struct between *between = &cluster->between;
+    struct part_pair *pair = &between->pairs[between->count];
+    const char *key = between->node->keys[i], *dash = strchr(key, '-');
+    struct loc loc = between->node->key_locs[i];
+    int one = part_named(cluster, key), other = dash ? part_named(cluster, dash + 1) : -1;
+
+    if (one < 0 || other < 0 || one == other)
+        return error_add(err, EXIT_INPUT, loc, "between: '%s' is no pair of parts; expected two of their names such as "
+                         "old-new", key);
+    if (field_parse(arena, &pair_table, between->node->items[i], pair, err))
+        return -1;
+    pair->one = one < other ? one : other;
+    pair->other = one < other ? other : one;
+    *field = (struct field){.key = key, .kind = FIELD_RECORD, .table = &pair_table,
+                            .offset = offsetof(struct between, pairs) + (size_t)between->count * sizeof *pair};
+    if (check_pair(cluster, pair, key, loc, err))
+        return -1;
+    between->count++;
+    return 0;
+}
+
+/* Reads what `between` says of pairs of parts. The cluster has its parts. */
+static int load_between(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    struct between *between = &cluster->between;
+    const struct node *node = between->node;
+    struct field *fields = ARENA_ARRAY(arena, struct field, PAIRS_MAX + 1);
+    struct table *table = ARENA_ARRAY(arena, struct table, 1);
+    int status = 0;
+
+    if (!node)
+        return 0;
+    if (node->kind != NODE_MAPPING || !node->count || node->count > PAIRS_MAX)
+        return error_add(err, EXIT_INPUT, node->loc, "between: expected a mapping of pairs of parts such as {old-new: "
+                         "{bandwidth: 100 Gb/s}}");
+    if (cluster->ideal)
+        return error_clash(err, node->loc, "between: the network of the ideal cluster takes no time; expected no between");
+    if (cluster_topology(cluster) != TOPOLOGY_NONBLOCKING)
+        return error_clash(err, node->loc, "between: links between parts go with a nonblocking network alone; expected no "
+                           "'topology', or 'levels' with a bandwidth in the place of between");
+    for (size_t i = 0; i < node->count; i++)
+        if (load_pair(arena, cluster, i, &fields[between->count], err))
+            status = -1;
+    *table = (struct table){.name = "between", .brief = "links between parts", .fields = fields,
+                            .count = (size_t)between->count, .size = 0, .node_offset = offsetof(struct between, node)};
+    between->table = table;
+    return status;
+}
+
+/* Loads each part, and makes the kinds of node of them. */
+static int load_parts(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    struct part_spec *parts = cluster->given.items;
+    size_t count = cluster->given.count;
+    int status = check_node_keys(cluster, err);
+
+    if (count > PARTS_MAX)
+        return error_add(err, EXIT_INPUT, cluster->given.node->loc, "cluster: parts: found %zu; expected at most %d",
+                         count, (int)PARTS_MAX);
+    for (size_t i = 0; i < count && !status; i++)
+        status = load_part(arena, cluster, &parts[i], err);
+    for (size_t i = 1; i < count && !status; i++)
+        status = check_alike(&parts[0], &parts[i], err);
+    if (status)
+        return -1;
+    cluster->nodes = cluster->part_count = 0;
+    cluster->network = parts[0].cluster.network;
+    cluster->ideal = parts[0].cluster.ideal;
+    for (size_t i = 0; i < count && !status; i++)
+        status = add_part(cluster, &parts[i], err);
+    if (status || cluster_topology_settle(arena, cluster, err))
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        parts[i].cluster.network.topology = cluster->network.topology;
+    return load_between(arena, cluster, err);
 }
 
 int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err)
 {
-    return cluster_load_value(arena, value, false, cluster, err);
+    if (cluster_load_nodes(arena, value, false, cluster, err))
+        return -1;
+    return cluster->given.node ? load_parts(arena, cluster, err) : 0;
 }

@@ -9,7 +9,7 @@
 
 #include "base/base.h"
 #include "engine/program.h"
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "scenario/scenario.h"
 #include "schedule/schedule.h"
 #include "stage/stage.h"

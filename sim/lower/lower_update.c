@@ -13,7 +13,7 @@
 #include "engine/program.h"
 #include "exchange/exchange.h"
 #include "hardware/cluster.h"
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "layout/layout.h"
 #include "scenario/recipe.h"
 #include "scenario/scenario.h"

@@ -5,77 +5,6 @@
 #include <string.h>
 
 #include "base/base.h"
-#include "hardware/gpu.h"
-
-/* Whether GPUs of a tensor group share heads of keys and values, as the software can and as they come out even. */
-static bool may_gather(const struct transformer *shape, int tensor)
-{
-    return shape->gathered_qkv && shape->fused_qkv && shape->kv_rank == 0 && tensor > shape->kv_heads &&
-           tensor % shape->kv_heads == 0;
-}
-
-/* Latent attention has as many heads of keys and values as of queries; queries and keys have a rotated part. */
-static void cut_attention(struct cut *cut, double tensor)
-{
-    const struct transformer *shape = cut->shape;
-    bool latent = shape->kv_rank > 0;
-    double groups = latent ? shape->heads : shape->kv_heads;
-
-    cut->heads = shape->heads / tensor;
-    cut->query_size = shape->head_size + shape->rope_head_size;
-    cut->value_size = latent ? shape->value_head_size : shape->head_size;
-    cut->query = shape->heads / tensor * cut->query_size;
-    cut->projected = cut->query + groups / tensor * (cut->query_size + cut->value_size);
-    cut->gathers_qkv = may_gather(shape, (int)tensor);
-    cut->key = (cut->gathers_qkv ? 1 : groups / tensor) * cut->query_size;
-    cut->values = (cut->gathers_qkv ? 1 : groups / tensor) * cut->value_size;
-    cut->attended = shape->heads / tensor * cut->value_size;
-    cut->scores = cut->batch * cut->heads * cut->queries * cut->sequence;
-}
-
-static struct cut cut_of(const struct transformer *shape, const struct shard *shard)
-{
-    double t = shard->tensor, slices = fmax(1, shard->slices);
-    double queries = shape->sequence / fmax(1, shard->context) / slices, tokens = shard->micro * queries;
-    struct cut cut = {
-        .shape = shape,
-        .dtype = shard->dtype,
-        .recompute = shard->recompute,
-        .recomputed = shard->recomputed,
-        .lora = shard->lora,
-        .formula = shard->formula,
-        .form = shard->saved,
-        .cross_entropy = shard->cross_entropy,
-        .measured = shard->measured,
-        .tensor = shard->tensor,
-        .value = dtype_bytes(shard->dtype),
-        .fp8 = shard->fp8,
-        .narrow = shard->narrow,
-        .fp8_kept = shard->fp8_kept,
-        .saved = shard->fp8 ? dtype_scaled_bytes(shard->narrow) : dtype_bytes(shard->dtype),
-        .batch = shard->micro,
-        .sequence = shape->sequence * (shard->slice + 1) / slices,
-        .slices = slices,
-        .before = shard->slice,
-        .hidden = shape->hidden,
-        .queries = queries,
-        .ulysses = fmax(1, shard->ulysses),
-        .blocks_apart = shard->blocks_apart,
-        .gathers_keys = !shard->ring,
-        .blocks = shard->ring || shard->blocks_apart ? fmax(1, shard->context / fmax(1, shard->ulysses)) : 1,
-        .tokens = tokens,
-        .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
-        .input_tokens = shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t :
-                                                                                                      tokens,
-        .ffn = shape->ffn / t,
-        .vocabulary = transformer_vocabulary(shape, shard->tensor) / t,
-    };
-
-    cut.columns = transformer_output_columns(shape, shard->tensor) / t;
-    cut_attention(&cut, t);
-    cut_experts(&cut, shard);
-    return cut;
-}
 
 double transformer_parameters(const struct transformer *shape)
 {
@@ -128,7 +57,7 @@ static int check_tensor(const struct transformer *shape, const struct shard *sha
 {
     const struct { int size; const char *what; bool split; } parts[] = {
         {shape->heads, "attention heads", true},
-        {shape->kv_heads, "heads of keys and values", !may_gather(shape, shard->tensor)},
+        {shape->kv_heads, "heads of keys and values", !may_gather_qkv(shape, shard->tensor)},
         {shape->ffn, "columns of the MLP", true},
         {shape->expert_ffn, "columns of an expert", shape->experts > 0},
         {shape->sequence / (shard->context ? shard->context : 1), "tokens of a sample that sequence_parallel splits",

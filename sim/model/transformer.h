@@ -63,8 +63,21 @@ struct cut {
     bool gathers_rows;       /* then it receives only a share of its experts' rows; the tensor group gathers the shares */
 };
 
-/* The experts of a GPU and the rows that it sends and receives. */
-void cut_experts(struct cut *cut, const struct shard *shard);
+struct cut cut_of(const struct transformer *shape, const struct shard *shard);
+/* The same cut as its attention sees it, where GPUs exchange heads for tokens: all tokens of theirs, a share of heads. */
+struct cut attention_cut(const struct cut *cut);
+/* Whether GPUs of a tensor group share heads of keys and values, as the software can and as they come out even. */
+bool may_gather_qkv(const struct transformer *shape, int tensor);
+/* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */
+bool repeats_groups(const struct cut *cut);
+/* Whether scale, mask and softmax are one kernel, on half-precision scores. */
+bool softmax_fuses(const struct cut *cut);
+/* Whether PyTorch's operators, one by one, bring rows to experts and back (software.routed_rows). */
+bool rows_by_operators(const struct cut *cut);
+/* Whether linear layers keep random projections of their inputs. */
+bool projects(const struct cut *cut);
+/* The rows of the projection of an input that has so many rows. */
+double projected_rows(const struct cut *cut, double rows);
 
 /* Parameter tensors of one layer; the last nexperts belong to experts. */
 struct tensors {
@@ -98,22 +111,12 @@ void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
 void prediction_kernels(struct kernels *list, const struct cut *cut);
 void head_kernels(struct kernels *list, const struct cut *cut);          /* output_kernels without the final norm */
-/* The same cut as its attention sees it, where GPUs exchange heads for tokens: all tokens of theirs, a share of heads. */
-struct cut attention_cut(const struct cut *cut);
 /* Parts of block_kernels: the products for queries, keys and values; what turns and repeats queries and keys, and
  * attention. */
 void attention_inputs(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);
 void router_kernels(struct kernels *list, const struct cut *cut);        /* parts of block_kernels where it has experts */
 void expert_kernels(struct kernels *list, const struct cut *cut);
-/* Whether PyTorch's operators, one by one, bring rows to experts and back (software.routed_rows). */
-bool rows_by_operators(const struct cut *cut);
-/* What clamps so many pairs of SwiGLU's inputs, where its kernel does not. */
-void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs);
-/* Whether grouped keys and values are copied for every head that reads them before attention (Llama's repeat_kv). */
-bool repeats_groups(const struct cut *cut);
-/* Whether scale, mask and softmax are one kernel, on half-precision scores. */
-bool softmax_fuses(const struct cut *cut);
 /* Append one kernel: a product, whose name, FLOPs and, unless given, bytes follow from its product and sizes; or a
  * kernel bound by memory. */
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel);
@@ -180,10 +183,6 @@ struct saved_list {
     struct saved items[32];
     size_t count;
 };
-/* Whether linear layers keep random projections of their inputs. */
-bool projects(const struct cut *cut);
-/* The rows of the projection of an input that has so many rows. */
-double projected_rows(const struct cut *cut, double rows);
 /* Append the kernels that quantize what a part keeps, and those that the backward needs it back from. */
 void quantization_kernels(struct kernels *list, const struct cut *cut, enum saved_part part);
 

@@ -116,13 +116,6 @@ static void rotary(struct kernels *list, const struct cut *cut)
         mark_recomputed(list, cut, 1u << MODULE_LATENT, first);
 }
 
-bool repeats_groups(const struct cut *cut)
-{
-    const struct transformer *shape = cut->shape;
-
-    return shape->repeated_groups && shape->kv_rank == 0 && shape->kv_heads < shape->heads;
-}
-
 /* The backward sums the gradients of the copies. */
 static void repeat_groups(struct kernels *list, const struct cut *cut)
 {
@@ -151,14 +144,6 @@ static void head_product(struct kernels *list, const struct cut *cut, enum produ
     kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
     kernel.layout = LAYOUT_TN;
     product_kernel(list, cut, kernel);
-}
-
-/* Megatron-LM's fused softmax takes half precision alone, and four rows of scores at a time
- * (megatron/model/fused_softmax.py, is_kernel_available; Apex and Transformer Engine took it over). */
-bool softmax_fuses(const struct cut *cut)
-{
-    return cut->shape->fused_kernels &&
-           (!cut->shape->softmax_in_fours || (cut->value == 2 && fmod(cut->batch * cut->heads, 4) == 0));
 }
 
 /* Kernels around a softmax that is not fused, each of which reads and writes all scores.
@@ -309,21 +294,6 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
         merge_apart(list, cut);
     else if (cut->blocks > 1)
         memory_kernel(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
-}
-
-struct cut attention_cut(const struct cut *cut)
-{
-    struct cut core = *cut;
-    double n = cut->ulysses;
-
-    core.queries *= n;
-    core.tokens *= n;
-    core.heads /= n;
-    core.query /= n;
-    core.key /= n;
-    core.values /= n;
-    core.attended /= n;
-    return core;
 }
 
 /* Of a slice of a sample's tokens: its keys and values are put behind those of the slices before it. The backward adds the

@@ -1,145 +1,9 @@
-/* The activation functions of MLPs, and a block's experts, which stand where the MLP would be: their rows and kernels. */
+/* The kernels of a block's experts, which stand where the MLP would be: their router, their rows and their MLPs. */
 #include "model/transformer.h"
 
 #include <math.h>
 
 #include "base/base.h"
-#include "kernels/skew.h"
-
-/* The expected number of `places`, each with an equal part of the experts, where a token has any of its experts, if it
- * chooses them at random: a place has none of k with the probability that k draws from all miss its part. */
-static double places_reached(const struct transformer *shape, double places)
-{
-    double all = shape->experts, part = all / places, none = 1;
-
-    for (int i = 0; i < shape->experts_per_token; i++)
-        none *= fmax(0, all - part - i) / (all - i);
-    return places * (1 - none);
-}
-
-/* No GPU gets a token more often than it has experts, or than the token chooses any: over the mean. */
-static double most_rows(const struct cut *cut, double gpus)
-{
-    double choices = fmax(1, cut->shape->experts_per_token);
-
-    return gpus * fmin(cut->experts, choices) / choices;
-}
-
-static const double skewed_over = 0.8; /* the range of the power law / the group's tokens, as kernels/skew.h cites */
-
-/* Every expert gets equally many tokens, or its share under a skew. Then the GPUs of a group wait for the one whose
- * experts got most rows, in every layer, and each GPU stands for that one. With a capacity factor each GPU sends each
- * expert as many rows as its capacity, padding included (Fedus et al. 2021, Switch Transformers, section 2.2; rounded
- * up as there).
- * A token that is sent once crosses the network once for each node that has any of its experts, and there goes on to
- * their GPUs while others arrive (DeepEP, README: forwarding data from the NVLink domain to the RDMA domain). Of the
- * two the network takes longer, and its rows count; inside a node those to different GPUs do.
- * Or each GPU gathers the tokens of all, whatever their experts, and the results of all are reduce-scattered (Megatron
- * Core, token_dispatcher.py: MoEAllGatherTokenDispatcher). */
-void cut_experts(struct cut *cut, const struct shard *shard)
-{
-    const struct transformer *shape = cut->shape;
-    double share = shape->experts ? (double)shape->experts_per_token / shape->experts : 0;
-    double rows = cut->own_tokens * share, tensor = shard->tensor, gpus = fmax(1, shard->dispatch_group);
-    double expert_tensor = shard->expert_tensor ? shard->expert_tensor : tensor;
-
-    if (shard->capacity > 0)
-        rows = ceil(rows * shard->capacity);
-    cut->experts = shape->experts / gpus;
-    cut->expert_ffn = shape->expert_ffn / expert_tensor;
-    cut->shared_ffn = shape->shared_ffn / tensor;
-    cut->sent = rows * shape->experts;
-    cut->sends_own_rows = shard->sequence_parallel && shard->tensor > 1;
-    cut->gathers_rows = cut->sends_own_rows && expert_tensor > 1;
-    cut->skew = (struct skew){shape->experts ? shape->expert_skew : 0, skewed_over * cut->tokens * gpus};
-    cut->busiest = fmin(skew_busiest(&cut->skew, (int)gpus, (int)cut->experts), most_rows(cut, gpus));
-    cut->received = cut->sent * (cut->gathers_rows ? tensor : 1) * cut->busiest;
-    cut->travelling = cut->sent * cut->busiest;
-    cut->arriving = cut->received;
-    cut->dispatches_once = (shard->dispatch_once || shard->dispatch_gathers) && gpus > 1;
-    if (cut->dispatches_once && shard->dispatch_gathers) {
-        cut->travelling = cut->own_tokens * gpus;
-        cut->arriving = cut->travelling * (cut->gathers_rows ? tensor : 1);
-    } else if (cut->dispatches_once) {
-        double k = shape->experts_per_token;
-
-        cut->travelling *= places_reached(shape, shard->dispatch_nodes > 1 ? shard->dispatch_nodes : gpus) / k;
-        cut->arriving *= places_reached(shape, gpus) / k;
-    }
-}
-
-/* Megatron Core, fusions/fused_bias_geglu.py (weighted_bias_quick_geglu_impl): each half is clamped, and both are put
- * together. The backward, by autograd, reads a clamp's input too, and puts the halves' gradients together. */
-void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs)
-{
-    if (cut->shape->mlp != MLP_SWIGLU || cut->shape->swiglu_limit == 0 || cut->shape->fused_clamp)
-        return;
-    plain_kernels(list, cut, "clamp", PHASE_FORWARD, CLASS_OTHER, 3, (2 * 2 + 4) * pairs * cut->value);
-    plain_kernels(list, cut, "clamp", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, (2 * 3 + 4) * pairs * cut->value);
-}
-
-/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
- * of inputs. */
-static void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-    double index = cut->form.few_bit / 8.;
-
-    if (gated)                                                           /* a SiLU, and a product with the gate */
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
-    else
-        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + index));
-    if (gated)
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
-    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
-                  elements * (2 * cut->value + index));
-}
-
-static void squared_relu(struct kernels *list, const struct cut *cut, const char *name, double elements)
-{
-    bool fused = cut->shape->fused_kernels;
-
-    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, fused ? 1 : 2, (fused ? 2 : 4) * elements * cut->value);
-    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, fused ? 1 : 4,
-                  (fused ? 3 : 2 + 2 + 3 + 3) * elements * cut->value);
-}
-
-/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
- * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
- * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
- * sums of what reaches x on four ways.
- * SwiGLU has a second input, the gate. In plain PyTorch it is a SiLU and a product; its backward is two products and
- * then the SiLU's.
- * A squared ReLU (So et al. 2021, Primer, section 4) has as many values as GELU in one kernel. In plain PyTorch it is
- * a ReLU and a power; the power's backward copies its base, doubles the copy and multiplies it by the gradient, and the
- * ReLU's reads its result and this (pytorch, tools/autograd/derivatives.yaml: pow_backward, threshold_backward). */
-void activation_function(struct kernels *list, const struct cut *cut, double elements)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU;
-    const char *name = mlp_names[cut->shape->mlp];
-    size_t first = list->count;
-
-    clamp_kernels(list, cut, elements);
-    if (cut->form.few_bit > 0) {
-        few_bit_function(list, cut, name, elements);
-    } else if (gated && !cut->shape->fused_kernels) {
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
-    } else if (cut->shape->mlp == MLP_SQUARED_RELU) {
-        squared_relu(list, cut, name, elements);
-    } else if (!gated && !cut->shape->fused_gelu) {
-        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
-        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
-                      (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
-    } else {
-        memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
-               (gated ? 3 : 2) * elements * cut->value);
-        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
-               (gated ? 5 : 3) * elements * cut->value);
-    }
-    mark_recomputed(list, cut, 1u << MODULE_ACTIVATION, first);
-}
 
 /* The biases of the experts' last products, each times its token's probability, which is in fp32 (Megatron Core,
  * transformer/moe/experts.py: TEGroupedMLP._apply_bias). For each expert the bias times the probabilities, and the sum
@@ -185,11 +49,6 @@ static void expert_mlp(struct kernels *list, const struct cut *cut, enum product
         weighted_biases(list, cut, experts, rows);
     else if (cut->shape->bias)
         bias_kernels(list, cut, "expert-down-bias", rows, cut->hidden, false);
-}
-
-bool rows_by_operators(const struct cut *cut)
-{
-    return cut->shape->routed_rows == ROUTED_ROWS_OPERATORS && !cut->dispatches_once;
 }
 
 /* torchtitan at bb308da6 (5 November 2025), models/moe/moe.py (MoE.forward) and utils.py (_permute, _unpermute), which

@@ -1,7 +1,5 @@
-/* The kernels of a transformer's layers on one GPU of the tensor-parallel group.
- *
- * Products follow Megatron's split (Shoeybi et al. 2019, section 3): QKV, the first product of the MLP and the output
- * layer are split by columns, the projection and the second product of the MLP by rows, attention by heads.
+/* The kernels of one operation on one GPU of the tensor-parallel group: of a product, with its bias and its adapter, of a
+ * norm, of an activation function. Layers are made of these operations.
  *
  * A KERNEL_MEMORY entry counts each value that must be read from or written to device memory once. Values that a fused
  * kernel keeps in registers, and vectors of the size of a bias, are not counted. */
@@ -249,115 +247,101 @@ void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
                              elements * (cut->value + 4));
 }
 
-/* The residual sum. Forward: bias, dropout and sum are one kernel, which reads the branch and the residual and writes
- * their sum and the mask; or dropout is a kernel before it, which reads and writes the branch. Backward: the gradient
- * of the branch goes through the mask; at the beginning of the branch two gradients are added. */
-static void residual(struct kernels *list, const struct cut *cut, const char *name)
+/* Megatron Core, fusions/fused_bias_geglu.py (weighted_bias_quick_geglu_impl): each half is clamped, and both are put
+ * together. The backward, by autograd, reads a clamp's input too, and puts the halves' gradients together. */
+static void clamp_kernels(struct kernels *list, const struct cut *cut, double pairs)
 {
-    double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
-
-    if (mask > 0 && !cut->shape->fused_kernels)
-        memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
-                      2 * elements * cut->value + mask);
-    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
-           3 * elements * cut->value + (cut->shape->fused_kernels ? mask : 0));
-    if (mask > 0)
-        memory_kernel(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
-               2 * elements * cut->value + mask);
-    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
-}
-
-/* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
- * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
- * mask follows. Autograd saves the factors of a product before it runs it, of a frozen one its weights alone; modules
- * in fp8 (Transformer Engine), and linear layers that keep projections, save after it. What operators recompute is
- * compiled where kernels are fused, and torch.compile leaves out what nobody needs. */
-static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
-{
-    bool compiled = cut->recompute == RECOMPUTE_OPERATORS && cut->shape->fused_kernels;
-    bool ends = !cut->has_experts && cut->shape->dropout == 0 && (!cut->fp8 || compiled) && !projects(cut);
-
-    for (size_t i = first; ends && i < list->count; i++)
-        list->items[i].tail = list->items[i].phase == PHASE_FORWARD;
-}
-
-/* The first product of the MLP. Where it is gated, the gate's may be a product of its own, and the gradients of their
- * common input are then added; recomputation that tells products apart knows them so. */
-static void mlp_up(struct kernels *list, const struct cut *cut)
-{
-    bool gated = cut->shape->mlp == MLP_SWIGLU, apart = gated && !cut->shape->fused_gate;
-
-    if (!apart && cut->recompute != RECOMPUTE_OPERATORS) {
-        adapted_product(list, cut, LORA_MLP_UP, PRODUCT_MLP_UP);
+    if (cut->shape->mlp != MLP_SWIGLU || cut->shape->swiglu_limit == 0 || cut->shape->fused_clamp)
         return;
-    }
-    for (int product = 0; product < (gated ? 2 : 1); product++)
-        block_product(list, cut, PRODUCT_MLP_UP, 0, cut->tokens, cut->ffn, cut->hidden);
-    adapter_kernels(list, cut, LORA_MLP_UP);
-    if (apart)
-        memory_kernel(list, cut, "gate-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER,
-                      3 * cut->tokens * cut->hidden * cut->value);
+    plain_kernels(list, cut, "clamp", PHASE_FORWARD, CLASS_OTHER, 3, (2 * 2 + 4) * pairs * cut->value);
+    plain_kernels(list, cut, "clamp", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, (2 * 3 + 4) * pairs * cut->value);
 }
 
-/* The last product is that of an adapter, if there is one: PEFT computes the frozen product and its bias first
- * (peft/tuners/lora/layer.py, Linear.forward: base_layer, then lora_B(lora_A(x))). */
-static void mlp(struct kernels *list, const struct cut *cut)
+/* The function, a kernel that finds the piece in which each input lies, and a backward that reads these indices instead
+ * of inputs. */
+static void few_bit_function(struct kernels *list, const struct cut *cut, const char *name, double elements)
 {
-    bool fuses = cut->shape->fused_kernels, adapted = cut->lora && lora_trains(cut, LORA_MLP_DOWN);
-    size_t first;
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    double index = cut->form.few_bit / 8.;
 
-    mlp_up(list, cut);
-    activation_function(list, cut, cut->tokens * cut->ffn);
-    first = adapted_product(list, cut, LORA_MLP_DOWN, PRODUCT_MLP_DOWN);
-    mark_tail(list, cut, first);
-    if (cut->shape->bias) {
-        bias_kernels(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1), fuses);
-        first = list->count;
-        bias_kernels(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden, fuses);
-        mark_tail(list, cut, adapted ? list->count : first);
-    }
+    if (gated)                                                           /* a SiLU, and a product with the gate */
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+    else
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_FORWARD, CLASS_OTHER, elements * (cut->value + index));
+    if (gated)
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, 6 * elements * cut->value);
+    memory_kernel(list, cut, "few-bit", PHASE_BACKWARD_INPUT, gated ? CLASS_OTHER : CLASS_GELU_BACKWARD,
+                  elements * (2 * cut->value + index));
 }
 
-/* A norm before the attention or the MLP. */
-static void block_norm(struct kernels *list, const struct cut *cut, const char *name)
+static void squared_relu(struct kernels *list, const struct cut *cut, const char *name, double elements)
 {
+    bool fused = cut->shape->fused_kernels;
+
+    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, fused ? 1 : 2, (fused ? 2 : 4) * elements * cut->value);
+    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, fused ? 1 : 4,
+                  (fused ? 3 : 2 + 2 + 3 + 3) * elements * cut->value);
+}
+
+/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. Operation by operation, as Megatron-LM writes it
+ * (0.5 x (1 + tanh(c x (1 + d x x)))), it is six kernels that read and write a value and three that read two; its
+ * backward, by autograd: seven products of two values, the tanh's gradient among them, three by a constant, and three
+ * sums of what reaches x on four ways.
+ * SwiGLU has a second input, the gate. In plain PyTorch it is a SiLU and a product; its backward is two products and
+ * then the SiLU's.
+ * A squared ReLU (So et al. 2021, Primer, section 4) has as many values as GELU in one kernel. In plain PyTorch it is
+ * a ReLU and a power; the power's backward copies its base, doubles the copy and multiplies it by the gradient, and the
+ * ReLU's reads its result and this (pytorch, tools/autograd/derivatives.yaml: pow_backward, threshold_backward). */
+void activation_function(struct kernels *list, const struct cut *cut, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    const char *name = mlp_names[cut->shape->mlp];
     size_t first = list->count;
 
-    norm_kernels(list, cut, name);
-    mark_recomputed(list, cut, 1u << MODULE_NORMS, first);
+    clamp_kernels(list, cut, elements);
+    if (cut->form.few_bit > 0) {
+        few_bit_function(list, cut, name, elements);
+    } else if (gated && !cut->shape->fused_kernels) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
+    } else if (cut->shape->mlp == MLP_SQUARED_RELU) {
+        squared_relu(list, cut, name, elements);
+    } else if (!gated && !cut->shape->fused_gelu) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 9, (6 * 2 + 3 * 3) * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 13,
+                      (7 * 3 + 3 * 2 + 3 * 3) * elements * cut->value);
+    } else {
+        memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+               (gated ? 3 : 2) * elements * cut->value);
+        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+               (gated ? 5 : 3) * elements * cut->value);
+    }
+    mark_recomputed(list, cut, 1u << MODULE_ACTIVATION, first);
 }
 
-/* Where attention and MLP are parallel, each of their last products is summed over the tensor group, as if one followed
- * the other (Transformers, base_model_tp_plan of cohere: o_proj and down_proj are both "rowwise"). */
-void block_kernels(struct kernels *list, const struct cut *cut)
+size_t adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target)
 {
-    size_t first;
+    struct adapted width;
+    size_t last;
 
-    block_norm(list, cut, "attention-norm");
-    attention_inputs(list, cut);
-    attention_kernels(list, cut);
-    adapted_product(list, cut, LORA_PROJECTION, PRODUCT_PROJECTION);
-    if (cut->shape->projection_bias)
-        bias_kernels(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
-    residual(list, cut, "attention-residual");
-    quantization_kernels(list, cut, SAVED_ATTENTION);
-    quantization_kernels(list, cut, SAVED_CORE);
-    if (!cut->shape->parallel)
-        block_norm(list, cut, "mlp-norm");
-    first = list->count;
-    if (cut->has_experts)
-        router_kernels(list, cut);
-    for (size_t i = 0; i < list->count; i++)
-        list->items[i].before_mlp = true;
-    if (cut->has_experts)
-        expert_kernels(list, cut);
-    else
-        mlp(list, cut);
-    mark_recomputed(list, cut, 1u << (cut->has_experts ? MODULE_EXPERTS : MODULE_MLP), first);
-    quantization_kernels(list, cut, SAVED_MLP);
-    first = list->count;
-    residual(list, cut, "mlp-residual");
-    mark_tail(list, cut, first);
-    if (cut->recompute == RECOMPUTE_OPERATORS)
-        kept_mark(list, cut);
+    if (!lora_adapts(cut, target, &width))
+        return list->count;
+    weight_product(list, cut, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
+    last = list->count;
+    weight_product(list, cut, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
+    memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
+    memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+    return last;
+}
+
+size_t adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product)
+{
+    size_t first = list->count, last;
+    struct adapted width;
+    bool adapts = lora_adapts(cut, target, &width);
+
+    block_product(list, cut, product, 0, cut->tokens, width.out, width.in);
+    last = adapter_kernels(list, cut, target);
+    return adapts ? last : first;
 }

@@ -1,24 +1,6 @@
-/* The kernels of the first layer, the embedding, and of the last: the output layer and the loss, which follows it. */
+/* The kernels of the first layer, the embedding, and of the last: the output layer and the loss, which follows it;
+ * and of multi-token prediction, whose blocks begin and end as these layers do. */
 #include "model/transformer.h"
-
-#include <math.h>
-
-double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
-{
-    double multiple = 128.0 * tensor;
-
-    return ceil(shape->vocabulary / multiple) * multiple;
-}
-
-double transformer_vocabulary(const struct transformer *shape, int tensor)
-{
-    return shape->vocabulary % tensor ? transformer_padded_vocabulary(shape, tensor) : shape->vocabulary;
-}
-
-double transformer_output_columns(const struct transformer *shape, int tensor)
-{
-    return shape->fused_kernels ? transformer_padded_vocabulary(shape, tensor) : transformer_vocabulary(shape, tensor);
-}
 
 static void loss_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
 {

@@ -3,8 +3,6 @@
  * or quantized. */
 #include "model/transformer.h"
 
-#include <math.h>
-
 #include "base/base.h"
 
 /* ---- what is saved ---- */
@@ -246,17 +244,6 @@ static double quantized_bytes(const struct cut *cut)
     enum { GROUP = 256, GROUP_BYTES = 2 * 2 };
 
     return cut->form.activations_bits / 8. + (double)GROUP_BYTES / GROUP;
-}
-
-bool projects(const struct cut *cut)
-{
-    return cut->form.randomized_linear > 0;
-}
-
-/* fewbit, functional/linear.py: int(proj_dim_ratio * ndim). */
-double projected_rows(const struct cut *cut, double rows)
-{
-    return projects(cut) ? fmax(1, floor(cut->form.randomized_linear * rows)) : rows;
 }
 
 static bool is_index(const struct cut *cut, const struct saved *saved)

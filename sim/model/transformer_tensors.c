@@ -284,29 +284,3 @@ double tensors_sum(const struct tensors *list, bool frozen)
         total += list->items[i].frozen == frozen ? list->items[i].elements : 0;
     return total;
 }
-
-size_t adapter_kernels(struct kernels *list, const struct cut *cut, enum lora_target target)
-{
-    struct adapted width;
-    size_t last;
-
-    if (!lora_adapts(cut, target, &width))
-        return list->count;
-    weight_product(list, cut, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
-    last = list->count;
-    weight_product(list, cut, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
-    memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
-    memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
-    return last;
-}
-
-size_t adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, enum product_id product)
-{
-    size_t first = list->count, last;
-    struct adapted width;
-    bool adapts = lora_adapts(cut, target, &width);
-
-    block_product(list, cut, product, 0, cut->tokens, width.out, width.in);
-    last = adapter_kernels(list, cut, target);
-    return adapts ? last : first;
-}

@@ -2,7 +2,8 @@
 
 #include <math.h>
 
-#include "hardware/contention.h"
+#include "hardware/gpu.h"
+#include "kernels/contention.h"
 #include "kernels/costs.h"
 #include "model/model.h"
 #include "precision/precision.h"

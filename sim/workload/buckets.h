@@ -2,7 +2,7 @@
 #ifndef DTSIM_BUCKETS_H
 #define DTSIM_BUCKETS_H
 
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "stage/compression.h"
 #include "workload/workload.h"
 

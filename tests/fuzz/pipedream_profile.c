@@ -2,8 +2,8 @@
  * that reads back. */
 #include <stdlib.h>
 
+#include "import/pipedream_profile.h"
 #include "model/model.h"
-#include "model/pipedream_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

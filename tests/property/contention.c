@@ -1,5 +1,5 @@
 /* contention: collectives beside kernels, by closed forms, and what tensor groups overlap. */
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "overlapped.h"
 #include "work_seconds.h"
 

@@ -1,5 +1,5 @@
 /* contention_data: what collectives over replicas take from the kernels that they run beside. */
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 #include "simulated.h"
 #include "work_seconds.h"
 

@@ -1,4 +1,4 @@
-#include "model/pipedream_profile.h"
+#include "import/pipedream_profile.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "model/pipedream_profile.h"
+#include "import/pipedream_profile.h"
 
 #include <math.h>
 #include <stdlib.h>

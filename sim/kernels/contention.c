@@ -1,7 +1,9 @@
-#include "hardware/contention.h"
+#include "kernels/contention.h"
 
 #include <limits.h>
 #include <math.h>
+
+#include "hardware/cluster.h"
 
 bool contention_possible(const struct cluster *cluster)
 {
