@@ -221,11 +221,11 @@ static void test_updates(void **state)
         for (int k = 0; k < 2; k++)
             steps[k] = steps_of(texts[1 + k], " works ");
         assert_string_equal(steps[0], steps[1]);
-        assert_int_equal(occurrences(texts[1], " update "), 0);
+        assert_int_equal(occurrences(texts[1], " update  "), 0);
         updates = occurrences(texts[0], "  update");
         assert_true(updates >= plan.pipeline);
-        assert_int_equal(occurrences(texts[2], " update ") % updates, 0);        /* all simulated replicas */
-        assert_true(occurrences(texts[2], " update ") > 0);
+        assert_int_equal(occurrences(texts[2], " update  ") % updates, 0);       /* all simulated replicas */
+        assert_true(occurrences(texts[2], " update  ") > 0);
         for (int k = 0; k < 5; k++)
             free(k < 3 ? texts[k] : steps[k - 3]);
         free(yaml);

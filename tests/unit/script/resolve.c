@@ -139,8 +139,8 @@ struct state { const struct script *script; uint32_t next[RANKS * 3]; int left[L
 static bool poll(struct state *all, uint32_t row, const struct step **done)
 {
     const struct script *script = all->script;
-    size_t end = row + 1 < script->rows.count ? script->rows.items[row + 1] : script->all.count;
-    const struct step *step = &script->all.items[all->next[row]];
+    size_t end = row + 1 < script->rows.count ? script->rows.items[row + 1] : script->steps.count;
+    const struct step *step = &script->steps.items[all->next[row]];
 
     if (all->next[row] == end)
         return false;
@@ -192,7 +192,7 @@ static void test_as_polled(void **state)
         const struct step **order = script_resolve(&script, &count, &why);
 
         assert_null(why.step);
-        assert_int_equal(count, script.all.count - script.rows.count + 1);
+        assert_int_equal(count, script.steps.count - script.rows.count + 1);
         expect_polled(&script, order, count);
         free(order);
         script_release(&script);
