@@ -280,7 +280,7 @@ static void test_hosts(void **state)
 }
 
 /* The seconds that the pass says of a work on a stage; NaN: it says nothing. */
-static double said(const char *text, int stage, const char *letter)
+static double printed_seconds(const char *text, int stage, const char *letter)
 {
     char cell[16];
     const char *at;
@@ -315,7 +315,7 @@ static void test_durations(void **state)
         for (size_t o = 0; o < program->ops.count; o++)
             for (size_t k = 0; k < COUNT(works); k++)
                 if (program->ops.items[o].what == works[k].what) {
-                    double seconds = said(text, program->ops.items[o].stage, works[k].letter);
+                    double seconds = printed_seconds(text, program->ops.items[o].stage, works[k].letter);
 
                     if (!(fabs(program->ops.items[o].amount - seconds) <= 1e-8 * seconds))
                         fail_msg("operation %zu takes %.12g s, not %.12g s:\n%s", o, program->ops.items[o].amount, seconds, text);
